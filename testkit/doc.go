@@ -11,7 +11,8 @@
 //	tracingtest   the spans of a test, in memory
 //	nettest       free addresses, listeners
 //	timetest      a clock, and polling for a state
-//	servicetest   a service on engines that can be stopped
+//	enginetest    the engines of a service, which a test can stop
+//	servicetest   a service that runs, and what its binary links
 //	tlstest       certificates
 //	fulldisk      a disk that is full
 //	proxy         a TCP proxy that delays what passes

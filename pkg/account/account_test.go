@@ -72,14 +72,14 @@ func TestSessionEnds(t *testing.T) {
 	if !s.Valid(start.Add(account.SessionIdle-1)) || s.Valid(start.Add(account.SessionIdle)) {
 		t.Error("an idle session does not expire")
 	}
-	for now := start; now.Before(start.Add(account.SessionLife)); now = now.Add(time.Hour) {
+	for now := start; now.Before(start.Add(account.SessionTTL)); now = now.Add(time.Hour) {
 		if !s.Valid(now) {
 			t.Fatalf("a session in use ended at %v", now.Sub(start))
 		}
 		s.ExpiresAt = s.Extended(now)
 	}
-	if s.Valid(start.Add(account.SessionLife)) {
-		t.Error("a session in use does not expire after SessionLife")
+	if s.Valid(start.Add(account.SessionTTL)) {
+		t.Error("a session in use does not expire after SessionTTL")
 	}
 }
 

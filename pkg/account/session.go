@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// SessionIdle is how long an unused session lives; SessionLife is the maximum lifetime.
+	// SessionIdle is how long an unused session lives; SessionTTL is the maximum lifetime.
 	SessionIdle = 12 * time.Hour
-	SessionLife = 7 * 24 * time.Hour
-	// InvitationLife is how long an invitation can be accepted.
-	InvitationLife = 7 * 24 * time.Hour
+	SessionTTL  = 7 * 24 * time.Hour
+	// InvitationTTL is how long an invitation can be accepted.
+	InvitationTTL = 7 * 24 * time.Hour
 
 	secretBytes = 32
 )
@@ -40,12 +40,12 @@ func NewSession(userID, address, userAgent string, now time.Time) (secret string
 
 // Valid reports whether the session is valid at now.
 func (s Session) Valid(now time.Time) bool {
-	return now.Before(s.ExpiresAt) && now.Before(s.CreatedAt.Add(SessionLife))
+	return now.Before(s.ExpiresAt) && now.Before(s.CreatedAt.Add(SessionTTL))
 }
 
 // Extended returns the session's expiry if it is used at now.
 func (s Session) Extended(now time.Time) time.Time {
-	if end := s.CreatedAt.Add(SessionLife); now.Add(SessionIdle).After(end) {
+	if end := s.CreatedAt.Add(SessionTTL); now.Add(SessionIdle).After(end) {
 		return end
 	}
 	return now.Add(SessionIdle)

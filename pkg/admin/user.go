@@ -49,7 +49,7 @@ func (s *Service) createUser(ctx context.Context, by Actor, action string, u acc
 // InviteUser adds a user without a password and returns the invitation's token.
 func (s *Service) InviteUser(ctx context.Context, by Actor, u account.User) (token string, err error) {
 	secret := account.NewSecret()
-	u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationLife)
+	u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationTTL)
 	if err := s.createUser(ctx, by, "user.invite", u); err != nil {
 		return "", err
 	}
@@ -64,7 +64,7 @@ func (s *Service) RenewInvitation(ctx context.Context, by Actor, id string) (u a
 		if u.InvitationHash == "" {
 			return apperr.NotInvited.New()
 		}
-		u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationLife)
+		u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationTTL)
 		return nil
 	})
 	return u, u.ID + "." + secret, err

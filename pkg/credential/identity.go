@@ -18,8 +18,8 @@ const (
 	identitySecretPrefix = "pis_"
 	identitySecretBytes  = 32
 
-	// MaxIdentityTokenLife is the maximum remaining lifetime of an identity token.
-	MaxIdentityTokenLife = time.Hour
+	// MaxIdentityTokenLifetime is the maximum remaining lifetime of an identity token.
+	MaxIdentityTokenLifetime = time.Hour
 )
 
 // NewIdentitySecret returns a secret with which a company's server signs its users' identities.
@@ -80,10 +80,10 @@ func IdentityToken(secret chat.Secret, p ProvedIdentity, expiresAt time.Time) (s
 
 // Faults of an identity token. Their texts are returned to clients.
 var (
-	errIdentityToken        = errors.New("is not a JWT signed with HS256 and the application's secret")
-	errIdentityTokenExpired = errors.New("has expired")
-	errIdentityTokenLife    = errors.New("must have an exp at most an hour ahead")
-	errIdentityTokenEmpty   = errors.New("must have the claim userId, email or phone")
+	errIdentityToken         = errors.New("is not a JWT signed with HS256 and the application's secret")
+	errIdentityTokenExpired  = errors.New("has expired")
+	errIdentityTokenLifetime = errors.New("must have an exp at most an hour ahead")
+	errIdentityTokenEmpty    = errors.New("must have the claim userId, email or phone")
 )
 
 // VerifyIdentityToken returns the identity that the token proves at now under one of the secrets. Its errors may be
@@ -108,8 +108,8 @@ func VerifyIdentityToken(secrets []chat.Secret, token string, now time.Time) (Pr
 	switch {
 	case err != nil:
 		return ProvedIdentity{}, err
-	case claims.ExpiresAt.After(now.Add(MaxIdentityTokenLife + clockSkew)):
-		return ProvedIdentity{}, errIdentityTokenLife
+	case claims.ExpiresAt.After(now.Add(MaxIdentityTokenLifetime + clockSkew)):
+		return ProvedIdentity{}, errIdentityTokenLifetime
 	case claims.UserID == "" && claims.Email == "" && claims.Phone == "":
 		return ProvedIdentity{}, errIdentityTokenEmpty
 	}
@@ -124,7 +124,7 @@ func identityTokenFault(err error) error {
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return errIdentityTokenExpired
 	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
-		return errIdentityTokenLife
+		return errIdentityTokenLifetime
 	}
 	return errIdentityToken
 }

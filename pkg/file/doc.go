@@ -1,5 +1,5 @@
 // Package file defines the rules of uploaded files: the type by content (kind.go), the name (name.go), the unguessable
-// id with the expiry (id.go), and the storage interface (file.go).
+// id with the expiry (id.go), the storage interface (file.go), and what every upload takes (keep.go).
 //
 // natsfile stores files in the JetStream object store, s3file in S3; filetest is the contract suite of both.
 // Invariants:

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,8 +30,53 @@ type form struct {
 	body     []byte
 }
 
-// NewAsset returns the file name of root, which exists. cacheControl is the Cache-Control of its answers.
-func NewAsset(root fs.FS, name, cacheControl string) Asset {
+// Assets are the files of an embedded app by name. A clean clone has none.
+type Assets map[string]Asset
+
+const immutable = "public, max-age=31536000, immutable"
+
+// hashed matches the names that contain a hash of the content: of esbuild, or the beginning of a SHA-256.
+var hashed = regexp.MustCompile(`-([0-9A-Z]{8}|[0-9a-f]{8})\.\w+$`)
+
+// NewAssets returns the files of a directory that the build has created, apart from its manifest.json and hidden files. Files with
+// a hash in their name are immutable; cacheControl is the Cache-Control of the others.
+func NewAssets(embedded fs.FS, dir, cacheControl string) Assets {
+	root, err := fs.Sub(embedded, dir)
+	if err != nil {
+		panic("httpapi: " + err.Error()) // the directory is embedded
+	}
+	assets := Assets{}
+	_ = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error { // an embedded directory can be read
+		if err == nil && !d.IsDir() && isAsset(name) {
+			cache := cacheControl
+			if hashed.MatchString(name) {
+				cache = immutable
+			}
+			assets[name] = newAsset(root, name, cache)
+		}
+		return err
+	})
+	return assets
+}
+
+func isAsset(name string) bool {
+	extension := path.Ext(name)
+	return !strings.HasPrefix(path.Base(name), ".") && extension != ".gz" && extension != ".br" && name != "manifest.json"
+}
+
+// Find returns a file. Errors: notBuilt if there are no files at all, and 404.
+func (a Assets) Find(name string, notBuilt error) (Asset, error) {
+	asset, ok := a[name]
+	switch {
+	case len(a) == 0:
+		return Asset{}, notBuilt
+	case !ok:
+		return Asset{}, echo.ErrNotFound
+	}
+	return asset, nil
+}
+
+func newAsset(root fs.FS, name, cacheControl string) Asset {
 	a := Asset{cacheControl: cacheControl, contentType: mime.TypeByExtension(path.Ext(name))}
 	if path.Ext(name) == ".js" {
 		a.contentType = "text/javascript; charset=utf-8" // independent of the system's MIME table

@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"testing/fstest"
+
+	"github.com/labstack/echo/v4"
 )
 
 func TestAnAssetIsServedInTheSmallestFormThatTheClientTakes(t *testing.T) {
@@ -14,8 +17,8 @@ func TestAnAssetIsServedInTheSmallestFormThatTheClientTakes(t *testing.T) {
 		"app.css": {Data: []byte("style")}, "app.css.gz": {Data: []byte("style gz")},
 	}
 	e := New(Config{})
-	for name := range root {
-		e.GET("/"+name, NewAsset(root, name, "no-cache").Serve)
+	for name, asset := range NewAssets(root, ".", "no-cache") {
+		e.GET("/"+name, asset.Serve)
 	}
 	get := func(path, accept, ifNoneMatch string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -48,5 +51,26 @@ func TestAnAssetIsServedInTheSmallestFormThatTheClientTakes(t *testing.T) {
 				t.Errorf("%s with If-None-Match %s: got %d %q, want %d", test.path, header, again.Code, again.Body, want)
 			}
 		}
+	}
+}
+
+func TestAssetsWithAHashAreImmutable(t *testing.T) {
+	t.Parallel()
+	root, want := fstest.MapFS{}, map[string]string{
+		"index.html": "no-cache", "licenses.txt": "no-cache", "icon-maskable.png": "no-cache", "a/chat-0a1b2c3d.js": immutable, "a/app-N5CPY2NB.js": immutable,
+		"manifest.json": "", ".gitignore": "", "a/chat-0a1b2c3d.js.gz": "", "index.html.br": "",
+	}
+	for name := range want {
+		root["dist/"+name] = &fstest.MapFile{Data: []byte(name)}
+	}
+	assets, notBuilt := NewAssets(root, "dist", "no-cache"), errors.New("not built")
+	for name, cache := range want {
+		asset, err := assets.Find(name, notBuilt)
+		if asset.cacheControl != cache || (cache == "") != errors.Is(err, echo.ErrNotFound) {
+			t.Errorf("%s: got %q, %v, want %q", name, asset.cacheControl, err, cache)
+		}
+	}
+	if _, err := NewAssets(fstest.MapFS{".gitignore": {}}, ".", "").Find("index.html", notBuilt); !errors.Is(err, notBuilt) {
+		t.Errorf("without a build: got %v, want the error that says so", err)
 	}
 }

@@ -12,12 +12,11 @@ import (
 type Answer struct {
 	Status   int
 	Body     []byte // JSON
-	Replayed bool   // it is the response to an earlier request with the same key; set by the Executor, also for refusals
+	Replayed bool   // response to an earlier request with the same key; set by the Executor, also for stored errors
 }
 
-// kept is the stored form of an answer: a success, or a refusal, whose error is rendered again with the request id of
-// the retry.
-type kept struct {
+// storedAnswer is the stored form of an outcome: a success, or an error, which is rendered again with the request id of the retry.
+type storedAnswer struct {
 	Status int            `json:"status,omitempty"`
 	Body   []byte         `json:"body,omitempty"`
 	Code   apperr.Code    `json:"code,omitempty"`
@@ -26,28 +25,28 @@ type kept struct {
 	Fields []apperr.Field `json:"fields,omitempty"`
 }
 
-// keep returns the stored form of an outcome, and false for an outcome that is not stored.
-func keep(answer Answer, err error) (string, bool) {
-	k := kept{Status: answer.Status, Body: answer.Body}
+// encode returns the stored form of an outcome; ok is false for an outcome that is not stored.
+func encode(answer Answer, err error) (stored string, ok bool) {
+	k := storedAnswer{Status: answer.Status, Body: answer.Body}
 	if err != nil {
 		e, ok := errors.AsType[*apperr.Error](err)
 		if !ok || !final(e.Code) {
 			return "", false
 		}
-		k = kept{Code: e.Code, Reason: e.Reason, Text: e.Message, Fields: e.Fields}
+		k = storedAnswer{Code: e.Code, Reason: e.Reason, Text: e.Message, Fields: e.Fields}
 	}
 	text, err := json.Marshal(k)
 	return string(text), err == nil
 }
 
-// final reports whether an error is the outcome of the request, rather than a failure to complete it.
+// final reports whether an error is a definite outcome of the request, rather than a failure to complete it.
 func final(code apperr.Code) bool { return code == apperr.Invalid || code == apperr.NotFound }
 
-// replay returns a stored outcome.
+// replay decodes a stored outcome.
 func replay(text string) (Answer, error) {
-	var k kept
+	var k storedAnswer
 	if err := json.Unmarshal([]byte(text), &k); err != nil {
-		return Answer{}, fmt.Errorf("reading a recorded answer: %w", err)
+		return Answer{}, fmt.Errorf("decoding a stored answer: %w", err)
 	}
 	answer := Answer{Status: k.Status, Body: k.Body, Replayed: true}
 	if k.Code == "" {

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// Keep is how long a key is stored.
-	Keep = 24 * time.Hour
-	// Lease is how long a request may run before another one with the same key takes over: much longer than the sum of
-	// its timeouts, and well within JetStream's duplicate window of two minutes.
+	// KeyTTL is the lifetime of a key.
+	KeyTTL = 24 * time.Hour
+	// Lease is how long a request may run before another one with the same key takes over: much longer than the sum of its timeouts, and
+	// shorter than JetStream's duplicate window of two minutes.
 	Lease = 30 * time.Second
 )
 
-// Executor executes the request of a key once. It is safe for concurrent use.
+// Executor executes each request with a key once. It is safe for concurrent use.
 type Executor struct {
 	records Records
 	now     func() time.Time
@@ -31,20 +31,19 @@ func NewExecutor(records Records, now func() time.Time, log *slog.Logger) *Execu
 
 // Request is one use of a key.
 type Request struct {
-	Scope       string // owner and purpose of the key: keys in different scopes are unrelated
+	Scope       string // owner and purpose of the key; keys are unique per scope
 	Key         string
 	Fingerprint string // see [Fingerprint]
 }
 
 func (r Request) id() string { return Fingerprint(r.Scope, r.Key) }
 
-// Act executes a request; identity.Again means possibly for the second time. Its message has the identity's id and
-// time.
+// Act executes a request. Its message must use the id and time of identity; identity.Again reports a possible repetition.
 type Act func(ctx context.Context, identity chat.MessageIdentity) (Answer, error)
 
-// Do returns the result of act, or the stored one of an earlier request with the same key. Additional errors: Invalid with the reason
-// IDEMPOTENCY_KEY_REUSED if the earlier request was a different one, Conflict with the reason IDEMPOTENCY_KEY_IN_USE while it runs,
-// and Unavailable. The context of act does not end with ctx.
+// Do returns the result of act, or the stored result of an earlier request with the same key. Additional errors: Invalid with the reason
+// IDEMPOTENCY_KEY_REUSED if the earlier request was different, Conflict with the reason IDEMPOTENCY_KEY_IN_USE while the earlier request
+// runs, and Unavailable. The context of act is not cancelled with ctx.
 func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 	ctx = context.WithoutCancel(ctx)
 	claim, again, err := e.claim(ctx, r)
@@ -57,7 +56,7 @@ func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 	return e.act(ctx, claim, again, act)
 }
 
-// claim returns a record whose lease the caller holds, or one that already has an answer.
+// claim returns a record leased to the caller, or a record with an answer. again reports that the record existed before.
 func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, err error) {
 	fresh := e.newRecord(r)
 	inserted, err := e.records.InsertIdempotencyRecord(ctx, fresh)
@@ -78,7 +77,7 @@ func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, 
 	case !expired && seen.Answer != "":
 		return seen, true, nil
 	case e.now().Before(seen.LeasedUntil):
-		return c, false, inUse(e.worthWaiting(seen))
+		return c, false, inUse(e.retryAfter(seen))
 	}
 	return e.takeOver(ctx, seen, fresh, expired)
 }
@@ -87,7 +86,7 @@ func (e *Executor) newRecord(r Request) Record {
 	m := chat.NewMessageIdentity(e.now())
 	return Record{
 		ID: r.id(), Fingerprint: r.Fingerprint, MessageID: m.ID, At: m.At,
-		LeasedUntil: m.At.Add(Lease), ExpiresAt: m.At.Add(Keep),
+		LeasedUntil: m.At.Add(Lease), ExpiresAt: m.At.Add(KeyTTL),
 	}
 }
 
@@ -110,32 +109,32 @@ func (e *Executor) takeOver(ctx context.Context, seen, fresh Record, expired boo
 	return fresh, false, e.records.ReplaceIdempotencyRecord(ctx, fresh)
 }
 
-// worthWaiting returns the caller's Retry-After: as long as the request has been running, so that a long request, whose
-// holder may have crashed, is not polled constantly.
-func (e *Executor) worthWaiting(c Record) time.Duration {
+// retryAfter returns the caller's Retry-After: the time that the request has been running so far, at most the rest of its lease. Retries
+// thus slow down if the holder has crashed.
+func (e *Executor) retryAfter(c Record) time.Duration {
 	left := c.LeasedUntil.Sub(e.now())
 	return max(min(Lease-left, left), time.Second)
 }
 
-// act runs act under a record whose lease the caller holds, and stores its outcome.
+// act calls act for a leased record and stores the outcome.
 func (e *Executor) act(ctx context.Context, c Record, again bool, act Act) (answer Answer, err error) {
-	over := false
+	stored := false
 	defer func() {
-		if !over { // a panic, or an outcome that is not stored
+		if !stored { // after a panic or an outcome that is not stored
 			e.release(ctx, c)
 		}
 	}()
 	answer, err = act(ctx, chat.MessageIdentity{ID: c.MessageID, At: c.At, Again: again})
-	text, ok := keep(answer, err)
+	text, ok := encode(answer, err)
 	if !ok {
 		return answer, err
 	}
-	over = true
+	stored = true
 	return e.record(ctx, c, text, answer, err)
 }
 
-// record stores the outcome and returns the one that counts. If storing fails, the caller still gets its outcome: a
-// later request with the key repeats the same message, which is already published.
+// record stores the outcome and returns the first stored one. If storing fails, it returns the given outcome: a later request with the
+// key repeats the same message, which is deduplicated.
 func (e *Executor) record(ctx context.Context, c Record, text string, answer Answer, outcome error) (Answer, error) {
 	first, err := e.records.AnswerIdempotencyRecord(ctx, c.ID, text)
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a clock that only the test moves.
+// clock is a manual clock.
 type clock struct{ at atomic.Int64 }
 
 func (c *clock) now() time.Time       { return time.UnixMilli(c.at.Load()) }
 func (c *clock) move(d time.Duration) { c.at.Add(d.Milliseconds()) }
 
-// world is an executor on a real store.
+// world is an executor with a real store.
 type world struct {
 	t        *testing.T
 	store    store.Store
@@ -38,7 +38,7 @@ type world struct {
 func open(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, store: storetest.Open(t), clock: &clock{}}
-	// A store expires records by the real clock, so this one may be ahead of it but never far behind.
+	// A store expires records by the real clock, so this clock must not lag far behind it.
 	w.clock.at.Store(time.Now().UnixMilli())
 	w.executor = w.replica()
 	return w
@@ -50,7 +50,7 @@ func (w *world) replica() *idempotency.Executor {
 
 var request = idempotency.Request{Scope: "company", Key: "key", Fingerprint: "content"}
 
-// send answers with the identity's id, so that two answers for one message are equal.
+// send returns the identity's id as the answer, so that answers for the same message are equal.
 func (w *world) send(_ context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 	w.acts.Add(1)
 	return idempotency.Answer{Status: 200, Body: []byte(identity.ID)}, nil
@@ -85,7 +85,7 @@ func reasonOf(err error) string {
 	return e.Reason
 }
 
-func TestTheFirstAnswerIsReplayed(t *testing.T) {
+func TestFirstAnswerIsReplayed(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	first := w.ok(request, w.send)
@@ -97,7 +97,7 @@ func TestTheFirstAnswerIsReplayed(t *testing.T) {
 	w.acted(1)
 }
 
-func TestADifferentRequestWithTheKeyIsRejected(t *testing.T) {
+func TestReusedKeyIsRejected(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.ok(request, w.send)
@@ -113,7 +113,7 @@ func TestADifferentRequestWithTheKeyIsRejected(t *testing.T) {
 	w.acted(2)
 }
 
-func TestARequestInProgressIsAConflict(t *testing.T) {
+func TestRequestInProgressIsAConflict(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.ok(request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
@@ -137,7 +137,7 @@ func TestARequestInProgressIsAConflict(t *testing.T) {
 	w.acted(1)
 }
 
-func TestOneOfManyRequestsExecutes(t *testing.T) {
+func TestOneOfConcurrentRequestsExecutes(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	replicas := []*idempotency.Executor{w.executor, w.replica()}
@@ -161,13 +161,13 @@ func TestOneOfManyRequestsExecutes(t *testing.T) {
 	group.Wait()
 	for _, id := range ids {
 		if id != ids[0] {
-			t.Errorf("got the answers %s and %s, want one", id, ids[0])
+			t.Errorf("got the answers %s and %s, want the same", id, ids[0])
 		}
 	}
 	w.acted(1)
 }
 
-// Failures that are not outcomes are not stored, but a retry has the same message identity.
+// Failures that are not definite outcomes are not stored; a retry has the same message identity.
 func TestFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -194,16 +194,16 @@ func TestFailuresAreRetried(t *testing.T) {
 	answer := w.ok(request, w.send)
 	for i, s := range identities {
 		if s.ID != string(answer.Body) || !s.At.Equal(identities[0].At) || s.Again != (i > 0) {
-			t.Errorf("try %d: got the identity %+v, want the id %s, the first's time, and to know of the first", i, s, answer.Body)
+			t.Errorf("try %d: got the identity %+v, want the id %s, the time of the first try, and Again from the second", i, s, answer.Body)
 		}
 	}
 	if answer.Replayed {
-		t.Error("got a replay, want an answer of its own")
+		t.Error("got a replay, want a new answer")
 	}
 }
 
-// A refusal is an outcome.
-func TestRefusalsAreReplayed(t *testing.T) {
+// A definite error is an outcome.
+func TestDefiniteErrorsAreReplayed(t *testing.T) {
 	t.Parallel()
 	for _, want := range []*apperr.Error{
 		{Code: apperr.NotFound, Reason: "CHAT_NOT_FOUND", Message: "Chat not found"},
@@ -220,15 +220,15 @@ func TestRefusalsAreReplayed(t *testing.T) {
 			t.Fatalf("got %#v, want %#v", got, want)
 		}
 		if !answer.Replayed {
-			t.Error("got a refusal of its own, want a replay")
+			t.Error("got a new error, want a replay")
 		}
 		w.acted(0)
 	}
 }
 
-// The first holder crashes; the next one continues with the same message once the lease has expired. If the first one
-// finishes after all, it returns the second one's answer.
-func TestAnExpiredLeaseIsTakenOver(t *testing.T) {
+// The first holder exceeds its lease; the next one continues with the same message after the lease has expired. If the first one finishes
+// after all, it returns the second one's answer.
+func TestExpiredLeaseIsTakenOver(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	var second idempotency.Answer
@@ -238,26 +238,26 @@ func TestAnExpiredLeaseIsTakenOver(t *testing.T) {
 		w.clock.move(idempotency.Lease)
 		second = w.ok(request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			if !identity.Again || identity.ID != first.ID || !identity.At.Equal(first.At) {
-				t.Errorf("got the identity %+v, want %+v again", identity, first)
+				t.Errorf("got the identity %+v, want the same, %+v", identity, first)
 			}
 			return idempotency.Answer{Status: 200, Body: []byte("the second's")}, nil
 		})
 		return idempotency.Answer{Status: 200, Body: []byte("the first's")}, nil
 	})
 	if string(second.Body) != "the second's" || string(late.Body) != "the second's" || !late.Replayed {
-		t.Errorf("got %s and %s, want one answer", second.Body, late.Body)
+		t.Errorf("got %s and %s, want the second's answer", second.Body, late.Body)
 	}
 }
 
-// Of many requests that see an expired lease, one takes it.
-func TestOneOfManyTakesOver(t *testing.T) {
+// Of concurrent requests that find an expired lease, one takes it over.
+func TestOneOfConcurrentRequestsTakesOver(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	dead := idempotency.Record{
+	crashed := idempotency.Record{
 		ID: idempotency.Fingerprint(request.Scope, request.Key), Fingerprint: request.Fingerprint, MessageID: "m",
 		At: w.clock.now(), LeasedUntil: w.clock.now(), ExpiresAt: w.clock.now().Add(time.Hour),
 	}
-	if _, err := w.store.InsertIdempotencyRecord(t.Context(), dead); err != nil {
+	if _, err := w.store.InsertIdempotencyRecord(t.Context(), crashed); err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
@@ -272,11 +272,11 @@ func TestOneOfManyTakesOver(t *testing.T) {
 	w.acted(1)
 }
 
-func TestAnExpiredKeyCanBeReused(t *testing.T) {
+func TestExpiredKeyCanBeReused(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	first := w.ok(request, w.send)
-	w.clock.move(idempotency.Keep)
+	w.clock.move(idempotency.KeyTTL)
 	other := request
 	other.Fingerprint = "other content"
 	second := w.ok(other, w.send)
@@ -284,20 +284,20 @@ func TestAnExpiredKeyCanBeReused(t *testing.T) {
 		t.Errorf("got %+v after %+v, want a new message", second, first)
 	}
 	if again := w.ok(other, w.send); !again.Replayed || string(again.Body) != string(second.Body) {
-		t.Errorf("got %+v, want the second answer again", again)
+		t.Errorf("got %+v, want a replay of the second answer", again)
 	}
 	w.acted(2)
 }
 
-// The request completes although its caller has disconnected, so that a retry gets its answer.
-func TestADisconnectedCallersRequestCompletes(t *testing.T) {
+// A request completes after its caller has disconnected, so that a retry gets the answer.
+func TestRequestOfADisconnectedCallerCompletes(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	_, err := w.executor.Do(ctx, request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
-		leave()
+		disconnect()
 		if ctx.Err() != nil {
-			t.Error("the work ended with its caller")
+			t.Error("the context was cancelled with the caller's")
 		}
 		return w.send(ctx, identity)
 	})
@@ -305,28 +305,28 @@ func TestADisconnectedCallersRequestCompletes(t *testing.T) {
 		t.Errorf("got %v, want an answer", err)
 	}
 	if answer := w.ok(request, w.send); !answer.Replayed {
-		t.Error("got an answer of its own, want a replay")
+		t.Error("got a new answer, want a replay")
 	}
 	w.acted(1)
 }
 
-// deaf is a store that fails to record answers.
-type deaf struct{ store.Store }
+// readOnly is a store that fails to store answers.
+type readOnly struct{ store.Store }
 
-func (deaf) AnswerIdempotencyRecord(context.Context, string, string) (string, error) {
+func (readOnly) AnswerIdempotencyRecord(context.Context, string, string) (string, error) {
 	return "", apperr.Unreachable("MongoDB", errors.New("gone"))
 }
 
-func TestAnAnswerThatCannotBeStoredIsReturned(t *testing.T) {
+func TestAnswerIsReturnedIfStoringItFails(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	executor := idempotency.NewExecutor(deaf{w.store}, w.clock.now, slog.New(slog.DiscardHandler))
+	executor := idempotency.NewExecutor(readOnly{w.store}, w.clock.now, slog.New(slog.DiscardHandler))
 	first, err := executor.Do(t.Context(), request, w.send)
 	if err != nil {
 		t.Fatalf("got %v, want the answer", err)
 	}
 	w.clock.move(idempotency.Lease)
 	if second := w.ok(request, w.send); string(second.Body) != string(first.Body) {
-		t.Errorf("got the message %s, want %s again", second.Body, first.Body)
+		t.Errorf("got the message %s, want the same, %s", second.Body, first.Body)
 	}
 }

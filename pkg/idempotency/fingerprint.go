@@ -8,12 +8,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Fingerprint returns the hash of a parsed request: requests with equal parts are the same request, however they were
-// encoded. For an uploaded file the part is the hash of its content.
+// Fingerprint returns a hash of the parts of a parsed request. Requests with equal parts are equal, however they were encoded. The part
+// of an uploaded file is the hash of its content.
 func Fingerprint(parts ...string) string {
 	hash := sha256.New()
 	var length [8]byte
-	for _, part := range parts { // with lengths, so that different lists of parts never collide
+	for _, part := range parts { // length prefixes keep different lists from colliding
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
 		hash.Write(length[:])
 		hash.Write([]byte(part))
@@ -21,8 +21,8 @@ func Fingerprint(parts ...string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Canonical normalises valid JSON: white space, the order of members and character escapes. Numbers keep their text,
-// because no type represents all of them.
+// Canonical normalises the white space, member order and character escapes of valid JSON. Numbers keep their text: no Go type represents
+// all of them.
 func Canonical(raw []byte) string {
 	v := jsontext.Value(raw).Clone()
 	if err := v.Format(jsontext.ReorderRawObjects(true), jsontext.AllowDuplicateNames(true)); err != nil {

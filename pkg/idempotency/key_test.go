@@ -42,7 +42,7 @@ func TestMalformedKeys(t *testing.T) {
 	}
 }
 
-// Every accepted key can be encoded as a string of RFC 8941 and parses to itself.
+// Every accepted key can be encoded as an RFC 8941 string that parses to the same key.
 func FuzzKeyOf(f *testing.F) {
 	for _, seed := range []string{"", `"k"`, "k", `"a \"b\" \\"`, `"a`, "a,b", `"a";b`, "\x00", "\u00e9"} {
 		f.Add(seed)
@@ -54,7 +54,7 @@ func FuzzKeyOf(f *testing.F) {
 			return
 		}
 		if key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
-			t.Fatalf("got %q as a key", key)
+			t.Fatalf("accepted the invalid key %q", key)
 		}
 		again, err := idempotency.KeyOf(http.Header{"Idempotency-Key": {`"` + quoted.Replace(key) + `"`}})
 		if err != nil || again != key {
@@ -71,16 +71,16 @@ func TestFingerprint(t *testing.T) {
 	}
 	for _, pair := range same {
 		if idempotency.Canonical([]byte(pair[0])) != idempotency.Canonical([]byte(pair[1])) {
-			t.Errorf("got %s and %s different, want the same", pair[0], pair[1])
+			t.Errorf("fingerprints of %s and %s differ, want them equal", pair[0], pair[1])
 		}
 	}
 	other := [][2]string{
 		{`{"a":1}`, `{"a":2}`}, {`{"a":1}`, `{"a":"1"}`}, {`[1,2]`, `[2,1]`}, {`{"a":"x y"}`, `{"a":"xy"}`},
-		{`{"n":12345678901234567890}`, `{"n":12345678901234567891}`}, // the same as doubles
+		{`{"n":12345678901234567890}`, `{"n":12345678901234567891}`}, // equal as float64
 	}
 	for _, pair := range other {
 		if idempotency.Canonical([]byte(pair[0])) == idempotency.Canonical([]byte(pair[1])) {
-			t.Errorf("got %s and %s the same, want them different", pair[0], pair[1])
+			t.Errorf("fingerprints of %s and %s are equal, want them different", pair[0], pair[1])
 		}
 	}
 	lists := [][]string{{}, {""}, {"", ""}, {"ab"}, {"a", "b"}, {"b", "a"}, {"a", "", "b"}}
@@ -93,6 +93,6 @@ func TestFingerprint(t *testing.T) {
 	}
 	raw := []byte(`{"b":1,"a":2}`)
 	if idempotency.Canonical(raw); string(raw) != `{"b":1,"a":2}` {
-		t.Errorf("got the caller's bytes changed to %s", raw)
+		t.Errorf("Canonical changed its argument to %s", raw)
 	}
 }

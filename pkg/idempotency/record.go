@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Record is the stored state of one Idempotency-Key. Only the holder of its lease may replace or delete it. It is also
-// the format of a store dump; its key is ID.
+// Record is the stored state of an Idempotency-Key. Only the holder of its lease may replace or delete it. It is also the format of store
+// dumps, with ID as the key.
 type Record struct {
 	ID          string    `json:"id"`          // hash of the key and its scope
 	Fingerprint string    `json:"fingerprint"` // of the request
@@ -14,26 +14,26 @@ type Record struct {
 	At          time.Time `json:"at"`
 	Leases      int       `json:"leases"`      // number of lease requests after the first; see [Records.LeaseIdempotencyRecord]
 	LeasedUntil time.Time `json:"leasedUntil"` // end of the current lease
-	ExpiresAt   time.Time `json:"expiresAt"`   // from then on the key may be reused
-	Answer      string    `json:"answer"`      // the first stored answer; empty: none yet
+	ExpiresAt   time.Time `json:"expiresAt"`   // the key may be reused from then on
+	Answer      string    `json:"answer"`      // first stored answer; empty: none
 }
 
-// Records stores the answers to requests with an Idempotency-Key. Stores remove expired records themselves.
+// Records stores the records of Idempotency-Keys. Implementations remove expired records.
 type Records interface {
-	// InsertIdempotencyRecord adds a record and reports false if its id exists.
+	// InsertIdempotencyRecord adds a record. It returns false if the id exists.
 	InsertIdempotencyRecord(ctx context.Context, r Record) (bool, error)
 	// IdempotencyRecord returns the record, or NotFound.
 	IdempotencyRecord(ctx context.Context, id string) (Record, error)
-	// LeaseIdempotencyRecord requests the lease until the given time, once the current one has expired, and returns the
-	// record as it was before. Of several concurrent callers, the one that gets back the Leases that all of them have
-	// read holds the lease, unless the record has an Answer now. A request that does not get the lease only extends it.
+	// LeaseIdempotencyRecord requests the lease until the given time, after the current one has expired, and returns the previous state
+	// of the record. Of concurrent callers, the one that receives the Leases that all of them have read before holds the lease, unless
+	// the record has an Answer. The other calls only extend the lease.
 	LeaseIdempotencyRecord(ctx context.Context, id string, until time.Time) (before Record, err error)
 	// ReplaceIdempotencyRecord replaces the record; only for the holder of its lease.
 	ReplaceIdempotencyRecord(ctx context.Context, r Record) error
-	// EndIdempotencyLease releases the lease: the next caller gets it immediately.
+	// EndIdempotencyLease releases the lease, so that the next caller can take it at once.
 	EndIdempotencyLease(ctx context.Context, id string) error
-	// AnswerIdempotencyRecord stores an answer, ends the lease, and returns the answer that counts: the first one
-	// stored. It returns NotFound if the record no longer exists.
+	// AnswerIdempotencyRecord stores an answer, ends the lease, and returns the first stored answer. It returns NotFound if the record no
+	// longer exists.
 	AnswerIdempotencyRecord(ctx context.Context, id, answer string) (first string, err error)
 	// DeleteIdempotencyRecord deletes the record; only for the holder of its lease.
 	DeleteIdempotencyRecord(ctx context.Context, id string) error

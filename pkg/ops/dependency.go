@@ -39,7 +39,7 @@ func newDependencies(service string, checks []Check) *dependencies {
 func (d *dependencies) watch(ctx context.Context) {
 	for {
 		d.runAll(ctx)
-		pause := watchEvery
+		pause := watchInterval
 		if !d.allSeen() {
 			pause = watchFirst
 		}

@@ -19,7 +19,7 @@ import (
 
 const (
 	watchFirst        = time.Second     // interval of the checks until each dependency has been usable once
-	watchEvery        = 5 * time.Second // interval of the checks afterwards
+	watchInterval     = 5 * time.Second // interval of the checks afterwards
 	checkTimeout      = 2 * time.Second
 	readHeaderTimeout = 5 * time.Second
 	stopTimeout       = time.Second // does not wait for a profile in progress

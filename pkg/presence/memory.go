@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Memory stores presence for the services of one process.
+// Memory stores presence within one process.
 type Memory struct {
 	now func() time.Time
 
@@ -33,7 +33,7 @@ func (m *Memory) Hold(_ context.Context, holder string, keys ...string) error {
 	now := m.now()
 	m.sweep(now)
 	for _, key := range keys {
-		m.entries[key] = entry{holder: holder, until: now.Add(Life)}
+		m.entries[key] = entry{holder: holder, until: now.Add(TTL)}
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (m *Memory) Leave(_ context.Context, holder string, at time.Time, keys ...s
 		if e, ok := m.entries[key]; ok && e.holder != holder && e.until.After(m.now()) {
 			continue
 		}
-		m.entries[key] = entry{seenAt: at, until: at.Add(SeenLife)}
+		m.entries[key] = entry{seenAt: at, until: at.Add(SeenTTL)}
 	}
 	return nil
 }
@@ -64,9 +64,9 @@ func (m *Memory) States(_ context.Context, keys ...string) ([]State, error) {
 	return states, nil
 }
 
-// sweep removes expired entries periodically.
+// sweep removes expired entries, at most once per TTL.
 func (m *Memory) sweep(now time.Time) {
-	if now.Sub(m.swept) < Life {
+	if now.Sub(m.swept) < TTL {
 		return
 	}
 	m.swept = now

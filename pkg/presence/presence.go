@@ -1,7 +1,7 @@
-// Package presence stores which visitors have a socket, and which agents have the panel open.
+// Package presence stores which visitors have an open socket and which agents have the panel open.
 //
-// An entry has a time to live and is refreshed while it is true, so entries of a crashed process expire. redis.go
-// stores the entries for many machines, memory.go for one process.
+// Entries expire unless their holder refreshes them, so the entries of a crashed process disappear. redis.go stores them for multiple
+// processes, memory.go for one.
 package presence
 
 import (
@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// Life is the time to live of an entry, and Refresh the interval at which its holder renews it.
-	Life    = time.Minute
+	// TTL is the TTL of an entry; Refresh is the interval at which its holder renews it.
+	TTL     = time.Minute
 	Refresh = 20 * time.Second
-	// SeenLife is how long the time of the last connection is kept.
-	SeenLife = 24 * time.Hour
+	// SeenTTL is the TTL of the time of the last connection.
+	SeenTTL = 24 * time.Hour
 )
 
 // State is the presence of a visitor or an agent; the zero State: unknown.
@@ -25,23 +25,22 @@ type State struct {
 
 // Store stores presence. It is safe for concurrent use. Its errors are apperr.Unavailable.
 type Store interface {
-	// Hold marks the keys as online for a holder, which is a process, for [Life].
+	// Hold marks the keys as online for [TTL]. The holder identifies a process.
 	Hold(ctx context.Context, holder string, keys ...string) error
-	// Leave marks the keys as offline for a holder since the given time. A key that another holder has held since then
-	// stays online.
+	// Leave marks the keys as offline since the given time. A key that another holder has held since stays online.
 	Leave(ctx context.Context, holder string, at time.Time, keys ...string) error
-	// States returns the state of each key, in their order.
+	// States returns the states of the keys, in their order.
 	States(ctx context.Context, keys ...string) ([]State, error)
 }
 
 // Visitor returns the key of a visitor of an application.
 func Visitor(appID, chatUserID string) string { return "visitor:" + appID + "-" + chatUserID }
 
-// Room returns the key of a visitor by the name of the visitor's room, appId-chatUserId.
+// Room returns the key of a visitor by room name (appId-chatUserId).
 func Room(name string) string { return "visitor:" + name }
 
-// Agent returns the key of a panel user who answers a company's visitors.
+// Agent returns the key of an agent, a panel user of a company.
 func Agent(companyID, userID string) string { return "agent:" + companyID + ":" + userID }
 
-// Agents returns the key of all agents of a company, which is online while one of them is.
+// Agents returns the key of all agents of a company; it is online while any agent is.
 func Agents(companyID string) string { return "agents:" + companyID }

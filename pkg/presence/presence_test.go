@@ -69,13 +69,13 @@ func testContract(t *testing.T, s presence.Store, advance func(time.Duration)) {
 	must(s.Hold(ctx, "two", "ada"))
 	must(s.Leave(ctx, "one", left, "ada"))
 	want("left one of two", online, online)
-	advance(presence.Life - presence.Refresh)
+	advance(presence.TTL - presence.Refresh)
 	must(s.Hold(ctx, "two", "ada"))
 	advance(presence.Refresh)
 	want("refreshed by one of two", online, unknown)
 	must(s.Leave(ctx, "two", left, "ada"))
 	want("left both", gone, unknown)
-	advance(presence.SeenLife)
+	advance(presence.SeenTTL)
 	want("a day later", unknown, unknown)
 }
 

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// Redis keys begin with prefix; a value is holding and the holder's name, or seen and a time in milliseconds.
+	// Redis keys start with prefix. A value is holding plus the holder, or seen plus a time in Unix milliseconds.
 	prefix  = "parley:presence:"
 	holding = "on "
 	seen    = "seen "
 )
 
-// Redis stores presence for all processes. Each call is one pipeline, so it costs at most one round trip per node.
+// Redis stores presence for all processes. A pipeline costs one round trip per node at most.
 type Redis struct{ client redis.UniversalClient }
 
-// NewRedis returns presence in Redis. The caller closes the client.
+// NewRedis returns a store in Redis. The caller closes the client.
 func NewRedis(client redis.UniversalClient) *Redis { return &Redis{client} }
 
 // Hold implements [Store].
@@ -33,15 +33,14 @@ func (r *Redis) Hold(ctx context.Context, holder string, keys ...string) error {
 	}
 	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, key := range keys {
-			p.Set(ctx, prefix+key, holding+holder, Life)
+			p.Set(ctx, prefix+key, holding+holder, TTL)
 		}
 		return nil
 	})
 	return unavailable("writing presence", err)
 }
 
-// Leave implements [Store]. Another holder may take over between its read and its write; that holder's next refresh
-// corrects it.
+// Leave implements [Store]. Another holder may take over between the read and the write; its next refresh corrects the entry.
 func (r *Redis) Leave(ctx context.Context, holder string, at time.Time, keys ...string) error {
 	values, err := r.values(ctx, keys)
 	if err != nil || len(keys) == 0 {
@@ -52,7 +51,7 @@ func (r *Redis) Leave(ctx context.Context, holder string, at time.Time, keys ...
 			if other, held := strings.CutPrefix(values[i], holding); held && other != holder {
 				continue
 			}
-			p.Set(ctx, prefix+key, seen+strconv.FormatInt(at.UnixMilli(), 10), SeenLife)
+			p.Set(ctx, prefix+key, seen+strconv.FormatInt(at.UnixMilli(), 10), SeenTTL)
 		}
 		return nil
 	})
@@ -76,16 +75,16 @@ func (r *Redis) States(ctx context.Context, keys ...string) ([]State, error) {
 	return states, nil
 }
 
-// values returns the values of the keys; empty for a missing key. A cluster spreads keys over nodes, so each needs its
-// own GET.
+// values returns the values of the keys; empty for a missing key. It uses a GET per key because keys of a cluster are on different
+// nodes.
 func (r *Redis) values(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	answers := make([]*redis.StringCmd, len(keys))
+	replies := make([]*redis.StringCmd, len(keys))
 	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
-			answers[i] = p.Get(ctx, prefix+key)
+			replies[i] = p.Get(ctx, prefix+key)
 		}
 		return nil
 	})
@@ -93,8 +92,8 @@ func (r *Redis) values(ctx context.Context, keys []string) ([]string, error) {
 		return nil, unavailable("reading presence", err)
 	}
 	values := make([]string, len(keys))
-	for i, answer := range answers {
-		if values[i], err = answer.Result(); err != nil && !errors.Is(err, redis.Nil) {
+	for i, reply := range replies {
+		if values[i], err = reply.Result(); err != nil && !errors.Is(err, redis.Nil) {
 			return nil, unavailable("reading presence", err)
 		}
 	}

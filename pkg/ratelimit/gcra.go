@@ -6,17 +6,18 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 )
 
-// grant is the part of the requested permits that was granted.
+// grant is the result of a request for permits.
 type grant struct {
 	permits int
-	left    int           // permits still available
-	full    time.Duration // until all permits are back
+	left    int           // permits available after the grant
+	full    time.Duration // time until all permits are available
 }
 
-// gcra is the algorithm in memory: the time at which all permits are back. gcra.lua implements the same in Redis.
+// gcra is the state of one caller in memory: the time at which all permits are available. gcra.lua implements the same algorithm in
+// Redis.
 type gcra struct{ back time.Time }
 
-// take grants as many of the wanted permits as are available, or none if fewer than least.
+// take grants up to wanted permits, or none if fewer than least are available.
 func (g *gcra) take(rate config.Rate, now time.Time, wanted, least int) grant {
 	interval := rate.Per / time.Duration(rate.Count)
 	if g.back.Before(now) {

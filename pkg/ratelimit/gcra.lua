@@ -1,5 +1,5 @@
--- KEYS[1]: the caller. ARGV: microseconds that a permit takes to come back, microseconds of the whole period, permits wanted.
--- Returns the permits given, those left, and the microseconds until all are back.
+-- KEYS[1]: the caller. ARGV: microseconds per permit, microseconds of the period, permits wanted.
+-- Returns the permits granted, the permits left, and the microseconds until all permits are available.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local interval, period, wanted = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -11,10 +11,10 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 )
 
-// Fields of draft-ietf-httpapi-ratelimit-headers (since its version 8), in net/http's spelling.
+// Header fields of draft-ietf-httpapi-ratelimit-headers (version 8 or later), in canonical Go form.
 const (
 	fieldPolicy = "Ratelimit-Policy" // "name";q=permits;w=seconds
-	fieldLimit  = "Ratelimit"        // "name";r=permits left;t=seconds until all are back
+	fieldLimit  = "Ratelimit"        // "name";r=permits left;t=seconds until all are available
 )
 
 func policyOf(cfg Config) string {
@@ -23,7 +23,7 @@ func policyOf(cfg Config) string {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// Admit spends one of the caller's permits and sets the response's RateLimit fields. Its error is TooMany.
+// Admit spends one of the caller's permits and sets the RateLimit fields of the response. It returns TooMany if none is left.
 func (l *Limiter) Admit(c echo.Context, caller string) error { return l.AdmitN(c, caller, 1) }
 
 // AdmitN is Admit for n permits, all or none.
@@ -31,21 +31,21 @@ func (l *Limiter) AdmitN(c echo.Context, caller string, n int) error {
 	if l == nil {
 		return nil
 	}
-	return l.tell(c, l.TakeN(c.Request().Context(), caller, n))
+	return l.respond(c, l.TakeN(c.Request().Context(), caller, n))
 }
 
-// Spend is AdmitN, but sets the RateLimit fields only on a refusal.
+// Spend is AdmitN, but sets the RateLimit fields only if it refuses.
 func (l *Limiter) Spend(c echo.Context, caller string, n int) error {
 	if l == nil {
 		return nil
 	}
 	if d := l.TakeN(c.Request().Context(), caller, n); !d.Allowed {
-		return l.tell(c, d)
+		return l.respond(c, d)
 	}
 	return nil
 }
 
-func (l *Limiter) tell(c echo.Context, d Decision) error {
+func (l *Limiter) respond(c echo.Context, d Decision) error {
 	h := c.Response().Header()
 	h[fieldPolicy] = append(h[fieldPolicy], l.policy)
 	text := append(make([]byte, 0, 48), '"')
@@ -74,9 +74,9 @@ func (l *Limiter) ByAddress(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Failed spends a permit of the request's address if err reports an invalid credential, and returns err, or TooMany if
-// the address has failed too often. A request with a valid credential is never refused: other callers behind the same
-// address, such as the pages of a company's network, cannot lock it out.
+// Failed spends a permit of the client's address if err is Unauthenticated. It returns err, or TooMany after too many failures from the
+// address. Requests with a valid credential are never refused, so other clients behind the same address, such as a company's network,
+// cannot lock them out.
 func (l *Limiter) Failed(c echo.Context, err error) error {
 	if l == nil || !apperr.Is(err, apperr.Unauthenticated) {
 		return err

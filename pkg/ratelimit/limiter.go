@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// callers is how many callers a replica caches; Redis has the others.
+	// callers is the number of callers cached by a replica.
 	callers = 100_000
-	// After a lease that is spent faster than fast, the next has twice the size; after one that lasts longer than slow,
-	// one permit.
+	// If a lease is spent faster than fast, the next one has twice the size. If it lasts longer than slow, the next one is a single
+	// permit.
 	fast = 100 * time.Millisecond
 	slow = time.Second
-	// leaseShare bounds the permits that a replica holds: the rate divided by leaseShare.
+	// leaseShare limits a lease to the rate divided by leaseShare.
 	leaseShare = 20
 )
 
 // Config configures a [Limiter].
 type Config struct {
-	Name       string // in the RateLimit fields, the metrics and Redis
+	Name       string // used in the RateLimit fields, the metrics and Redis keys
 	Rate       config.Rate
 	Refusal    apperr.Definition // zero: [apperr.TooManyRequests]
 	Redis      *Redis            // nil: this replica counts by itself
@@ -51,7 +51,7 @@ type Limiter struct {
 	refused  prometheus.Counter
 }
 
-// New returns a limiter, or nil if the rate is no limit.
+// New returns a limiter, or nil if the rate is unlimited.
 func New(cfg Config) *Limiter {
 	if cfg.Rate.Count == 0 {
 		return nil
@@ -59,7 +59,7 @@ func New(cfg Config) *Limiter {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	accounts, _ := lru.New[string, *account](callers) // only a size of zero is an error
+	accounts, _ := lru.New[string, *account](callers) // fails only for a size of zero
 	return &Limiter{
 		cfg: cfg, policy: policyOf(cfg), accounts: accounts, maxLease: max(cfg.Rate.Count/leaseShare, 1), refused: refusals(cfg),
 	}
@@ -79,34 +79,34 @@ func refusals(cfg Config) prometheus.Counter {
 	return vec.WithLabelValues(cfg.Name)
 }
 
-// Decision is the result for one request.
+// Decision is the result of a request for permits.
 type Decision struct {
 	Allowed bool
-	Left    int           // permits left, as far as this replica knows
-	Full    time.Duration // until all permits are back
-	Wait    time.Duration // until the next permit, if refused
+	Left    int           // permits left, as known to this replica
+	Full    time.Duration // time until all permits are available
+	Wait    time.Duration // time until the permits are available, if refused
 }
 
-// account is a replica's state for one caller.
+// account is the local state of a caller.
 type account struct {
 	mu           sync.Mutex
-	asking       chan struct{} // closed when Redis has answered; nil: no request is running
-	permits      int           // leased and unspent
-	permitsUntil time.Time     // when the leased permits become void
+	leasing      chan struct{} // closed when the running request to Redis ends; nil: none
+	permits      int           // leased and not spent
+	permitsUntil time.Time     // expiry of the leased permits
 	size         int           // of the last lease
 	leasedAt     time.Time
-	left         int       // in Redis, at that time
-	fullAt       time.Time // when all permits are back
+	left         int       // permits left in Redis at leasedAt
+	fullAt       time.Time // time at which all permits are available
 	refusedUntil time.Time
-	refusedFor   int  // permits requested then; a smaller request may succeed
-	alone        gcra // used without Redis
+	refusedFor   int  // size of the refused request; a smaller one may succeed
+	alone        gcra // used while Redis is unavailable
 }
 
 // Take spends one of the caller's permits.
 func (l *Limiter) Take(ctx context.Context, caller string) Decision { return l.TakeN(ctx, caller, 1) }
 
-// TakeN spends n of the caller's permits, all or none: a byte budget counts one permit per byte. More than the full
-// rate counts as the full rate.
+// TakeN spends n of the caller's permits, all or none; for a byte budget, n is the number of bytes. An n above the rate counts as the
+// rate.
 func (l *Limiter) TakeN(ctx context.Context, caller string, n int) Decision {
 	if l == nil {
 		return Decision{Allowed: true}
@@ -146,7 +146,7 @@ func (l *Limiter) account(caller string) *account {
 
 func (l *Limiter) shared() bool { return l.cfg.Redis != nil && l.cfg.Redis.available() }
 
-// spend decides locally if possible. Otherwise it returns what to wait for, or how many permits to lease.
+// spend decides locally if possible. Otherwise it returns the channel of a running lease to wait for, or the number of permits to lease.
 func (l *Limiter) spend(a *account, n int) (d Decision, wait <-chan struct{}, size int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -160,17 +160,17 @@ func (l *Limiter) spend(a *account, n int) (d Decision, wait <-chan struct{}, si
 		return Decision{Allowed: true, Left: a.left + a.permits, Full: max(a.fullAt.Sub(now), 0)}, nil, 0
 	case now.Before(a.refusedUntil) && n >= a.refusedFor:
 		return Decision{Left: a.permits, Full: a.fullAt.Sub(now), Wait: a.refusedUntil.Sub(now)}, nil, 0
-	case a.asking != nil:
-		return Decision{}, a.asking, 0
+	case a.leasing != nil:
+		return Decision{}, a.leasing, 0
 	}
 	if !now.Before(a.permitsUntil) {
 		a.permits = 0
 	}
-	a.asking = make(chan struct{})
+	a.leasing = make(chan struct{})
 	return Decision{}, nil, max(l.nextSize(a, now), n-a.permits)
 }
 
-// nextSize adapts to the caller's pace.
+// nextSize returns the size of the next lease, adapted to the caller's pace.
 func (l *Limiter) nextSize(a *account, now time.Time) int {
 	switch held := now.Sub(a.leasedAt); {
 	case a.size == 0 || held > slow:
@@ -181,13 +181,13 @@ func (l *Limiter) nextSize(a *account, now time.Time) int {
 	return a.size
 }
 
-// lease requests permits from Redis, at least n. If that fails, Redis is marked unavailable for all callers.
+// lease requests permits from Redis, at least n. After an error, Redis counts as unavailable for all callers.
 func (l *Limiter) lease(ctx context.Context, a *account, caller string, size, n int) {
 	g, err := l.cfg.Redis.take(ctx, l.cfg.Name, caller, l.cfg.Rate, size)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	close(a.asking)
-	a.asking = nil
+	close(a.leasing)
+	a.leasing = nil
 	if err != nil {
 		return
 	}

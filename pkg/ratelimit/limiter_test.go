@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a clock that only the test moves.
+// clock is a manual clock.
 type clock struct{ at atomic.Int64 }
 
 func newClock() *clock {
@@ -58,7 +58,7 @@ func openRedis(t *testing.T, url string) *Redis {
 	return r
 }
 
-// allowed returns how many of n takes succeed.
+// allowed returns the number of successes of n calls of Take.
 func allowed(t *testing.T, l *Limiter, caller string, n int) (count int) {
 	t.Helper()
 	for range n {
@@ -69,7 +69,7 @@ func allowed(t *testing.T, l *Limiter, caller string, n int) (count int) {
 	return count
 }
 
-// An hour is long enough that no permit comes back during a test.
+// hourly is slow enough that no permit becomes available during a test.
 var hourly = config.Rate{Count: 60, Per: time.Hour}
 
 func TestRateWithoutRedis(t *testing.T) {
@@ -80,10 +80,10 @@ func TestRateWithoutRedis(t *testing.T) {
 		t.Errorf("got %d of 100 at once, want 60", got)
 	}
 	if got := allowed(t, l, "b", 100); got != 60 {
-		t.Errorf("got %d of another caller's 100, want 60", got)
+		t.Errorf("another caller: got %d of 100, want 60", got)
 	}
 	if d := l.Take(t.Context(), "a"); d.Allowed || d.Left != 0 || d.Wait != time.Minute || d.Full != time.Hour {
-		t.Errorf("got %+v, want to wait a minute for the next and an hour for all", d)
+		t.Errorf("got %+v, want a wait of a minute for the next permit and an hour for all", d)
 	}
 	c.move(time.Minute - time.Nanosecond)
 	if got := allowed(t, l, "a", 1); got != 0 {
@@ -95,11 +95,11 @@ func TestRateWithoutRedis(t *testing.T) {
 	}
 	c.move(10 * time.Hour)
 	if got := allowed(t, l, "a", 100); got != 60 {
-		t.Errorf("got %d after a long time, want 60 and not more", got)
+		t.Errorf("got %d after a long time, want 60", got)
 	}
 }
 
-func TestNoRateIsNoLimit(t *testing.T) {
+func TestZeroRateIsUnlimited(t *testing.T) {
 	t.Parallel()
 	l := New(Config{Name: "test"})
 	if got := allowed(t, l, "a", 1000); l != nil || got != 1000 {
@@ -126,21 +126,21 @@ func TestReplicasShareTheRate(t *testing.T) {
 		})
 	}
 	group.Wait()
-	// Up to three may have come back during the test; permits still held by replicas are unspent.
+	// Up to three permits may have become available during the test; replicas hold unspent permits.
 	if got := passed.Load(); got > 603 || got < 600-3*600/leaseShare {
-		t.Errorf("got %d of 1200, want 600, less what the replicas hold", got)
+		t.Errorf("got %d of 1200, want 600 less the unspent permits of the replicas", got)
 	}
 	fresh := New(Config{Name: "test", Rate: config.Rate{Count: 600, Per: time.Hour}, Redis: openRedis(t, url)})
 	if got := allowed(t, fresh, "a", 100); got > 3 {
-		t.Errorf("got %d of a new replica's 100, want none: the others' are spent", got)
+		t.Errorf("new replica: got %d of 100, want none", got)
 	}
 	if got := allowed(t, fresh, "b", 100); got != 100 {
-		t.Errorf("got %d of another caller's 100, want all", got)
+		t.Errorf("another caller: got %d of 100, want all", got)
 	}
 }
 
-// counting counts the requests to Redis.
-type counting struct{ asked atomic.Int64 }
+// counting counts requests to Redis.
+type counting struct{ requests atomic.Int64 }
 
 func (c *counting) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
@@ -149,13 +149,13 @@ func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if strings.HasPrefix(cmd.Name(), "eval") {
-			c.asked.Add(1)
+			c.requests.Add(1)
 		}
 		return next(ctx, cmd)
 	}
 }
 
-func TestABusyCallerRarelyAsksRedis(t *testing.T) {
+func TestBusyCallerRarelyContactsRedis(t *testing.T) {
 	t.Parallel()
 	r := openRedis(t, startRedis(t, "127.0.0.1:0").URL())
 	c, count := newClock(), new(counting)
@@ -164,15 +164,15 @@ func TestABusyCallerRarelyAsksRedis(t *testing.T) {
 	if got := allowed(t, l, "a", 20_000); got != 20_000 {
 		t.Errorf("got %d of 20000, want all", got)
 	}
-	if asked := count.asked.Load(); asked > 40 { // ten to grow to a thousand, then one per thousand
-		t.Errorf("asked Redis %d times for 20000 requests, want one in a thousand", asked)
+	if n := count.requests.Load(); n > 40 { // ten to grow to a thousand, then one per thousand
+		t.Errorf("got %d requests to Redis for 20000 permits, want about one per thousand", n)
 	}
-	before := count.asked.Load()
+	before := count.requests.Load()
 	if got := allowed(t, l, "a", 20_000); got > 10 {
 		t.Errorf("got %d more, want none", got)
 	}
-	if asked := count.asked.Load() - before; asked > 10 {
-		t.Errorf("asked Redis %d times for a refused caller, want once", asked)
+	if n := count.requests.Load() - before; n > 10 {
+		t.Errorf("got %d requests to Redis for a refused caller, want one", n)
 	}
 	c.move(2 * slow) // the pace is reset; an infrequent caller holds no lease
 	l.Take(t.Context(), "b")
@@ -181,7 +181,7 @@ func TestABusyCallerRarelyAsksRedis(t *testing.T) {
 	}
 }
 
-// While Redis is unavailable each replica counts by itself; afterwards they share the count again.
+// While Redis is unavailable, each replica counts by itself; afterwards the replicas share the count again.
 func TestRedisOutageAndRecovery(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t, "127.0.0.1:0")
@@ -204,7 +204,7 @@ func TestRedisOutageAndRecovery(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the limiter did not reconnect to Redis")
 		}
-		l.Take(t.Context(), "c") // Redis is retried once a second, without a notification
+		l.Take(t.Context(), "c") // the limiter retries once per second, without a notification
 		time.Sleep(10 * time.Millisecond)
 	}
 	if got := allowed(t, l, "d", 100); got < 60 || got > 61 {
@@ -213,7 +213,7 @@ func TestRedisOutageAndRecovery(t *testing.T) {
 }
 
 // A Redis that accepts connections but never replies delays one request briefly, and no others.
-func TestAHangingRedisDoesNotBlockCallers(t *testing.T) {
+func TestHangingRedisDoesNotBlockCallers(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -270,7 +270,7 @@ func TestRateLimitFields(t *testing.T) {
 	}
 }
 
-// Failures are limited, and a valid credential passes however often its address has failed.
+// Failures are limited; a valid credential is accepted however often its address has failed.
 func TestOnlyFailuresAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Redis{"alone": nil, "with Redis": openRedis(t, startRedis(t, "127.0.0.1:0").URL())} {
@@ -294,7 +294,7 @@ func TestOnlyFailuresAreRefused(t *testing.T) {
 			}
 		}
 		if status[http.StatusUnauthorized] != 3 || status[http.StatusTooManyRequests] != 7 {
-			t.Errorf("%s: got %v for failures, want three 401 and then 429", name, status)
+			t.Errorf("%s: failures got %v, want three 401 and then 429", name, status)
 		}
 		if got := call(e, "192.0.2.2", "/wrong"); got.Code != http.StatusUnauthorized {
 			t.Errorf("%s: got %d from another address, want 401", name, got.Code)
@@ -302,7 +302,7 @@ func TestOnlyFailuresAreRefused(t *testing.T) {
 	}
 }
 
-// A byte budget grants a request entirely or not at all; a refusal costs nothing, and a smaller request may still pass.
+// A byte budget grants a request entirely or not at all. A refusal spends nothing, and a smaller request may still succeed.
 func TestPermitsBySize(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Redis{"alone": nil, "with Redis": openRedis(t, startRedis(t, "127.0.0.1:0").URL())} {
@@ -316,14 +316,14 @@ func TestPermitsBySize(t *testing.T) {
 				t.Errorf("%s, step %d: got %+v for %d, want %v", name, i, d, step.n, step.allowed)
 			}
 			if !d.Allowed && (d.Wait < 30*time.Minute || d.Wait > time.Duration(step.n)*time.Hour) {
-				t.Errorf("%s, step %d: got to wait %s for %d, want as long as they take to come back", name, i, d.Wait, step.n)
+				t.Errorf("%s, step %d: got a wait of %s for %d, want the time until they are available", name, i, d.Wait, step.n)
 			}
 		}
 		if d := l.TakeN(t.Context(), "b", 5000); !d.Allowed {
-			t.Errorf("%s: got %+v for more than the whole budget, want it to pass once", name, d)
+			t.Errorf("%s: got %+v for more than the budget, want it allowed once", name, d)
 		}
 		if d := l.TakeN(t.Context(), "b", 1); d.Allowed {
-			t.Errorf("%s: got %+v after that, want nothing left", name, d)
+			t.Errorf("%s: got %+v after that, want no permits left", name, d)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package ratelimit
 import (
 	"context"
 	"crypto/sha256"
-	_ "embed" // the script
+	_ "embed" // gcra.lua
 	"encoding/hex"
 	"fmt"
 	"log/slog"
@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// redisTimeout bounds how long a request waits for a lease.
+	// redisTimeout limits the wait for a lease.
 	redisTimeout = 250 * time.Millisecond
-	// redisPause is how long Redis is not contacted after a failure.
+	// redisPause is the delay before the next request to Redis after a failure.
 	redisPause = time.Second
 )
 
 //go:embed gcra.lua
 var script string
 
-// Redis stores the counts shared by replicas. It is safe for concurrent use.
+// Redis stores the limits shared by the replicas. It is safe for concurrent use.
 type Redis struct {
 	client  redis.UniversalClient
 	script  *redis.Script
 	log     *slog.Logger
-	retryAt atomic.Int64 // Unix nanoseconds; until then Redis is not contacted
+	retryAt atomic.Int64 // Unix nanoseconds; no requests to Redis before
 	failing atomic.Bool  // the last request failed
 }
 
-// OpenRedis prepares connections to one URL, or to the nodes of a cluster, separated by commas; it connects on demand.
-// Its error does not repeat the URL, which may contain a password.
+// OpenRedis returns a client for one URL, or for the nodes of a cluster, separated by commas. It connects on demand. Errors do not
+// contain the URL, which may include a password.
 func OpenRedis(urls string, log *slog.Logger) (*Redis, error) {
 	client, err := redisclient.New(urls, redisclient.Timeouts{Dial: redisTimeout, Command: redisTimeout})
 	if err != nil {
@@ -46,7 +46,7 @@ func OpenRedis(urls string, log *slog.Logger) (*Redis, error) {
 	return &Redis{client: client, script: redis.NewScript(script), log: log}, nil
 }
 
-// Close closes the connections. It does nothing on a nil Redis.
+// Close closes the connections. On a nil Redis it does nothing.
 func (r *Redis) Close() error {
 	if r == nil {
 		return nil
@@ -54,7 +54,7 @@ func (r *Redis) Close() error {
 	return r.client.Close()
 }
 
-// Ready returns nil if Redis answers or is not configured.
+// Ready returns nil if Redis responds or is not configured.
 func (r *Redis) Ready(ctx context.Context) error {
 	if r == nil {
 		return nil
@@ -65,33 +65,33 @@ func (r *Redis) Ready(ctx context.Context) error {
 	return nil
 }
 
-// available reports whether Redis should be contacted.
+// available reports whether redisPause has passed since the last failure.
 func (r *Redis) available() bool { return time.Now().UnixNano() >= r.retryAt.Load() }
 
-// take requests permits. Callers' names are not sent: a key is a hash.
+// take requests permits. The key contains a hash instead of the caller's name.
 func (r *Redis) take(ctx context.Context, limit, caller string, rate config.Rate, wanted int) (grant, error) {
 	hash := sha256.Sum256([]byte(caller))
 	key := "parley:rate:" + limit + ":" + hex.EncodeToString(hash[:16])
 	interval := float64(rate.Per.Microseconds()) / float64(rate.Count)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTimeout)
 	defer cancel()
-	answer, err := r.script.Run(ctx, r.client, []string{key}, interval, rate.Per.Microseconds(), wanted).Int64Slice()
-	if err == nil && len(answer) != 3 {
-		err = fmt.Errorf("the script returned %d numbers", len(answer))
+	reply, err := r.script.Run(ctx, r.client, []string{key}, interval, rate.Per.Microseconds(), wanted).Int64Slice()
+	if err == nil && len(reply) != 3 {
+		err = fmt.Errorf("the script returned %d values", len(reply))
 	}
 	if err != nil {
 		r.failed(ctx, err)
 		return grant{}, err
 	}
 	if r.failing.CompareAndSwap(true, false) {
-		r.log.InfoContext(ctx, "Redis available: replicas share their limits")
+		r.log.InfoContext(ctx, "Redis available: replicas share rate limits")
 	}
-	return grant{permits: int(answer[0]), left: int(answer[1]), full: time.Duration(answer[2]) * time.Microsecond}, nil
+	return grant{permits: int(reply[0]), left: int(reply[1]), full: time.Duration(reply[2]) * time.Microsecond}, nil
 }
 
 func (r *Redis) failed(ctx context.Context, err error) {
 	r.retryAt.Store(time.Now().Add(redisPause).UnixNano())
 	if r.failing.CompareAndSwap(false, true) {
-		r.log.WarnContext(ctx, "Redis unavailable: each replica enforces limits by itself", "error", err)
+		r.log.WarnContext(ctx, "Redis unavailable: each replica enforces rate limits by itself", "error", err)
 	}
 }

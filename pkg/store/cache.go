@@ -32,8 +32,8 @@ type CacheConfig struct {
 	Size       int                   // entries per kind; default 10,000
 	Now        func() time.Time      // default time.Now
 	Registerer prometheus.Registerer // optional
-	// TokenUsed is called with each access token that was read for a request. A token is cached for TokenTTL only, so
-	// one in use is read regularly: its last use is accurate, at no cost to cache hits. Optional; it must not block.
+	// TokenUsed is called with each access token read from the store, on a miss or a refresh. A token in constant use is
+	// read at least once per TokenTTL, so its last use is accurate, at no cost to cache hits. Optional; it must not block.
 	TokenUsed func(chat.AccessToken)
 }
 
@@ -54,7 +54,7 @@ type CompanyWebhooks struct {
 	Retention time.Duration      // of finished deliveries
 }
 
-// Cached is what a [Cache] reads; [Store] implements it.
+// Cached is the data source of a [Cache]; [Store] implements it.
 type Cached interface {
 	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
 	Application(ctx context.Context, id string) (chat.Application, error)
@@ -70,7 +70,7 @@ func NewCache(s Cached, c CacheConfig) *Cache {
 	c = c.withDefaults()
 	requests := requestCounter(c.Registerer)
 	return &Cache{
-		tokens:       newLookups(c, CachedAccessToken, c.TokenTTL, requests, c.noting(s.AccessToken)),
+		tokens:       newLookups(c, CachedAccessToken, c.TokenTTL, requests, c.reportingUse(s.AccessToken)),
 		applications: newLookups(c, CachedApplication, c.TTL, requests, s.Application),
 		templates:    newLookups(c, CachedTemplate, c.TTL, requests, s.Template),
 		chats:        newLookups(c, CachedChat, c.TTL, requests, s.Chat),
@@ -97,7 +97,7 @@ func (c CacheConfig) withDefaults() CacheConfig {
 	return c
 }
 
-// companyWebhooks reads a company's endpoints, and its retention if there are any.
+// companyWebhooks reads a company's endpoints and, if it has any, its retention.
 func companyWebhooks(ctx context.Context, s Cached, companyID string) (w CompanyWebhooks, err error) {
 	w.Retention = webhook.DefaultRetention
 	if w.Endpoints, err = s.WebhookEndpoints(ctx, companyID, Page{}); err != nil || len(w.Endpoints) == 0 {
@@ -110,8 +110,8 @@ func companyWebhooks(ctx context.Context, s Cached, companyID string) (w Company
 	return w, err
 }
 
-// noting reads access tokens and calls TokenUsed.
-func (c CacheConfig) noting(read func(context.Context, string) (chat.AccessToken, error)) func(context.Context, string) (chat.AccessToken, error) {
+// reportingUse wraps read with a call of TokenUsed after each successful read.
+func (c CacheConfig) reportingUse(read func(context.Context, string) (chat.AccessToken, error)) func(context.Context, string) (chat.AccessToken, error) {
 	if c.TokenUsed == nil {
 		return read
 	}
@@ -142,7 +142,7 @@ func (c *Cache) Template(ctx context.Context, id string) (chat.MessageTemplate, 
 // Chat is [Store.Chat], cached.
 func (c *Cache) Chat(ctx context.Context, id string) (chat.Chat, error) { return c.chats.get(ctx, id) }
 
-// FreshChat bypasses and refreshes the cache: for a decision that must not use a stale window.
+// FreshChat reads the chat from the store and refreshes the cache, for decisions that must not use a stale window.
 func (c *Cache) FreshChat(ctx context.Context, id string) (chat.Chat, error) {
 	c.chats.forget(id)
 	return c.chats.load(ctx, id)
@@ -158,7 +158,7 @@ func (c *Cache) Webhooks(ctx context.Context, companyID string) (CompanyWebhooks
 	return c.webhooks.get(ctx, companyID)
 }
 
-// Forget drops one entry, so that the next lookup reads it again. It fits bus.OnInvalidate; unknown kinds are ignored.
+// Forget removes an entry. It can be passed to bus.OnInvalidate. Unknown kinds are ignored.
 func (c *Cache) Forget(kind, key string) {
 	switch kind {
 	case CachedAccessToken:
@@ -192,8 +192,8 @@ type lookups[V any] struct {
 
 type entry[V any] struct {
 	value    V
-	renew    time.Time // from then on the next caller triggers a refresh, without waiting for it
-	until    time.Time // from then on the entry is expired
+	renew    time.Time // at or after this time, the next hit starts a refresh in the background
+	until    time.Time // expiry
 	renewing *atomic.Bool
 }
 
@@ -202,7 +202,7 @@ func newLookups[V any](
 ) *lookups[V] {
 	entries, err := lru.New[string, entry[V]](c.Size)
 	if err != nil {
-		panic("store: a cache without room: " + err.Error()) // withDefaults gives it room
+		panic("store: creating a cache: " + err.Error()) // only for a size <= 0; withDefaults sets a positive one
 	}
 	return &lookups[V]{
 		ttl: ttl, now: c.Now, read: read, entries: entries,
@@ -223,7 +223,7 @@ func (l *lookups[V]) get(ctx context.Context, key string) (V, error) {
 	return l.join(ctx, key)
 }
 
-// fly shares one read among concurrent callers. The read continues after its first caller's context ends, since others
+// fly shares one read among concurrent callers. The read ignores the cancellation of its first caller, because others
 // may wait for it; the store bounds its duration.
 func (l *lookups[V]) fly(ctx context.Context, key string) <-chan singleflight.Result {
 	return l.flights.DoChan(key, func() (any, error) { return l.load(context.WithoutCancel(ctx), key) })
@@ -242,7 +242,7 @@ func (l *lookups[V]) join(ctx context.Context, key string) (V, error) {
 	}
 }
 
-// load reads and caches the value, unless an entry was invalidated in the meantime: it might be this one.
+// load reads the value, and caches it unless any key was invalidated during the read.
 func (l *lookups[V]) load(ctx context.Context, key string) (V, error) {
 	l.mu.Lock()
 	forgotten := l.forgotten

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// Page is a part of a list.
+// Page selects a page of a list.
 type Page struct {
 	After string // the id of the previous page's last item; empty: from the beginning
 	Limit int    // maximum number of items; 0: all
@@ -23,11 +23,11 @@ type ChatFilter struct {
 	Now        time.Time // the time at which Status is evaluated
 }
 
-// HistoryQuery selects a part of a chat's history: the newest messages before a cursor.
+// HistoryQuery selects a page of a chat's history: the newest messages before a cursor.
 type HistoryQuery struct {
-	Before   string // the message before which the part ends; empty: the end of the history
+	Before   string // exclusive upper bound, a message id; empty: the end of the history
 	Limit    int    // maximum number of messages; 0: no limit
-	MaxBytes int    // of data; further messages are omitted, but at least one is returned; 0: no limit
+	MaxBytes int    // maximum total size of data; at least one message is returned; 0: no limit
 }
 
 // InboxFilter selects chats of a company's inbox; an empty field matches all.
@@ -51,10 +51,10 @@ type Profile struct {
 	Phone  string
 }
 
-// Selects reports whether the profile excludes any visitor.
+// Selects reports whether any field is set.
 func (p Profile) Selects() bool { return p != Profile{} }
 
-// Values returns the accepted values of the named field; none: any value.
+// Values returns the accepted values of an identity kind; nil if the profile does not restrict it.
 func (p Profile) Values(kind string) []string {
 	switch {
 	case kind == KindUserID && p.UserID != "":
@@ -116,7 +116,7 @@ func VisitorContains(v chat.Visitor, text string) bool {
 	return false
 }
 
-// InboxEntry is a chat with its visitor; the zero Visitor if there is none.
+// InboxEntry is a chat with its visitor; the zero Visitor if missing.
 type InboxEntry struct {
 	Chat    chat.Chat
 	Visitor chat.Visitor
@@ -128,7 +128,7 @@ type InboxCursor struct {
 	ChatID     string
 }
 
-// InboxPage is a part of the inbox.
+// InboxPage selects a page of the inbox.
 type InboxPage struct {
 	After *InboxCursor // nil: from the beginning
 	Limit int          // maximum number of entries; 0: 50

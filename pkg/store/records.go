@@ -145,13 +145,13 @@ type StatusRecord struct {
 // ReceiptsRecord is a record of the kind receipts; its key is ChatID.
 type ReceiptsRecord struct {
 	ChatID      string           `json:"chatId"`
-	ReadUpTo    MessagePosition  `json:"readUpTo"` // the zero position: nothing
+	ReadUpTo    MessagePosition  `json:"readUpTo"` // zero: nothing read
 	ReadAt      time.Time        `json:"readAt"`
 	Undelivered []AwaitedReceipt `json:"undelivered"` // null: none; ordered by position
 	Unread      []AwaitedReceipt `json:"unread"`      // null: none; ordered by position
 }
 
-// AwaitedReceipt is a message whose sender waits for a report.
+// AwaitedReceipt is a message with a pending report.
 type AwaitedReceipt struct {
 	MessageID string    `json:"messageId"`
 	CreatedAt time.Time `json:"createdAt"`

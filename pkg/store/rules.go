@@ -21,7 +21,7 @@ const (
 	maxMessageData  = 8 << 20 // bytes
 )
 
-// CheckMessage returns Invalid for a message that every store rejects.
+// CheckMessage returns Invalid for a message that cannot be stored.
 func CheckMessage(m chat.Message) error {
 	var f apperr.Fields
 	if !ValidMessageID(m.ID) {
@@ -124,5 +124,5 @@ func ChatID(visitor uuid.UUID, n int) string {
 	return uuid.NewSHA1(visitor, []byte(strconv.Itoa(n))).String()
 }
 
-// UTC returns a time as every store keeps it: UTC, in milliseconds.
+// UTC converts a time to the precision of all stores: UTC, in milliseconds.
 func UTC(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }

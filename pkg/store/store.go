@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// Store is the complete contract. It is safe for concurrent use. Callers declare the few methods that they need in
-// their own interface.
+// Store is the complete contract. It is safe for concurrent use. Callers declare smaller interfaces with the methods
+// they need.
 type Store interface {
 	Companies
 	AccessTokens
@@ -52,8 +52,8 @@ type Companies interface {
 type AccessTokens interface {
 	// AccessToken returns the token with that hash, or NotFound. [chat.AccessToken.Valid] decides whether it may be used.
 	//
-	// The lookup compares hashes, not secrets: a caller without the secret cannot choose the compared hash, so the
-	// timing of the comparison reveals nothing useful.
+	// The lookup compares hashes, not secrets: without the secret a caller cannot choose the hash, so the timing of
+	// the comparison leaks nothing useful.
 	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
 	// CreateAccessToken adds a token. Errors: NotFound (no such company), Invalid (see [CheckAccessToken]), Conflict (the hash exists).
 	CreateAccessToken(ctx context.Context, t chat.AccessToken) error
@@ -142,7 +142,7 @@ type Visitors interface {
 	ResolveVisitor(ctx context.Context, identities []Identity) (chatUserID string, created bool, err error)
 	// FindVisitor returns the chatUserId that owns the identity, or NotFound.
 	FindVisitor(ctx context.Context, i Identity) (chatUserID string, err error)
-	// Register finds or creates a visitor, saves the profile and opens a chat unless one is open:
+	// Register finds or creates a visitor, saves the profile and opens a chat if none is open:
 	// [Visitors.ResolveVisitor], [Visitors.SaveVisitor] and [Chats.OpenChat] in one call, with their guarantees and
 	// errors. A repeat after an error completes the registration.
 	Register(ctx context.Context, r Registration) (Registered, error)
@@ -233,7 +233,7 @@ type Chats interface {
 	CloseChat(ctx context.Context, id string, at time.Time) error
 	// Chats lists chats, newest first. NotFound if the page's cursor is not an existing chat.
 	Chats(ctx context.Context, f ChatFilter, p Page) ([]chat.Chat, error)
-	// SetControl sets which side answers the visitor, and returns the resulting chat. The control with the latest ChangedAt wins. NotFound
+	// SetControl assigns the chat to agents or the bot, and returns the resulting chat. The control with the latest ChangedAt wins. NotFound
 	// if the chat does not exist. The caller invalidates [CachedChat].
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
 	// RateChat records the visitor's rating of the chat, and returns the resulting chat. The rating with the latest At
@@ -244,8 +244,8 @@ type Chats interface {
 	// AgentsRead records up to when the company has read the visitor's messages; the latest wins. NotFound if the chat
 	// does not exist.
 	AgentsRead(ctx context.Context, id string, at time.Time) error
-	// Inbox lists chats with their visitors, most recent activity first, and the cursor of the next page; nil: there is
-	// none. A page of a filter that matches few chats may be short, or empty, and still have a next page. For a profile
+	// Inbox lists chats with their visitors, most recent activity first, and the cursor of the next page; nil on
+	// the last page. With a selective filter, a page may be short or empty and still have a next page. For a profile
 	// shared by more than [InboxProfiles] visitors, it lists the chats of that many.
 	Inbox(ctx context.Context, f InboxFilter, p InboxPage) (entries []InboxEntry, next *InboxCursor, err error)
 }
@@ -280,16 +280,16 @@ type Statuses interface {
 	JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error)
 }
 
-// Receipts stores which company messages of a chat still wait for their delivery or read report, and the visitor's read
+// Receipts stores the company messages of a chat with pending delivery or read reports, and the visitor's read
 // cursor. If a message is stored while the visitor reads past it, the later of the two operations sees the earlier.
 type Receipts interface {
 	// AwaitReceipts records that the sender of m waits for its read report, and, unless delivered, for its delivery
 	// report. It returns when the visitor read that far; zero if not yet.
 	AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error)
 	// ReadUpTo records that the visitor has read everything up to m, and returns the sorted ids of the messages up to
-	// it whose senders still wait for the read report. They are returned again until [Receipts.NoteReceipt].
+	// m with a pending read report. They are returned again until [Receipts.NoteReceipt].
 	ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error)
-	// ChatReceipts returns the visitor's read cursor, and the messages whose senders wait for the delivery report.
+	// ChatReceipts returns the visitor's read cursor, and the messages with pending delivery reports.
 	ChatReceipts(ctx context.Context, chatID string) (ChatReceipts, error)
 	// NoteReceipt records that the delivery report of a message was sent, or the read report, which implies it.
 	NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error
@@ -298,7 +298,7 @@ type Receipts interface {
 // ChatReceipts is the state of a chat's receipts.
 type ChatReceipts struct {
 	ReadUpTo    chat.ReadCursor // of the visitor; it only advances
-	Undelivered []string        // ids of the messages whose senders wait for the delivery report, sorted
+	Undelivered []string        // ids of the messages with pending delivery reports, sorted
 }
 
 // FileUsage is the number and size of stored files, without expired ones.

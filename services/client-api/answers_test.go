@@ -125,18 +125,18 @@ func TestErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := w.postAs(test.token, test.path, test.body)
-			p := got.problem(t)
-			if got.status != test.status || p.StatusCode != test.status || p.Code != test.code {
-				t.Errorf("got %d %s, want %d %s", got.status, got.body, test.status, test.code)
+			p := got.Problem(t)
+			if got.Status != test.status || p.StatusCode != test.status || p.Code != test.code {
+				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, test.status, test.code)
 			}
 			if test.message != "" && p.Message != test.message {
 				t.Errorf("got the message %q, want %q", p.Message, test.message)
 			}
-			if p.details() != test.details {
-				t.Errorf("got the details %q, want %q", p.details(), test.details)
+			if got.Details(t) != test.details {
+				t.Errorf("got the details %q, want %q", got.Details(t), test.details)
 			}
-			if p.RequestID == "" || p.RequestID != got.header.Get("X-Request-Id") {
-				t.Errorf("got the request id %q, want that of the header, %q", p.RequestID, got.header.Get("X-Request-Id"))
+			if p.RequestID == "" || p.RequestID != got.Header.Get("X-Request-Id") {
+				t.Errorf("got the request id %q, want that of the header, %q", p.RequestID, got.Header.Get("X-Request-Id"))
 			}
 		})
 	}
@@ -175,8 +175,8 @@ func TestMediaTypeRouteAndMethod(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := w.do(test.method, test.path, body, test.header)
 			w.must(err)
-			if got.status != test.status || got.status >= 400 && got.problem(t).Code != test.code {
-				t.Errorf("got %d %s, want %d %s", got.status, got.body, test.status, test.code)
+			if got.Status != test.status || got.Status >= 400 && got.Problem(t).Code != test.code {
+				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, test.status, test.code)
 			}
 		})
 	}
@@ -191,12 +191,12 @@ func TestCompaniesAreIsolated(t *testing.T) {
 		{"/push-message", `{"templateId":"` + templateID + `","source":"989121234567"}`, `{"templateId":"` + unknownID + `","source":"989121234567"}`},
 	} {
 		own := w.post(test.path, test.there)
-		if own.status != http.StatusOK {
-			t.Fatalf("%s as the owner: got %d %s, want 200", test.path, own.status, own.body)
+		if own.Status != http.StatusOK {
+			t.Fatalf("%s as the owner: got %d %s, want 200", test.path, own.Status, own.Body)
 		}
 		foreign, unknown := w.postAs(w.other, test.path, test.there), w.postAs(w.other, test.path, test.absent)
-		if foreign.status != http.StatusNotFound || withoutID(foreign.body) != withoutID(unknown.body) {
-			t.Errorf("%s: got %d %s, want the same as for an unknown id, %s", test.path, foreign.status, foreign.body, unknown.body)
+		if foreign.Status != http.StatusNotFound || withoutID(foreign.Body) != withoutID(unknown.Body) {
+			t.Errorf("%s: got %d %s, want the same as for an unknown id, %s", test.path, foreign.Status, foreign.Body, unknown.Body)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 )
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
@@ -94,7 +94,7 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 		_, err := w.do("POST", path, body(there), headers{"x-access-token": w.token, "Content-Type": "text/plain"})
 		w.must(err)
 	}
-	sent := w.send(`{"text":"hi"}`).success(t).MessageID
+	sent := succeeded(t, w.send(`{"text":"hi"}`)).MessageID
 	w.getAs(w.token, "/message/"+sent)
 	w.getAs(w.token, "/message/"+sent+"?dryRun=true")
 	w.getAs(w.other, "/message/"+sent)
@@ -143,8 +143,8 @@ func TestCodesOfLimits(t *testing.T) {
 			body = `{"templateId":"` + there + `","source":"989121234567"}`
 		}
 		for range 30 {
-			if a := w.postAs(token, path, body); a.status == http.StatusTooManyRequests {
-				answered[a.problem(t).Code] = true
+			if a := w.postAs(token, path, body); a.Status == http.StatusTooManyRequests {
+				answered[a.Problem(t).Code] = true
 			}
 		}
 		shown := map[string]bool{}
@@ -204,7 +204,7 @@ func TestEveryExampleIsAccepted(t *testing.T) {
 			w.point(body)
 			raw, err := json.Marshal(body)
 			w.must(err)
-			w.post(path, string(raw)).success(t)
+			succeeded(t, w.post(path, string(raw)))
 			event := heard.Next()
 			if data, err := json.Marshal(body["data"]); err != nil || path == "/message/send" && !contains(string(event.Data), string(data)) {
 				t.Errorf("%s %s: got the event %s, want it to hold %s", path, name, event.Data, data)
@@ -251,20 +251,20 @@ func TestDocumentAndPageAreServed(t *testing.T) {
 	w := start(t)
 	got, err := w.do("GET", "/openapi.json", "", nil)
 	w.must(err)
-	if got.status != 200 || compact(t, []byte(got.body)) != compact(t, clientapi.OpenAPI()) {
-		t.Errorf("GET /openapi.json: got %d and %d bytes, want the document", got.status, len(got.body))
+	if got.Status != 200 || compact(t, []byte(got.Body)) != compact(t, clientapi.OpenAPI()) {
+		t.Errorf("GET /openapi.json: got %d and %d bytes, want the document", got.Status, len(got.Body))
 	}
 	page, err := w.do("GET", "/docs", "", nil)
 	w.must(err)
-	if page.status != 200 || !contains(page.header.Get("Content-Type"), "text/html") || !contains(page.body, "openapi.json") {
-		t.Errorf("GET /docs: got %d %s, want a page that shows the document", page.status, page.body)
+	if page.Status != 200 || !contains(page.Header.Get("Content-Type"), "text/html") || !contains(page.Body, "openapi.json") {
+		t.Errorf("GET /docs: got %d %s, want a page that shows the document", page.Status, page.Body)
 	}
-	for _, from := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.body, -1) {
+	for _, from := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.Body, -1) {
 		if !strings.HasPrefix(from[1], "/docs/") {
 			t.Errorf("GET /docs: got %s loaded, want no other origin", from[1])
 		}
-		if asset, err := w.do("GET", from[1], "", nil); err != nil || asset.status != 200 {
-			t.Errorf("GET %s: got %d %v, want 200", from[1], asset.status, err)
+		if asset, err := w.do("GET", from[1], "", nil); err != nil || asset.Status != 200 {
+			t.Errorf("GET %s: got %d %v, want 200", from[1], asset.Status, err)
 		}
 	}
 }
@@ -306,15 +306,7 @@ func schemasOf(t *testing.T, document []byte) map[string]json.RawMessage {
 // The engines of tests and standalone must not end up in the service.
 func TestBinaryLinksNoEngines(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/...").Output()
-	if err != nil {
-		t.Fatalf("listing the packages of the binary: %v", err)
-	}
-	for _, engine := range []string{"github.com/nats-io/nats-server", "github.com/FerretDB/FerretDB", "github.com/alicebob/miniredis"} {
-		if contains(string(out), engine) {
-			t.Errorf("the binary links %s", engine)
-		}
-	}
+	servicetest.LinksNoEngine(t)
 }
 
 // The page at /docs describes every field, fills in no values, and shows the version of the build.

@@ -3,7 +3,6 @@ package clientapi_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/enginetest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/servicetest"
@@ -48,7 +48,7 @@ const (
 // world is a running Client API on real engines, with two companies.
 type world struct {
 	t        *testing.T
-	engines  *servicetest.Engines
+	engines  *enginetest.Engines
 	store    store.Store
 	base     string
 	ops      string
@@ -66,7 +66,7 @@ type option func(*clientapi.Config)
 
 func start(t *testing.T, options ...option) *world {
 	t.Helper()
-	w := &world{t: t, engines: servicetest.Start(t)}
+	w := &world{t: t, engines: enginetest.Start(t)}
 	w.store = w.engines.Store
 	w.token, w.other = w.addToken(companyID), w.addToken(otherCompanyID)
 	w.seed()
@@ -146,72 +146,29 @@ func (w *world) openChat(email string, began time.Time) (chat.Visitor, string) {
 	return v, c.ID
 }
 
-// answer is a response.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
-
-// problem is the documented error body.
-type problem struct {
-	StatusCode int    `json:"statusCode"`
-	Code       string `json:"code"`
-	Message    string `json:"message"`
-	Details    []struct {
-		Field   string `json:"field"`
-		Message string `json:"message"`
-	} `json:"details"`
-	RequestID string `json:"requestId"`
-}
-
-func (a answer) problem(t *testing.T) problem {
-	t.Helper()
-	var p problem
-	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
-		t.Fatalf("reading the error body %q: %v", a.body, err)
-	}
-	return p
-}
-
-// details joins all field errors.
-func (p problem) details() string {
-	var all []string
-	for _, d := range p.Details {
-		all = append(all, d.Field+" "+d.Message)
-	}
-	return strings.Join(all, "; ")
-}
-
 type headers map[string]string
 
 // do sends a request, without empty headers.
-func (w *world) do(method, path, body string, header headers) (answer, error) {
+func (w *world) do(method, path, body string, header headers) (httpapitest.Response, error) {
 	req, err := http.NewRequest(method, w.base+path, strings.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return httpapitest.Response{}, err
 	}
 	for name, value := range header {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err := w.http.Do(req)
-	if err != nil {
-		return answer{}, err
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	return answer{status: resp.StatusCode, header: resp.Header, body: string(raw)}, err
+	return httpapitest.Do(w.http, req)
 }
 
 // post sends JSON with the company's token.
-func (w *world) post(path, body string) answer {
+func (w *world) post(path, body string) httpapitest.Response {
 	w.t.Helper()
 	return w.postAs(w.token, path, body)
 }
 
-func (w *world) postAs(token, path, body string) answer {
+func (w *world) postAs(token, path, body string) httpapitest.Response {
 	w.t.Helper()
 	a, err := w.do(http.MethodPost, path, body, headers{"x-access-token": token, "Content-Type": "application/json"})
 	if err != nil {
@@ -221,7 +178,7 @@ func (w *world) postAs(token, path, body string) answer {
 }
 
 // getAs sends a GET with a token.
-func (w *world) getAs(token, path string) answer {
+func (w *world) getAs(token, path string) httpapitest.Response {
 	w.t.Helper()
 	a, err := w.do(http.MethodGet, path, "", headers{"x-access-token": token})
 	if err != nil {
@@ -230,7 +187,7 @@ func (w *world) getAs(token, path string) answer {
 	return a
 }
 
-func (w *world) send(data string) answer {
+func (w *world) send(data string) httpapitest.Response {
 	w.t.Helper()
 	return w.post("/message/send", sendBody("TEXT", data, w.chatID))
 }

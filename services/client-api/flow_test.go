@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -38,12 +39,13 @@ type success struct {
 	WindowExpiresAt time.Time `json:"windowExpiresAt"`
 }
 
-func (a answer) success(t *testing.T) success {
+// succeeded checks the status and returns the body.
+func succeeded(t *testing.T, a httpapitest.Response) (s success) {
 	t.Helper()
-	var s success
-	if err := json.Unmarshal([]byte(a.body), &s); err != nil || a.status != http.StatusOK {
-		t.Fatalf("got %d %s (%v), want 200", a.status, a.body, err)
+	if a.Status != http.StatusOK {
+		t.Fatalf("got %d %s, want 200", a.Status, a.Body)
 	}
+	a.Into(t, &s)
 	return s
 }
 
@@ -52,7 +54,7 @@ func TestSendPublishesTheMessageAsItWasSent(t *testing.T) {
 	w := start(t)
 	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	const data = `{ "text":"h\u00e9 \"you\"", "n":1.50, "big":12345678901234567890, "later":{"b":1,"a":[null]} }`
-	got := w.post("/message/send", sendBody("TEXT", data, strings.ToUpper(w.chatID))).success(t)
+	got := succeeded(t, w.post("/message/send", sendBody("TEXT", data, strings.ToUpper(w.chatID))))
 	if got.Message != "Message sent successfully" {
 		t.Errorf("got the message %q, want the specification's", got.Message)
 	}
@@ -96,7 +98,7 @@ func TestPushPublishesTheOrder(t *testing.T) {
 		{`{"templateId":"` + templateID + `","source":"+98 (912) 123-45-67","username":"Zoë"}`, `"source":"+98 (912) 123-45-67","username":"Zoë"}`},
 		{`{"templateId":"` + strings.ToUpper(templateID) + `","source":"98912123456","username":null}`, `"source":"98912123456"}`},
 	} {
-		got := w.post("/push-message", test.body).success(t)
+		got := succeeded(t, w.post("/push-message", test.body))
 		m := heard.Next()
 		if want := "chat.in.push." + companyID + "." + templateID; m.Subject != want {
 			t.Errorf("got the subject %s, want %s", m.Subject, want)
@@ -114,7 +116,7 @@ func TestPushPublishesItsParameters(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
-	w.post("/push-message", `{"templateId":"`+orderTemplate+`","source":"989121234567","parameters":{"order":"<4711> \"å\"","day":null}}`).success(t)
+	succeeded(t, w.post("/push-message", `{"templateId":"`+orderTemplate+`","source":"989121234567","parameters":{"order":"<4711> \"å\"","day":null}}`))
 	var e struct{ Parameters map[string]string }
 	w.must(json.Unmarshal(heard.Next().Data, &e))
 	if len(e.Parameters) != 1 || e.Parameters["order"] != `<4711> "å"` {
@@ -128,7 +130,7 @@ func TestDryRunPublishesNothing(t *testing.T) {
 	w := start(t)
 	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	sendText, pushIt := sendBody("TEXT", `{"text":"hi"}`, w.chatID), `{"templateId":"`+templateID+`","source":"989121234567","parameters":{"order":"1"}}`
-	sent := w.post("/message/send?dryRun=false", sendText).success(t)
+	sent := succeeded(t, w.post("/message/send?dryRun=false", sendText))
 	heard.Next()
 	c, err := w.store.Chat(t.Context(), w.chatID)
 	w.must(err)
@@ -137,12 +139,12 @@ func TestDryRunPublishesNothing(t *testing.T) {
 		{"/message/send?dryRun=true", sendText, `{"message":"Message would be sent","dryRun":true,"windowExpiresAt":"` + window + `"}`},
 		{"/push-message?dryRun=true", pushIt, `{"message":"Message would be sent","dryRun":true}`},
 	} {
-		if got := w.post(test.path, test.body); got.status != http.StatusOK || got.body != test.want {
-			t.Errorf("%s: got %d %s, want 200 %s", test.path, got.status, got.body, test.want)
+		if got := w.post(test.path, test.body); got.Status != http.StatusOK || got.Body != test.want {
+			t.Errorf("%s: got %d %s, want 200 %s", test.path, got.Status, got.Body, test.want)
 		}
 	}
 	// The next event is that of the next real request.
-	if id := w.post("/push-message", pushIt).success(t).MessageID; heard.Next().Header.Get("ce-id") != id || sent.MessageID == id {
+	if id := succeeded(t, w.post("/push-message", pushIt)).MessageID; heard.Next().Header.Get("ce-id") != id || sent.MessageID == id {
 		t.Error("got an event of a dry run")
 	}
 }
@@ -153,15 +155,15 @@ func TestWindowAtItsEdge(t *testing.T) {
 	c := timetest.NewClock(began)
 	w := start(t, func(cfg *clientapi.Config) { cfg.Now = c.Now })
 	_, chatID := w.openChat("edge@example.com", began)
-	send := func() answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) }
+	send := func() httpapitest.Response { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) }
 
 	c.Set(began.Add(24 * time.Hour))
-	if got := send().success(t); !got.WindowExpiresAt.Equal(began.Add(24 * time.Hour)) {
+	if got := succeeded(t, send()); !got.WindowExpiresAt.Equal(began.Add(24 * time.Hour)) {
 		t.Errorf("got windowExpiresAt %s, want %s", got.WindowExpiresAt, began.Add(24*time.Hour))
 	}
 	c.Set(began.Add(24*time.Hour + time.Millisecond))
-	if got := send(); got.status != http.StatusBadRequest || got.problem(t).Code != "CHAT_TOO_OLD" {
-		t.Errorf("got %d %s a millisecond after the window, want CHAT_TOO_OLD", got.status, got.body)
+	if got := send(); got.Status != http.StatusBadRequest || got.Problem(t).Code != "CHAT_TOO_OLD" {
+		t.Errorf("got %d %s a millisecond after the window, want CHAT_TOO_OLD", got.Status, got.Body)
 	}
 }
 
@@ -172,15 +174,15 @@ func TestStaleCacheDoesNotRefuse(t *testing.T) {
 	c := timetest.NewClock(began)
 	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.CacheTTL = c.Now, time.Hour })
 	_, chatID := w.openChat("edge@example.com", began)
-	send := func() answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) }
-	send().success(t) // cached from here on
+	send := func() httpapitest.Response { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) }
+	succeeded(t, send()) // cached from here on
 
 	c.Set(began.Add(30 * time.Hour))
 	wrote := began.Add(29 * time.Hour)
 	w.must(w.store.AppendMessage(t.Context(), chatID, chat.Message{
 		ID: uuid.NewString(), CreatedAt: wrote, Type: chat.Text, Data: []byte(`{"text":"still there?"}`),
 	}))
-	if got := send().success(t); !got.WindowExpiresAt.Equal(wrote.Add(24 * time.Hour)) {
+	if got := succeeded(t, send()); !got.WindowExpiresAt.Equal(wrote.Add(24 * time.Hour)) {
 		t.Errorf("got windowExpiresAt %s, want 24 hours after the visitor wrote", got.WindowExpiresAt)
 	}
 }
@@ -189,11 +191,11 @@ func TestStaleCacheDoesNotRefuse(t *testing.T) {
 func TestRevocationIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour })
-	w.send(`{"text":"hi"}`).success(t)
+	succeeded(t, w.send(`{"text":"hi"}`))
 	w.revoke(w.token)
-	w.send(`{"text":"hi"}`).success(t) // still cached: the hour has not passed
+	succeeded(t, w.send(`{"text":"hi"}`)) // still cached: the hour has not passed
 
 	hash, _ := credential.HashAccessToken(w.token)
 	w.must(w.openBus().Invalidate(t.Context(), store.CachedAccessToken, hash))
-	timetest.Until(t, "401 after the revocation", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusUnauthorized })
+	timetest.Until(t, "401 after the revocation", func() bool { return w.send(`{"text":"hi"}`).Status == http.StatusUnauthorized })
 }

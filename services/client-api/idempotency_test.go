@@ -24,12 +24,14 @@ import (
 	"github.com/parley-chat/parley/pkg/idempotency"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // keyed posts with the company's token and an Idempotency-Key.
-func (w *world) keyed(key, path, body string) answer {
+func (w *world) keyed(key, path, body string) httpapitest.Response {
 	w.t.Helper()
 	a, err := w.do(http.MethodPost, path, body, w.keyHeaders(key))
 	w.must(err)
@@ -70,23 +72,23 @@ func TestARetryGetsTheFirstAnswer(t *testing.T) {
 	for path, bodies := range w.posts() {
 		key := uuid.NewString()
 		first := w.keyed(key, path, bodies[0])
-		id := first.success(t).MessageID
-		if m := heard.Next(); m.Header.Get("Nats-Msg-Id") != id || first.header.Get("Idempotency-Replayed") != "" {
-			t.Errorf("%s: got %s and the event %s, want one message, not replayed", path, first.body, m.Header.Get("Nats-Msg-Id"))
+		id := succeeded(t, first).MessageID
+		if m := heard.Next(); m.Header.Get("Nats-Msg-Id") != id || first.Header.Get("Idempotency-Replayed") != "" {
+			t.Errorf("%s: got %s and the event %s, want one message, not replayed", path, first.Body, m.Header.Get("Nats-Msg-Id"))
 		}
-		for _, retry := range []answer{w.keyed(key, path, bodies[0]), w.keyed(`"`+key+`"`, path, bodies[0]), w.keyed(key, path, bodies[1])} {
-			if retry.status != first.status || retry.body != first.body || retry.header.Get("Idempotency-Replayed") != "true" {
-				t.Errorf("%s: got %d %s, want %s, replayed", path, retry.status, retry.body, first.body)
+		for _, retry := range []httpapitest.Response{w.keyed(key, path, bodies[0]), w.keyed(`"`+key+`"`, path, bodies[0]), w.keyed(key, path, bodies[1])} {
+			if retry.Status != first.Status || retry.Body != first.Body || retry.Header.Get("Idempotency-Replayed") != "true" {
+				t.Errorf("%s: got %d %s, want %s, replayed", path, retry.Status, retry.Body, first.Body)
 			}
 		}
-		if other := w.keyed(key, path, bodies[2]); other.status != http.StatusUnprocessableEntity || other.problem(t).Code != "IDEMPOTENCY_KEY_REUSED" {
-			t.Errorf("%s: got %d %s for another body, want 422", path, other.status, other.body)
+		if other := w.keyed(key, path, bodies[2]); other.Status != http.StatusUnprocessableEntity || other.Problem(t).Code != "IDEMPOTENCY_KEY_REUSED" {
+			t.Errorf("%s: got %d %s for another body, want 422", path, other.Status, other.Body)
 		}
-		if bad := w.keyed("two keys", path, bodies[0]); bad.status != http.StatusBadRequest || bad.problem(t).Code != "IDEMPOTENCY_KEY_INVALID" {
-			t.Errorf("%s: got %d %s for a malformed key, want 400", path, bad.status, bad.body)
+		if bad := w.keyed("two keys", path, bodies[0]); bad.Status != http.StatusBadRequest || bad.Problem(t).Code != "IDEMPOTENCY_KEY_INVALID" {
+			t.Errorf("%s: got %d %s for a malformed key, want 400", path, bad.Status, bad.Body)
 		}
 	}
-	w.send(`{"text":"last"}`).success(t)
+	succeeded(t, w.send(`{"text":"last"}`))
 	if m := heard.Next(); !strings.Contains(string(m.Data), `"last"`) {
 		t.Errorf("got the event %s, want none of the retries'", m.Data)
 	}
@@ -98,11 +100,11 @@ func TestARetryGetsTheFirstRefusal(t *testing.T) {
 	w := start(t)
 	body := sendBody("TEXT", `{"text":"hi"}`, unknownID)
 	first, again := w.keyed("k", "/message/send", body), w.keyed("k", "/message/send", body)
-	if first.status != http.StatusNotFound || again.status != http.StatusNotFound || again.problem(t).Code != first.problem(t).Code {
-		t.Errorf("got %s and %s, want 404 twice", first.body, again.body)
+	if first.Status != http.StatusNotFound || again.Status != http.StatusNotFound || again.Problem(t).Code != first.Problem(t).Code {
+		t.Errorf("got %s and %s, want 404 twice", first.Body, again.Body)
 	}
-	if again.header.Get("Idempotency-Replayed") != "true" || again.problem(t).RequestID == first.problem(t).RequestID {
-		t.Errorf("got %v %s, want a replay with its own request id", again.header, again.body)
+	if again.Header.Get("Idempotency-Replayed") != "true" || again.Problem(t).RequestID == first.Problem(t).RequestID {
+		t.Errorf("got %v %s, want a replay with its own request id", again.Header, again.Body)
 	}
 }
 
@@ -110,31 +112,31 @@ func TestARetryGetsTheFirstRefusal(t *testing.T) {
 func TestARejectedRequestDoesNotUseUpItsKey(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	if a := w.keyed("k", "/message/send", `{}`); a.status != http.StatusBadRequest {
-		t.Fatalf("got %d, want 400", a.status)
+	if a := w.keyed("k", "/message/send", `{}`); a.Status != http.StatusBadRequest {
+		t.Fatalf("got %d, want 400", a.Status)
 	}
-	w.keyed("k", "/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID)).success(t)
+	succeeded(t, w.keyed("k", "/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID)))
 }
 
 func TestAKeyBelongsToItsCompanyAndRoute(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	w.keyed("k", "/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID)).success(t)
-	if push := w.keyed("k", "/push-message", pushBody("989121234567")); push.header.Get("Idempotency-Replayed") != "" {
-		t.Errorf("got %s, want an answer of the other route's own", push.body)
+	succeeded(t, w.keyed("k", "/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID)))
+	if push := w.keyed("k", "/push-message", pushBody("989121234567")); push.Header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("got %s, want an answer of the other route's own", push.Body)
 	}
 	header := w.keyHeaders("k")
 	header["x-access-token"] = w.other
 	other, err := w.do(http.MethodPost, "/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID), header)
 	w.must(err)
-	if other.status != http.StatusNotFound || other.header.Get("Idempotency-Replayed") != "" {
-		t.Errorf("got %d %s, want 404: it is another company's chat", other.status, other.body)
+	if other.Status != http.StatusNotFound || other.Header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("got %d %s, want 404: it is another company's chat", other.Status, other.Body)
 	}
 	header["x-access-token"] = w.addToken(companyID)
 	renewed, err := w.do(http.MethodPost, "/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID), header)
 	w.must(err)
-	if renewed.header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("got %d %s, want the answer again: it is the same company's other token", renewed.status, renewed.body)
+	if renewed.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("got %d %s, want the answer again: it is the same company's other token", renewed.Status, renewed.Body)
 	}
 }
 
@@ -149,13 +151,13 @@ func TestFiftyAtOnceOnTwoReplicas(t *testing.T) {
 		group.Go(func() {
 			for range 1000 {
 				a, err := replicas[i%2].do(http.MethodPost, "/message/send", body, w.keyHeaders("k"))
-				if err == nil && a.status == http.StatusConflict && a.problem(t).Code == "IDEMPOTENCY_KEY_IN_USE" && a.header.Get("Retry-After") != "" {
+				if err == nil && a.Status == http.StatusConflict && a.Problem(t).Code == "IDEMPOTENCY_KEY_IN_USE" && a.Header.Get("Retry-After") != "" {
 					continue
 				}
-				if err != nil || a.status != http.StatusOK {
-					t.Errorf("got %d %s %v, want 200 or 409", a.status, a.body, err)
+				if err != nil || a.Status != http.StatusOK {
+					t.Errorf("got %d %s %v, want 200 or 409", a.Status, a.Body, err)
 				}
-				answers[i] = a.body
+				answers[i] = a.Body
 				return
 			}
 		})
@@ -175,17 +177,17 @@ func TestFiftyAtOnceOnTwoReplicas(t *testing.T) {
 func TestARetryAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	timetest.Until(t, "ready", w.ready)
+	opstest.AwaitUp(t, w.ops)
 	w.engines.NATS.Stop()
-	w.loses("nats")
+	opstest.AwaitDown(t, w.ops, "nats")
 	body := sendBody("TEXT", `{"text":"hi"}`, w.chatID)
-	w.unavailable("with a key", w.keyed("k", "/message/send", body))
+	w.keyed("k", "/message/send", body).Unavailable(t)
 	w.engines.RestartNATS()
-	var sent answer
-	timetest.Until(t, "200", func() bool { sent = w.keyed("k", "/message/send", body); return sent.status == http.StatusOK })
+	var sent httpapitest.Response
+	timetest.Until(t, "200", func() bool { sent = w.keyed("k", "/message/send", body); return sent.Status == http.StatusOK })
 	again := w.keyed("k", "/message/send", body)
-	if again.body != sent.body || len(w.storedIDs()) != 1 {
-		t.Errorf("got %s after %s and %d events, want one message", again.body, sent.body, len(w.storedIDs()))
+	if again.Body != sent.Body || len(w.storedIDs()) != 1 {
+		t.Errorf("got %s after %s and %d events, want one message", again.Body, sent.Body, len(w.storedIDs()))
 	}
 }
 
@@ -196,7 +198,7 @@ func (w *world) dead(key, path, fingerprint string, at time.Time) (messageID str
 	w.must(err)
 	inserted, err := w.store.InsertIdempotencyRecord(w.t.Context(), idempotency.Record{
 		ID: idempotency.Fingerprint("POST "+path+"|"+companyID, key), Fingerprint: fingerprint, MessageID: id.String(),
-		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.Keep),
+		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.KeyTTL),
 	})
 	if err != nil || !inserted {
 		w.t.Fatalf("inserting the claim: %t, %v", inserted, err)
@@ -216,16 +218,16 @@ func TestAProcessDiesBetweenPublishAndAnswer(t *testing.T) {
 	w.must(w.openBus().Publish(t.Context(), event.CompanyMessageAccepted{CompanyID: companyID, ChatID: w.chatID, Message: m}))
 
 	waiting := w.keyed("k", "/message/send", body)
-	if seconds, err := strconv.Atoi(waiting.header.Get("Retry-After")); waiting.status != http.StatusConflict || err != nil || seconds < 1 {
-		t.Errorf("within the lease: got %d %s, want 409 with Retry-After", waiting.status, waiting.body)
+	if seconds, err := strconv.Atoi(waiting.Header.Get("Retry-After")); waiting.Status != http.StatusConflict || err != nil || seconds < 1 {
+		t.Errorf("within the lease: got %d %s, want 409 with Retry-After", waiting.Status, waiting.Body)
 	}
 	now.Set(began.Add(idempotency.Lease))
 	sent := w.keyed("k", "/message/send", body)
-	if got := sent.success(t).MessageID; got != id || len(w.storedIDs()) != 1 {
+	if got := succeeded(t, sent).MessageID; got != id || len(w.storedIDs()) != 1 {
 		t.Errorf("got the message %s and %d events, want %s and 1", got, len(w.storedIDs()), id)
 	}
-	if again := w.keyed("k", "/message/send", body); again.body != sent.body || again.header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("got %s, want %s, replayed", again.body, sent.body)
+	if again := w.keyed("k", "/message/send", body); again.Body != sent.Body || again.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("got %s, want %s, replayed", again.Body, sent.Body)
 	}
 }
 
@@ -239,12 +241,12 @@ func TestAProcessDiedLongAgo(t *testing.T) {
 	id := w.dead("k", "/message/send", idempotency.Fingerprint("TEXT", w.chatID, data), began)
 	w.must(w.store.AppendMessage(t.Context(), w.chatID, chat.Message{ID: id, CreatedAt: began, Type: chat.Text, Data: json.RawMessage(data), IsFromSupport: true}))
 	w.must(w.store.CloseChat(t.Context(), w.chatID, time.Now()))
-	if got := w.keyed("k", "/message/send", sendBody("TEXT", data, w.chatID)).success(t).MessageID; got != id {
+	if got := succeeded(t, w.keyed("k", "/message/send", sendBody("TEXT", data, w.chatID))).MessageID; got != id {
 		t.Errorf("got the message %s, want %s", got, id)
 	}
 	pushed := w.dead("k", "/push-message", idempotency.Fingerprint(templateID, "989121234567", ""), began)
 	w.must(w.store.AppendMessage(t.Context(), w.chatID, chat.Message{ID: pushed, CreatedAt: began, Type: chat.Template, Data: json.RawMessage(`{}`), IsFromSupport: true}))
-	if got := w.keyed("k", "/push-message", pushBody("989121234567")).success(t).MessageID; got != pushed {
+	if got := succeeded(t, w.keyed("k", "/push-message", pushBody("989121234567"))).MessageID; got != pushed {
 		t.Errorf("got the push %s, want %s", got, pushed)
 	}
 	if n := len(w.storedIDs()); n != 0 {
@@ -256,9 +258,9 @@ func TestAKeyIsForgottenAfterADay(t *testing.T) {
 	t.Parallel()
 	now := timetest.NewClock(time.Now())
 	w := start(t, func(cfg *clientapi.Config) { cfg.Now = now.Now })
-	first := w.keyed("k", "/push-message", pushBody("989121234567")).success(t)
-	now.Set(now.Now().Add(idempotency.Keep))
-	second := w.keyed("k", "/push-message", pushBody("989121234568")).success(t)
+	first := succeeded(t, w.keyed("k", "/push-message", pushBody("989121234567")))
+	now.Set(now.Now().Add(idempotency.KeyTTL))
+	second := succeeded(t, w.keyed("k", "/push-message", pushBody("989121234568")))
 	if first.MessageID == second.MessageID {
 		t.Error("got the same message, want another")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/chattest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/storetest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
@@ -27,9 +28,11 @@ func TestLifecycle(t *testing.T) {
 		cfg.Storage.SharedStore = nil // the shared store closes idle chats itself
 	})
 	s := storetest.OpenAt(t, w.engines.StorePath, storetest.Options{IdleClose: chattest.IdleClose})
-	for endpoint, ask := range map[string]func(chatID string) answer{
-		"POST /message/send": func(chatID string) answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) },
-		"POST /push-message": func(string) answer {
+	for endpoint, ask := range map[string]func(chatID string) httpapitest.Response{
+		"POST /message/send": func(chatID string) httpapitest.Response {
+			return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID))
+		},
+		"POST /push-message": func(string) httpapitest.Response {
 			return w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567","parameters":{"order":"1"}}`)
 		},
 	} {
@@ -37,9 +40,9 @@ func TestLifecycle(t *testing.T) {
 			v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: companyID, AppID: appID})
 			w.must(err)
 			a := ask(chattest.Bring(t, s, v, chat.ChannelWidget, state, now))
-			got := fmt.Sprint(a.status)
-			if a.status >= 400 {
-				got += " " + a.problem(t).Code
+			got := fmt.Sprint(a.Status)
+			if a.Status >= 400 {
+				got += " " + a.Problem(t).Code
 			}
 			if got != want {
 				t.Errorf("%s, %s: got %q, want %q", endpoint, state, got, want)
@@ -52,13 +55,13 @@ func TestLifecycle(t *testing.T) {
 func TestClosingIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour })
-	w.send(`{"text":"hi"}`).success(t)
+	succeeded(t, w.send(`{"text":"hi"}`))
 	w.must(w.store.CloseChat(t.Context(), w.chatID, time.Now()))
-	w.send(`{"text":"hi"}`).success(t) // still cached
+	succeeded(t, w.send(`{"text":"hi"}`)) // still cached
 
 	w.must(w.openBus().Invalidate(t.Context(), store.CachedChat, w.chatID))
 	timetest.Until(t, "CHAT_CLOSED after the closing", func() bool {
 		got := w.send(`{"text":"hi"}`)
-		return got.status == http.StatusBadRequest && got.problem(t).Code == "CHAT_CLOSED"
+		return got.Status == http.StatusBadRequest && got.Problem(t).Code == "CHAT_CLOSED"
 	})
 }

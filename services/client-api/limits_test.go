@@ -11,6 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/redistest"
 )
 
@@ -25,13 +26,13 @@ func startRedis(t *testing.T) string {
 }
 
 // tooMany checks for a 429 with Retry-After and the name of the limit.
-func (a answer) tooMany(t *testing.T, limit string) {
+func tooMany(t *testing.T, a httpapitest.Response, limit string) {
 	t.Helper()
-	if a.status != http.StatusTooManyRequests || a.problem(t).Code != "TOO_MANY_REQUESTS" || a.header.Get("Retry-After") == "" {
-		t.Errorf("got %d %s, want 429 with Retry-After", a.status, a.body)
+	if a.Status != http.StatusTooManyRequests || a.Problem(t).Code != "TOO_MANY_REQUESTS" || a.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s, want 429 with Retry-After", a.Status, a.Body)
 	}
-	if !strings.HasPrefix(a.header.Get("RateLimit"), `"`+limit+`";r=0;`) || !strings.HasPrefix(a.header.Get("RateLimit-Policy"), `"`+limit+`";q=`) {
-		t.Errorf("got %q of %q, want nothing left of %q", a.header.Get("RateLimit"), a.header.Get("RateLimit-Policy"), limit)
+	if !strings.HasPrefix(a.Header.Get("RateLimit"), `"`+limit+`";r=0;`) || !strings.HasPrefix(a.Header.Get("RateLimit-Policy"), `"`+limit+`";q=`) {
+		t.Errorf("got %q of %q, want nothing left of %q", a.Header.Get("RateLimit"), a.Header.Get("RateLimit-Policy"), limit)
 	}
 }
 
@@ -45,15 +46,15 @@ func TestATokenIsLimited(t *testing.T) {
 	replica := w.replica(limited, shared)
 	for i := range 10 {
 		sent := []*world{w, replica}[i%2].send(`{"text":"hi"}`)
-		sent.success(t)
-		if got := sent.header.Get("RateLimit-Policy"); got != `"token";q=10;w=3600` {
+		succeeded(t, sent)
+		if got := sent.Header.Get("RateLimit-Policy"); got != `"token";q=10;w=3600` {
 			t.Errorf("got the policy %q", got)
 		}
 	}
-	w.send(`{"text":"hi"}`).tooMany(t, "token")
-	replica.post("/push-message", pushBody("989121234567")).tooMany(t, "token")
-	if a := w.postAs(w.addToken(companyID), "/push-message", pushBody("989121234567")); a.status != http.StatusOK {
-		t.Errorf("another token: got %d %s, want 200", a.status, a.body)
+	tooMany(t, w.send(`{"text":"hi"}`), "token")
+	tooMany(t, replica.post("/push-message", pushBody("989121234567")), "token")
+	if a := w.postAs(w.addToken(companyID), "/push-message", pushBody("989121234567")); a.Status != http.StatusOK {
+		t.Errorf("another token: got %d %s, want 200", a.Status, a.Body)
 	}
 	if n := len(w.storedIDs()); n != 11 {
 		t.Errorf("got %d events, want 11", n)
@@ -65,16 +66,16 @@ func TestGuessingTokensIsLimited(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.RateAuth = config.Rate{Count: 5, Per: time.Hour} })
 	for range 5 {
-		if a := w.postAs(unknownToken(), "/message/send", `{}`); a.status != http.StatusUnauthorized {
-			t.Errorf("got %d, want 401", a.status)
+		if a := w.postAs(unknownToken(), "/message/send", `{}`); a.Status != http.StatusUnauthorized {
+			t.Errorf("got %d, want 401", a.Status)
 		}
 	}
-	w.postAs(unknownToken(), "/message/send", `{}`).tooMany(t, "auth-failures")
+	tooMany(t, w.postAs(unknownToken(), "/message/send", `{}`), "auth-failures")
 	header := headers{"x-access-token": unknownToken(), "X-Forwarded-For": "198.51.100.7"}
 	lied, err := w.do(http.MethodPost, "/message/send", `{}`, header)
 	w.must(err)
-	lied.tooMany(t, "auth-failures")
-	w.send(`{"text":"hi"}`).success(t)
+	tooMany(t, lied, "auth-failures")
+	succeeded(t, w.send(`{"text":"hi"}`))
 }
 
 // A company that floods reaches its own limit: the stream keeps room, and all sends of the other company succeed.
@@ -90,10 +91,10 @@ func TestAFloodingCompanyReachesItsOwnLimit(t *testing.T) {
 	for range 300 {
 		a := w.send(big)
 		switch {
-		case a.status == http.StatusOK:
+		case a.Status == http.StatusOK:
 			accepted++
-		case a.status != http.StatusTooManyRequests || a.problem(t).Code != "BYTE_BUDGET_EXCEEDED" || a.header.Get("Retry-After") == "":
-			t.Fatalf("got %d %s, want 429 BYTE_BUDGET_EXCEEDED", a.status, a.body)
+		case a.Status != http.StatusTooManyRequests || a.Problem(t).Code != "BYTE_BUDGET_EXCEEDED" || a.Header.Get("Retry-After") == "":
+			t.Fatalf("got %d %s, want 429 BYTE_BUDGET_EXCEEDED", a.Status, a.Body)
 		}
 	}
 	if accepted < 20 || accepted > 60 {
@@ -101,8 +102,8 @@ func TestAFloodingCompanyReachesItsOwnLimit(t *testing.T) {
 	}
 	other := w.addToken(otherCompanyID)
 	for n := range 20 {
-		if a := w.postAs(other, "/push-message", pushBody("989121234567")); a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
-			t.Errorf("the other company's push %d: got %d %s, want it served", n, a.status, a.body)
+		if a := w.postAs(other, "/push-message", pushBody("989121234567")); a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable {
+			t.Errorf("the other company's push %d: got %d %s, want it served", n, a.Status, a.Body)
 		}
 	}
 }
@@ -114,12 +115,12 @@ func TestIdempotencyKeysAreLimitedByCompany(t *testing.T) {
 	send := func(key string) int {
 		a, err := w.do(http.MethodPost, "/push-message", pushBody("989121234567"), headers{"x-access-token": token, "Content-Type": "application/json", "Idempotency-Key": key})
 		w.must(err)
-		return a.status
+		return a.Status
 	}
 	if a, b, c := send("k1"), send("k2"), send("k3"); a != 200 || b != 200 || c != 429 {
 		t.Errorf("got %d, %d, %d, want 200, 200, 429", a, b, c)
 	}
-	w.send(`{"text":"without a key"}`).success(t)
+	succeeded(t, w.send(`{"text":"without a key"}`))
 }
 
 func TestBehindAProxyTheClientIsLimited(t *testing.T) {
@@ -128,15 +129,15 @@ func TestBehindAProxyTheClientIsLimited(t *testing.T) {
 		cfg.RateAuth = config.Rate{Count: 2, Per: time.Hour}
 		cfg.TrustedProxies = config.Prefixes{netip.MustParsePrefix("127.0.0.0/8")}
 	})
-	guess := func(forwarded string) answer {
+	guess := func(forwarded string) httpapitest.Response {
 		a, err := w.do(http.MethodPost, "/message/send", `{}`, headers{"x-access-token": unknownToken(), "X-Forwarded-For": forwarded})
 		w.must(err)
 		return a
 	}
 	guess("198.51.100.7")
 	guess("203.0.113.1, 198.51.100.7")
-	guess("203.0.113.2, 198.51.100.7").tooMany(t, "auth-failures")
-	if a := guess("198.51.100.8"); a.status != http.StatusUnauthorized {
-		t.Errorf("another client: got %d, want 401", a.status)
+	tooMany(t, guess("203.0.113.2, 198.51.100.7"), "auth-failures")
+	if a := guess("198.51.100.8"); a.Status != http.StatusUnauthorized {
+		t.Errorf("another client: got %d, want 401", a.Status)
 	}
 }

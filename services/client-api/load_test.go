@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -49,20 +51,20 @@ func (l *load) run() {
 	}
 }
 
-func (l *load) note(got answer) {
+func (l *load) note(got httpapitest.Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch got.status {
+	switch got.Status {
 	case http.StatusOK:
 		var s success
-		if err := json.Unmarshal([]byte(got.body), &s); err != nil {
-			l.w.t.Errorf("reading %q: %v", got.body, err)
+		if err := json.Unmarshal([]byte(got.Body), &s); err != nil {
+			l.w.t.Errorf("reading %q: %v", got.Body, err)
 		}
 		l.accepted[s.MessageID] = true
 	case http.StatusServiceUnavailable:
 		l.refused++
 	default:
-		l.w.t.Errorf("got %d %s, want 200 or 503", got.status, got.body)
+		l.w.t.Errorf("got %d %s, want 200 or 503", got.Status, got.Body)
 	}
 }
 
@@ -98,27 +100,9 @@ func (l *load) check() {
 	}
 }
 
-// storedIDs reads all inbound messages of the stream.
+// storedIDs returns the ids of all messages that were sent.
 func (w *world) storedIDs() map[string]bool {
-	w.t.Helper()
-	nc, err := nats.Connect(w.engines.NATSURL)
-	w.must(err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	w.must(err)
-	ctx, cancel := context.WithTimeout(w.t.Context(), timetest.Limit)
-	defer cancel()
-	stream, err := js.Stream(ctx, "SENDS")
-	w.must(err)
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
-	w.must(err)
-	ids := map[string]bool{}
-	for left := stream.CachedInfo().State.Msgs; left > 0; left-- {
-		m, err := consumer.Next(jetstream.FetchMaxWait(timetest.Limit))
-		w.must(err)
-		ids[m.Headers().Get("Nats-Msg-Id")] = true
-	}
-	return ids
+	return bustest.MessageIDs(w.t, w.engines.NATSURL, "SENDS")
 }
 
 // A shutdown under load loses no request that was answered with 200, and answers every request that it accepted.
@@ -181,12 +165,12 @@ func TestFullStreamRefuses(t *testing.T) {
 	_, err = js.UpdateStream(ctx, cfg)
 	w.must(err)
 	for range 3 {
-		w.send(`{"text":"hi"}`).success(t)
+		succeeded(t, w.send(`{"text":"hi"}`))
 	}
 	full := w.send(`{"text":"hi"}`)
-	if full.status != http.StatusServiceUnavailable || full.problem(t).Code != "STREAM_FULL" || full.header.Get("Retry-After") == "" {
-		t.Errorf("got %d %s, want 503 STREAM_FULL with Retry-After", full.status, full.body)
+	if full.Status != http.StatusServiceUnavailable || full.Problem(t).Code != "STREAM_FULL" || full.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s, want 503 STREAM_FULL with Retry-After", full.Status, full.Body)
 	}
 	w.must(stream.Purge(ctx))
-	w.send(`{"text":"hi"}`).success(t)
+	succeeded(t, w.send(`{"text":"hi"}`))
 }

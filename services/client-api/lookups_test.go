@@ -37,11 +37,11 @@ func list[V any](w *world, token, path string) (all []V) {
 	for range 100 {
 		a := w.getAs(token, path)
 		var page []V
-		if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.status != http.StatusOK || a.header.Get("Cache-Control") != "no-store" {
-			w.t.Fatalf("GET %s: got %d %s, want 200 and a list", path, a.status, a.body)
+		if err := json.Unmarshal([]byte(a.Body), &page); err != nil || a.Status != http.StatusOK || a.Header.Get("Cache-Control") != "no-store" {
+			w.t.Fatalf("GET %s: got %d %s, want 200 and a list", path, a.Status, a.Body)
 		}
 		all = append(all, page...)
-		link := a.header.Get("Link")
+		link := a.Header.Get("Link")
 		if link == "" {
 			return all
 		}
@@ -110,8 +110,8 @@ func TestChats(t *testing.T) {
 	if one.AppID != "" || one.Channel != "phone" || one.Status != "pending" || one.AnsweredBy != "bot" || one.Visitor.Phone != "+989121234567" {
 		t.Errorf("got %+v, want the recipient's chat", one)
 	}
-	if got := w.getAs(w.token, "/chats/"+strings.ToUpper(closed)); got.status != http.StatusOK || !strings.Contains(got.body, `"status":"closed"`) || !strings.Contains(got.body, `"closedAt"`) {
-		t.Errorf("got %d %s, want the closed chat", got.status, got.body)
+	if got := w.getAs(w.token, "/chats/"+strings.ToUpper(closed)); got.Status != http.StatusOK || !strings.Contains(got.Body, `"status":"closed"`) || !strings.Contains(got.Body, `"closedAt"`) {
+		t.Errorf("got %d %s, want the closed chat", got.Status, got.Body)
 	}
 }
 
@@ -126,8 +126,8 @@ func TestMessagesOfAChat(t *testing.T) {
 		want = append(want, m.ID)
 	}
 	path := "/chats/" + w.chatID + "/messages"
-	if a := w.getAs(w.token, path); strings.Count(a.body, `"data":{"text":"a",  "n":1.50}`) != 5 || strings.Count(a.body, `"chatId":"`+w.chatID+`"`) != 5 {
-		t.Errorf("got %s, want the data as it was sent, and the chat", a.body)
+	if a := w.getAs(w.token, path); strings.Count(a.Body, `"data":{"text":"a",  "n":1.50}`) != 5 || strings.Count(a.Body, `"chatId":"`+w.chatID+`"`) != 5 {
+		t.Errorf("got %s, want the data as it was sent, and the chat", a.Body)
 	}
 	var got []string
 	for _, m := range list[chat.Message](w, w.token, path+"?limit=2") {
@@ -199,8 +199,8 @@ func TestLookUpErrors(t *testing.T) {
 		{unknownToken(), "/templates", 401, "UNAUTHORIZED", ""},
 	} {
 		got := w.getAs(test.token, test.path)
-		if p := got.problem(t); got.status != test.status || p.Code != test.code || p.details() != test.details {
-			t.Errorf("%s: got %d %s, want %d %s %s", test.path, got.status, got.body, test.status, test.code, test.details)
+		if p := got.Problem(t); got.Status != test.status || p.Code != test.code || got.Details(t) != test.details {
+			t.Errorf("%s: got %d %s, want %d %s %s", test.path, got.Status, got.Body, test.status, test.code, test.details)
 		}
 	}
 }
@@ -211,8 +211,8 @@ func TestPushAnswersTheChat(t *testing.T) {
 	w := start(t)
 	push := func(key string) (answered struct{ MessageID, ChatID string }) {
 		a := w.keyed(key, "/push-message", `{"templateId":"`+templateID+`","source":"+98 912 123 4567","username":"Ada"}`)
-		if err := json.Unmarshal([]byte(a.body), &answered); err != nil || a.status != http.StatusOK || answered.MessageID == "" {
-			t.Fatalf("got %d %s, want 200", a.status, a.body)
+		if err := json.Unmarshal([]byte(a.Body), &answered); err != nil || a.Status != http.StatusOK || answered.MessageID == "" {
+			t.Fatalf("got %d %s, want 200", a.Status, a.Body)
 		}
 		return answered
 	}
@@ -231,8 +231,8 @@ func TestPushAnswersTheChat(t *testing.T) {
 	w.engines.Store.Begin()
 	defer w.engines.Store.End()
 	got := w.post("/push-message", `{"templateId":"`+templateID+`","source":"+989121234567"}`)
-	if got.success(t); strings.Contains(got.body, "chatId") {
-		t.Errorf("got %s, want no chat while the store is down", got.body)
+	if succeeded(t, got); strings.Contains(got.Body, "chatId") {
+		t.Errorf("got %s, want no chat while the store is down", got.Body)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestSenderName(t *testing.T) {
 		return `{"type":"TEXT","data":{"text":"hi"},"chatId":"` + w.chatID + `"` + more + `}`
 	}
 	for more, want := range map[string]string{"": "Bo", `,"senderName":null`: "Bo", `,"senderName":"Sara é"`: "Sara é"} {
-		w.post("/message/send", body(more)).success(t)
+		succeeded(t, w.post("/message/send", body(more)))
 		var event struct{ Message chat.Message }
 		w.must(json.Unmarshal(heard.Next().Data, &event))
 		if event.Message.NameOfSender != want {
@@ -256,12 +256,12 @@ func TestSenderName(t *testing.T) {
 		`,"senderName":" "`: "senderName must not be empty", `,"senderName":7`: "senderName must be a string",
 		`,"senderName":"` + strings.Repeat("é", 257) + `"`: "senderName must have at most 256 characters",
 	} {
-		if got := w.post("/message/send", body(more)); got.status != 400 || got.problem(t).details() != want {
-			t.Errorf("%s: got %d %s, want %s", more, got.status, got.body, want)
+		if got := w.post("/message/send", body(more)); got.Status != 400 || got.Details(t) != want {
+			t.Errorf("%s: got %d %s, want %s", more, got.Status, got.Body, want)
 		}
 	}
-	w.keyed("k", "/message/send", body("")).success(t)
-	if got := w.keyed("k", "/message/send", body(`,"senderName":"Sara"`)); got.status != http.StatusUnprocessableEntity {
-		t.Errorf("got %d %s for another sender, want 422", got.status, got.body)
+	succeeded(t, w.keyed("k", "/message/send", body("")))
+	if got := w.keyed("k", "/message/send", body(`,"senderName":"Sara"`)); got.Status != http.StatusUnprocessableEntity {
+		t.Errorf("got %d %s for another sender, want 422", got.Status, got.Body)
 	}
 }

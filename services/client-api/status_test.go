@@ -16,8 +16,8 @@ func (w *world) status(id string) map[string]string {
 	w.t.Helper()
 	got := w.getAs(w.token, "/message/"+id)
 	var s map[string]string
-	if err := json.Unmarshal([]byte(got.body), &s); err != nil || got.status != http.StatusOK || got.header.Get("Cache-Control") != "no-store" {
-		w.t.Fatalf("GET /message/%s: got %d %s, want 200 and a status", id, got.status, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &s); err != nil || got.Status != http.StatusOK || got.Header.Get("Cache-Control") != "no-store" {
+		w.t.Fatalf("GET /message/%s: got %d %s, want 200 and a status", id, got.Status, got.Body)
 	}
 	return s
 }
@@ -27,13 +27,13 @@ func TestStatusRightAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	for range 20 {
-		id := w.send(`{"text":"hi"}`).success(t).MessageID
+		id := succeeded(t, w.send(`{"text":"hi"}`)).MessageID
 		s := w.status(strings.ToUpper(id))
 		if s["messageId"] != id || s["status"] != "accepted" || s["chatId"] != w.chatID || s["acceptedAt"] == "" || len(s) != 4 {
 			t.Fatalf("got %v, want %s accepted", s, id)
 		}
 	}
-	id := w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567"}`).success(t).MessageID
+	id := succeeded(t, w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567"}`)).MessageID
 	if s := w.status(id); s["status"] != "accepted" || len(s) != 3 {
 		t.Errorf("got %v, want the push accepted, in no chat yet", s)
 	}
@@ -73,7 +73,7 @@ func TestStatusWithItsTimes(t *testing.T) {
 func TestStatusOfUnknownMessage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	accepted := w.send(`{"text":"hi"}`).success(t).MessageID
+	accepted := succeeded(t, w.send(`{"text":"hi"}`)).MessageID
 	stored, reported := uuid.Must(uuid.NewV7()).String(), uuid.Must(uuid.NewV7()).String()
 	_, err := w.store.JoinMessageStatus(t.Context(), companyID, stored, chat.MessageStatus{AcceptedAt: time.Now()})
 	w.must(err)
@@ -89,16 +89,16 @@ func TestStatusOfUnknownMessage(t *testing.T) {
 	} {
 		got := w.getAs(ask.token, "/message/"+ask.id)
 		if ask.id == "send" {
-			if got.status != http.StatusMethodNotAllowed {
-				t.Errorf("%s: got %d %s, want 405", why, got.status, got.body)
+			if got.Status != http.StatusMethodNotAllowed {
+				t.Errorf("%s: got %d %s, want 405", why, got.Status, got.Body)
 			}
 			continue
 		}
-		if got.status != http.StatusNotFound || got.problem(t).Code != "MESSAGE_NOT_FOUND" || got.problem(t).Message != "Message not found" {
-			t.Errorf("%s: got %d %s, want 404 MESSAGE_NOT_FOUND", why, got.status, got.body)
+		if got.Status != http.StatusNotFound || got.Problem(t).Code != "MESSAGE_NOT_FOUND" || got.Problem(t).Message != "Message not found" {
+			t.Errorf("%s: got %d %s, want 404 MESSAGE_NOT_FOUND", why, got.Status, got.Body)
 		}
 	}
-	if got := w.getAs(w.token, "/message/x"); got.status != http.StatusNotFound {
-		t.Errorf("no UUID: got %d %s, want 404", got.status, got.body)
+	if got := w.getAs(w.token, "/message/x"); got.Status != http.StatusNotFound {
+		t.Errorf("no UUID: got %d %s, want 404", got.Status, got.Body)
 	}
 }

@@ -21,7 +21,7 @@ func TestRevocationReachesEveryReplica(t *testing.T) {
 	b := w.openBus()
 	send := func(base, token string) int {
 		w.base = base
-		return w.postAs(token, "/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID)).status
+		return w.postAs(token, "/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID)).Status
 	}
 	replicas := []string{first, w.base}
 	kept := w.addToken(companyID)
@@ -45,11 +45,11 @@ func TestRevocationReachesEveryReplica(t *testing.T) {
 func TestRevocationWithoutAnnouncement(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	if got := w.send(`{"text":"hi"}`); got.status != http.StatusOK {
-		t.Fatalf("before: got %d, want 200", got.status)
+	if got := w.send(`{"text":"hi"}`); got.Status != http.StatusOK {
+		t.Fatalf("before: got %d, want 200", got.Status)
 	}
 	w.revoke(w.token)
-	timetest.Until(t, "the end of the token", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusUnauthorized })
+	timetest.Until(t, "the end of the token", func() bool { return w.send(`{"text":"hi"}`).Status == http.StatusUnauthorized })
 }
 
 // A token is valid up to, but not at, the instant at which it expires.
@@ -67,8 +67,8 @@ func TestAccessTokenExpiresOnTheInstant(t *testing.T) {
 		want  int
 	}{{0, 200}, {time.Minute - time.Millisecond, 200}, {time.Minute, 401}, {time.Hour, 401}} {
 		c.Set(began.Add(test.after))
-		if got := w.send(`{"text":"hi"}`); got.status != test.want {
-			t.Errorf("%s after its creation: got %d %s, want %d", test.after, got.status, got.body, test.want)
+		if got := w.send(`{"text":"hi"}`); got.Status != test.want {
+			t.Errorf("%s after its creation: got %d %s, want %d", test.after, got.Status, got.Body, test.want)
 		}
 	}
 }

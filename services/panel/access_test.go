@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/services/panel"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // step is one route of the walk and its resource.
@@ -141,18 +142,18 @@ func TestRoleWalk(t *testing.T) {
 					want = http.StatusNotFound
 				}
 				a := session.do(s.method, s.path, s.body, "Idempotency-Key", "walk")
-				if a.status != want {
-					t.Errorf("%s, foreign %v: %s %s: got %d %s, want %d", u.Role, foreign, s.method, s.path, a.status, a.body, want)
+				if a.Status != want {
+					t.Errorf("%s, foreign %v: %s %s: got %d %s, want %d", u.Role, foreign, s.method, s.path, a.Status, a.Body, want)
 				}
-				if foreign && !operator && strings.Contains(a.body, "ada@other") {
-					t.Errorf("%s: %s %s shows another company's data: %s", u.Role, s.method, s.path, a.body)
+				if foreign && !operator && strings.Contains(a.Body, "ada@other") {
+					t.Errorf("%s: %s %s shows another company's data: %s", u.Role, s.method, s.path, a.Body)
 				}
 			}
 		}
 	}
 	for _, s := range steps(w.acme) { // nothing without a session
-		if a := w.browser(w.base).do(s.method, s.path, s.body); a.status != http.StatusUnauthorized {
-			t.Errorf("without a session: %s %s: got %d %s, want 401", s.method, s.path, a.status, a.body)
+		if a := w.browser(w.base).do(s.method, s.path, s.body); a.Status != http.StatusUnauthorized {
+			t.Errorf("without a session: %s %s: got %d %s, want 401", s.method, s.path, a.Status, a.Body)
 		}
 	}
 	for _, role := range []account.Role{account.Developer, account.Agent, account.Owner} { // a user cannot grant a role above their own
@@ -161,8 +162,8 @@ func TestRoleWalk(t *testing.T) {
 			if s.permission == "" || role.May(s.permission) {
 				continue
 			}
-			if a := session.do(s.method, s.path, s.body, "Idempotency-Key", "walk"); a.status != http.StatusForbidden {
-				t.Errorf("%s: %s %s: got %d %s, want 403", role, s.method, s.path, a.status, a.body)
+			if a := session.do(s.method, s.path, s.body, "Idempotency-Key", "walk"); a.Status != http.StatusForbidden {
+				t.Errorf("%s: %s %s: got %d %s, want 403", role, s.method, s.path, a.Status, a.Body)
 			}
 		}
 	}
@@ -198,15 +199,15 @@ func TestCSRF(t *testing.T) {
 		"a port of this host": {"Origin", "http://127.0.0.1:1"},
 	} {
 		a := owner.do(http.MethodPost, "/api/tokens", `{"name":"x"}`, headers...)
-		if a.status != http.StatusForbidden || !strings.Contains(a.body, `"CSRF"`) {
-			t.Errorf("%s: got %d %s, want 403 CSRF", name, a.status, a.body)
+		if a.Status != http.StatusForbidden || !strings.Contains(a.Body, `"CSRF"`) {
+			t.Errorf("%s: got %d %s, want 403 CSRF", name, a.Status, a.Body)
 		}
 	}
 	owner.done(http.StatusCreated, http.MethodPost, "/api/tokens", `{"name":"x"}`, "Origin", w.base, "Sec-Fetch-Site", "same-origin")
-	if a := w.browser(w.base).do(http.MethodPost, "/api/session", `{}`, "X-CSRF-Token", ""); a.status != http.StatusForbidden {
-		t.Errorf("a cross-site sign-in: got %d, want 403", a.status)
+	if a := w.browser(w.base).do(http.MethodPost, "/api/session", `{}`, "X-CSRF-Token", ""); a.Status != http.StatusForbidden {
+		t.Errorf("a cross-site sign-in: got %d, want 403", a.Status)
 	}
-	if a := owner.do(http.MethodGet, "/api/tokens", "", "Origin", "https://evil.example"); a.header.Get("Access-Control-Allow-Origin") != "" {
+	if a := owner.do(http.MethodGet, "/api/tokens", "", "Origin", "https://evil.example"); a.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Error("another origin may read answers")
 	}
 }
@@ -218,18 +219,18 @@ func TestSessionFixation(t *testing.T) {
 	u := w.acme.users[account.Owner]
 	planted := w.as(w.acme.users[account.Agent])
 	before := planted.cookie
-	if a := planted.signIn(u.Email, password); a.status != http.StatusOK || planted.cookie == before {
-		t.Fatalf("got %d and the cookie %q, want a new one", a.status, planted.cookie)
+	if a := planted.signIn(u.Email, password); a.Status != http.StatusOK || planted.cookie == before {
+		t.Fatalf("got %d and the cookie %q, want a new one", a.Status, planted.cookie)
 	}
 	stale := w.browser(w.base)
 	stale.cookie = before
-	if a := stale.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
-		t.Errorf("the earlier secret:  got %d, want 401", a.status)
+	if a := stale.do(http.MethodGet, "/api/session", ""); a.Status != http.StatusUnauthorized {
+		t.Errorf("the earlier secret:  got %d, want 401", a.Status)
 	}
 	made := w.browser(w.base)
 	made.cookie = "parley-panel=made-up-by-somebody"
-	if a := made.signIn(u.Email, password); a.status != http.StatusOK || strings.Contains(made.cookie, "made-up") {
-		t.Errorf("got %d and %q, want a cookie of the server's", a.status, made.cookie)
+	if a := made.signIn(u.Email, password); a.Status != http.StatusOK || strings.Contains(made.cookie, "made-up") {
+		t.Errorf("got %d and %q, want a cookie of the server's", a.Status, made.cookie)
 	}
 	session := w.as(u)
 	before = session.cookie
@@ -238,17 +239,17 @@ func TestSessionFixation(t *testing.T) {
 		t.Error("a new password: got the same session, want a new one")
 	}
 	stale.cookie = before
-	if a := stale.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
-		t.Errorf("the session from before the new password:  got %d, want 401", a.status)
+	if a := stale.do(http.MethodGet, "/api/session", ""); a.Status != http.StatusUnauthorized {
+		t.Errorf("the session from before the new password:  got %d, want 401", a.Status)
 	}
-	cookie := a.header.Get("Set-Cookie")
+	cookie := a.Header.Get("Set-Cookie")
 	for _, attribute := range []string{"HttpOnly", "SameSite=Lax", "Path=/"} {
 		if !strings.Contains(cookie, attribute) {
 			t.Errorf("the cookie %q has no %s", cookie, attribute)
 		}
 	}
-	if a := w.browser(w.base).signIn(u.Email, password); a.status != http.StatusUnauthorized {
-		t.Errorf("the old password: got %d, want 401", a.status)
+	if a := w.browser(w.base).signIn(u.Email, password); a.Status != http.StatusUnauthorized {
+		t.Errorf("the old password: got %d, want 401", a.Status)
 	}
 }
 
@@ -257,12 +258,12 @@ func TestSecureCookie(t *testing.T) {
 	w := newWorld(t, func(cfg *panel.Config) { cfg.PanelURL = "https://panel.example.com" })
 	b := w.browser(w.base)
 	a := b.signIn(w.operator.Email, password)
-	if cookie := a.header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-parley-panel=") || !strings.Contains(cookie, "Secure") {
+	if cookie := a.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-parley-panel=") || !strings.Contains(cookie, "Secure") {
 		t.Errorf("got the cookie %q, want a secure one of this host alone", cookie)
 	}
 	b.cookie = strings.TrimPrefix(b.cookie, "__Host-") // as a page of another host of the domain could set it
-	if a := b.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
-		t.Errorf("a cookie without the prefix: got %d, want 401", a.status)
+	if a := b.do(http.MethodGet, "/api/session", ""); a.Status != http.StatusUnauthorized {
+		t.Errorf("a cookie without the prefix: got %d, want 401", a.Status)
 	}
 }
 
@@ -275,27 +276,27 @@ func TestBruteForce(t *testing.T) {
 	victim := w.acme.users[account.Owner]
 	for i := range 5 {
 		a := w.browser(w.base).signIn(victim.Email, fmt.Sprint("guess number ", i))
-		if a.status != http.StatusUnauthorized || !strings.Contains(a.body, "INVALID_CREDENTIALS") {
-			t.Fatalf("guess %d: got %d %s, want 401", i, a.status, a.body)
+		if a.Status != http.StatusUnauthorized || !strings.Contains(a.Body, "INVALID_CREDENTIALS") {
+			t.Fatalf("guess %d: got %d %s, want 401", i, a.Status, a.Body)
 		}
 	}
 	a := w.browser(w.base).signIn(victim.Email, password)
-	if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
-		t.Errorf("the right password after that: got %d %s, want 429", a.status, a.body)
+	if a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
+		t.Errorf("the right password after that: got %d %s, want 429", a.Status, a.Body)
 	}
 	for range 3 {
 		w.browser(w.base).signIn("nobody@example.com", "x")
 	}
-	if a := w.browser(w.base).signIn(w.other.users[account.Owner].Email, password); a.status != http.StatusTooManyRequests {
-		t.Errorf("another user from that address: got %d %s, want 429", a.status, a.body)
+	if a := w.browser(w.base).signIn(w.other.users[account.Owner].Email, password); a.Status != http.StatusTooManyRequests {
+		t.Errorf("another user from that address: got %d %s, want 429", a.Status, a.Body)
 	}
 	// The answers do not reveal whether a user exists.
 	free := w.panel(unlimited)
 	known, unknown := w.browser(free).signIn(victim.Email, "wrong"), w.browser(free).signIn("nobody@example.com", "wrong")
 	var a1, a2 struct{ Code, Message string }
-	known.into(t, &a1)
-	unknown.into(t, &a2)
-	if known.status != unknown.status || a1 != a2 {
+	known.Into(t, &a1)
+	unknown.Into(t, &a2)
+	if known.Status != unknown.Status || a1 != a2 {
 		t.Errorf("got %v and %v, want the same", a1, a2)
 	}
 }
@@ -306,31 +307,31 @@ func TestTOTP(t *testing.T) {
 	b := w.as(w.acme.users[account.Owner])
 	b.done(http.StatusBadRequest, http.MethodPost, "/api/totp", `{"password":"wrong"}`)
 	var offer struct{ Secret, URI string }
-	b.done(http.StatusOK, http.MethodPost, "/api/totp", `{"password":"`+password+`"}`).into(t, &offer)
+	b.done(http.StatusOK, http.MethodPost, "/api/totp", `{"password":"`+password+`"}`).Into(t, &offer)
 	b.done(http.StatusBadRequest, http.MethodPost, "/api/totp/confirm", `{"code":"000000"}`)
 	code := func(steps int) string {
 		return account.TOTP(offer.Secret, time.Now().Add(time.Duration(steps)*30*time.Second))
 	}
 	b.done(http.StatusNoContent, http.MethodPost, "/api/totp/confirm", `{"code":"`+code(-1)+`"}`)
 	email := w.acme.users[account.Owner].Email
-	if a := w.browser(w.base).signIn(email, password); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "TOTP_REQUIRED") {
-		t.Errorf("without a code: got %d %s", a.status, a.body)
+	if a := w.browser(w.base).signIn(email, password); a.Status != http.StatusUnauthorized || !strings.Contains(a.Body, "TOTP_REQUIRED") {
+		t.Errorf("without a code: got %d %s", a.Status, a.Body)
 	}
-	try := func(code string) answer {
+	try := func(code string) httpapitest.Response {
 		return w.browser(w.base).do(http.MethodPost, "/api/session", `{"email":"`+email+`","password":"`+password+`","code":"`+code+`"}`)
 	}
-	if a := try("123456"); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "INVALID_CODE") {
-		t.Errorf("a wrong code: got %d %s", a.status, a.body)
+	if a := try("123456"); a.Status != http.StatusUnauthorized || !strings.Contains(a.Body, "INVALID_CODE") {
+		t.Errorf("a wrong code: got %d %s", a.Status, a.Body)
 	}
 	next := code(1)
-	if a := try(next); a.status != http.StatusOK {
-		t.Errorf("a right code: got %d %s", a.status, a.body)
+	if a := try(next); a.Status != http.StatusOK {
+		t.Errorf("a right code: got %d %s", a.Status, a.Body)
 	}
-	if a := try(next); a.status != http.StatusUnauthorized {
-		t.Errorf("the same code again: got %d %s, want 401", a.status, a.body)
+	if a := try(next); a.Status != http.StatusUnauthorized {
+		t.Errorf("the same code again: got %d %s, want 401", a.Status, a.Body)
 	}
 	b.done(http.StatusNoContent, http.MethodDelete, "/api/totp", `{"password":"`+password+`"}`)
-	if a := w.browser(w.base).signIn(email, password); a.status != http.StatusOK {
-		t.Errorf("without the second factor: got %d %s", a.status, a.body)
+	if a := w.browser(w.base).signIn(email, password); a.Status != http.StatusOK {
+		t.Errorf("without the second factor: got %d %s", a.Status, a.Body)
 	}
 }

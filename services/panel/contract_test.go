@@ -28,6 +28,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
@@ -265,7 +266,7 @@ func (r *trial) path() string {
 	return path
 }
 
-func (r *trial) send(path, body string, headers ...string) answer {
+func (r *trial) send(path, body string, headers ...string) httpapitest.Response {
 	r.w.t.Helper()
 	if strings.HasPrefix(body, "--b") {
 		headers = append([]string{"Content-Type", "multipart/form-data; boundary=b"}, headers...)
@@ -277,7 +278,7 @@ func (r *trial) send(path, body string, headers ...string) answer {
 var prepared = map[string]func(*trial){
 	"confirmTOTP": func(r *trial) {
 		var offer struct{ Secret string }
-		r.b.done(http.StatusOK, http.MethodPost, "/api/totp", `{"password":"`+password+`"}`).into(r.w.t, &offer)
+		r.b.done(http.StatusOK, http.MethodPost, "/api/totp", `{"password":"`+password+`"}`).Into(r.w.t, &offer)
 		r.ids["123456"] = account.TOTP(offer.Secret, time.Now())
 	},
 	"checkInvitation":  func(r *trial) { r.invite() },
@@ -288,7 +289,7 @@ var prepared = map[string]func(*trial){
 	"rejectTemplate":   func(r *trial) { r.setTemplate(chat.TemplatePending) },
 	"replayDeliveries": func(r *trial) {
 		var d struct{ ID string }
-		r.b.done(http.StatusAccepted, http.MethodPost, "/api/webhooks/"+r.c.endpoint+"/test", "").into(r.w.t, &d)
+		r.b.done(http.StatusAccepted, http.MethodPost, "/api/webhooks/"+r.c.endpoint+"/test", "").Into(r.w.t, &d)
 		r.ids[exampleDelivery] = d.ID
 	},
 	"getTrace": func(r *trial) { r.ids[exampleMessage] = r.w.visitorWrites(r.c, "hello").ID },
@@ -330,8 +331,8 @@ func TestEveryExampleAndStatus(t *testing.T) {
 				stop()
 			case o.OperationID == "getDeadLetter": // TestStreams covers it
 			default:
-				if a := r.send(r.path()+r.query(), r.body); a.status >= http.StatusMultipleChoices {
-					t.Errorf("%s %s: got %d %s, want success", o.name(), name, a.status, a.body)
+				if a := r.send(r.path()+r.query(), r.body); a.Status >= http.StatusMultipleChoices {
+					t.Errorf("%s %s: got %d %s, want success", o.name(), name, a.Status, a.Body)
 				}
 			}
 		}
@@ -341,8 +342,8 @@ func TestEveryExampleAndStatus(t *testing.T) {
 		for _, body := range o.bodies(t) {
 			r := &trial{w: w, o: o, b: w.browser(w.base), body: body}
 			r.b.cookie = "parley-panel=any"
-			if a := r.send(r.path(), body); o.has(http.StatusServiceUnavailable) && a.status != http.StatusServiceUnavailable {
-				t.Errorf("%s without the store: got %d %s, want 503", o.name(), a.status, a.body)
+			if a := r.send(r.path(), body); o.has(http.StatusServiceUnavailable) && a.Status != http.StatusServiceUnavailable {
+				t.Errorf("%s without the store: got %d %s, want 503", o.name(), a.Status, a.Body)
 			}
 		}
 	}
@@ -428,8 +429,8 @@ func TestDocumentIsServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.browser(w.base).done(http.StatusOK, http.MethodGet, "/openapi.json", "")
-	if a.body != strings.TrimSpace(string(panel.OpenAPI())) || !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
-		t.Errorf("got %d bytes, want the document", len(a.body))
+	if a.Body != strings.TrimSpace(string(panel.OpenAPI())) || !strings.HasPrefix(a.Header.Get("Content-Type"), "application/json") {
+		t.Errorf("got %d bytes, want the document", len(a.Body))
 	}
 }
 
@@ -502,8 +503,8 @@ func TestRareErrors(t *testing.T) {
 	owner, chats := w.session(w.acme.users[account.Owner]), "/api/chats/"+w.acme.chat
 	wantCode := func(code, method, path, body string, headers ...string) {
 		t.Helper()
-		if a := owner.do(method, path, body, headers...); !strings.Contains(a.body, `"code":"`+code+`"`) {
-			t.Errorf("%s %s: got %d %s, want %s", method, path, a.status, a.body, code)
+		if a := owner.do(method, path, body, headers...); !strings.Contains(a.Body, `"code":"`+code+`"`) {
+			t.Errorf("%s %s: got %d %s, want %s", method, path, a.Status, a.Body, code)
 		}
 	}
 	const text = `{"type":"TEXT","data":{"text":"x"}}`
@@ -519,11 +520,28 @@ func TestRareErrors(t *testing.T) {
 	wantCode("TEMPLATE_NOT_APPROVED", http.MethodPost, chats+"/messages", `{"type":"TEMPLATE","templateId":"`+w.acme.template+`"}`, "Idempotency-Key", "t")
 
 	owner.done(http.StatusCreated, http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
+	w.unanswer()
+	wantCode("IDEMPOTENCY_KEY_IN_USE", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
 	w.fill(subject.Replies)
 	wantCode("STREAM_FULL", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "second")
 	owner.do(http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...) // the store's stream has a message then
 	w.fill(bus.FilesStream)
 	wantCode("FILE_STORE_FULL", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...)
+}
+
+// unanswer puts the requests of all idempotency keys back to where they are still running.
+func (w *world) unanswer() {
+	w.t.Helper()
+	records, err := w.store.ReadRecords(w.t.Context(), "idempotency", "", 100)
+	w.must(err)
+	for i := range records {
+		var r idempotency.Record
+		w.must(json.Unmarshal(records[i].Value, &r))
+		r.Answer, r.LeasedUntil = "", r.ExpiresAt
+		records[i].Value, err = json.Marshal(r)
+		w.must(err)
+	}
+	w.must(w.store.WriteRecords(w.t.Context(), "idempotency", records))
 }
 
 // fill fills a stream, so that it has no room for another message.

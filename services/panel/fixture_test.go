@@ -2,10 +2,8 @@ package panel_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -28,6 +26,7 @@ import (
 	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
@@ -148,15 +147,7 @@ func (w *world) panel(options ...func(*panel.Config)) string {
 	}
 	s, err := panel.New(cfg)
 	w.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Errorf("the panel ended with %v", err)
-		}
-	})
+	servicetest.Run(w.t, s.Run)
 	return "http://" + ln.Addr().String()
 }
 
@@ -179,24 +170,10 @@ func (w *world) browser(base string) *browser {
 func (w *world) as(u account.User) *browser {
 	w.t.Helper()
 	b := w.browser(w.base)
-	if a := b.signIn(u.Email, password); a.status != http.StatusOK {
-		w.t.Fatalf("%s signs in: got %d %s", u.Email, a.status, a.body)
+	if a := b.signIn(u.Email, password); a.Status != http.StatusOK {
+		w.t.Fatalf("%s signs in: got %d %s", u.Email, a.Status, a.Body)
 	}
 	return b
-}
-
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
-
-// into decodes the answer's JSON.
-func (a answer) into(t testing.TB, v any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(a.body), v); err != nil {
-		t.Fatalf("%d %s: %v", a.status, a.body, err)
-	}
 }
 
 func (b *browser) request(method, path, body string, headers ...string) *http.Request {
@@ -220,37 +197,35 @@ func (b *browser) request(method, path, body string, headers ...string) *http.Re
 	return r
 }
 
-func (b *browser) do(method, path, body string, headers ...string) answer {
+func (b *browser) do(method, path, body string, headers ...string) httpapitest.Response {
 	b.w.t.Helper()
-	response, err := b.client.Do(b.request(method, path, body, headers...))
+	got, err := httpapitest.Do(b.client, b.request(method, path, body, headers...))
 	b.w.must(err)
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	b.w.must(err)
-	for _, c := range response.Cookies() {
+	for _, c := range (&http.Response{Header: got.Header}).Cookies() {
 		b.cookie = c.Name + "=" + c.Value
 	}
-	return answer{response.StatusCode, response.Header, string(bytes.TrimSpace(data))}
+	got.Body = strings.TrimSpace(got.Body)
+	return got
 }
 
 // done is do for a request that must succeed.
-func (b *browser) done(status int, method, path, body string, headers ...string) answer {
+func (b *browser) done(status int, method, path, body string, headers ...string) httpapitest.Response {
 	b.w.t.Helper()
 	a := b.do(method, path, body, headers...)
-	if a.status != status {
-		b.w.t.Fatalf("%s %s: got %d %s, want %d", method, path, a.status, a.body, status)
+	if a.Status != status {
+		b.w.t.Fatalf("%s %s: got %d %s, want %d", method, path, a.Status, a.Body, status)
 	}
 	return a
 }
 
-func (b *browser) signIn(email, password string) answer {
+func (b *browser) signIn(email, password string) httpapitest.Response {
 	b.w.t.Helper()
 	body, err := json.Marshal(map[string]string{"email": email, "password": password})
 	b.w.must(err)
 	a := b.do(http.MethodPost, "/api/session", string(body), "X-CSRF-Token", "none")
-	if a.status == http.StatusOK {
+	if a.Status == http.StatusOK {
 		var session struct{ CSRFToken string }
-		a.into(b.w.t, &session)
+		a.Into(b.w.t, &session)
 		b.csrf = session.CSRFToken
 	}
 	return a

@@ -55,16 +55,16 @@ func TestConversation(t *testing.T) {
 		Chats []chatRow
 		Next  *string
 	}
-	agent.done(http.StatusOK, http.MethodGet, "/api/chats?unread=true&q=ADA@acme&status=open", "").into(t, &list)
+	agent.done(http.StatusOK, http.MethodGet, "/api/chats?unread=true&q=ADA@acme&status=open", "").Into(t, &list)
 	if len(list.Chats) != 1 || !list.Chats[0].Unread || list.Chats[0].Control != "bot" || list.Chats[0].Visitor.Email != "ada@acme.example" ||
 		!strings.Contains(string(list.Chats[0].LastMessage.Data), "hello") || list.Next != nil {
 		t.Fatalf("got %+v, want the unread chat", list)
 	}
 	path := "/api/chats/" + w.acme.chat
 	var unread struct{ Count int }
-	agent.done(http.StatusOK, http.MethodGet, "/api/chats/unread", "").into(t, &unread)
+	agent.done(http.StatusOK, http.MethodGet, "/api/chats/unread", "").Into(t, &unread)
 	agent.done(http.StatusNoContent, http.MethodPost, path+"/read", `{}`)
-	agent.done(http.StatusOK, http.MethodGet, "/api/chats/unread", "").into(t, &list)
+	agent.done(http.StatusOK, http.MethodGet, "/api/chats/unread", "").Into(t, &list)
 	if unread.Count != 1 {
 		t.Errorf("got %d unread, want 1", unread.Count)
 	}
@@ -74,24 +74,24 @@ func TestConversation(t *testing.T) {
 
 	first := agent.done(http.StatusCreated, http.MethodPost, path+"/messages", `{"type":"TEXT","data":{"text":"I am Grace"}}`, "Idempotency-Key", "k1")
 	again := agent.done(http.StatusCreated, http.MethodPost, path+"/messages", `{"type":"TEXT","data":{"text":"I am Grace"}}`, "Idempotency-Key", "k1")
-	if first.body != again.body || len(w.replies(w.acme)) != 1 {
-		t.Errorf("got %s and %s and %d replies, want one message", first.body, again.body, len(w.replies(w.acme)))
+	if first.Body != again.Body || len(w.replies(w.acme)) != 1 {
+		t.Errorf("got %s and %s and %d replies, want one message", first.Body, again.Body, len(w.replies(w.acme)))
 	}
 	agent.done(http.StatusUnprocessableEntity, http.MethodPost, path+"/messages", `{"type":"TEXT","data":{"text":"another"}}`, "Idempotency-Key", "k1")
 	var sent chat.Message
-	first.into(t, &sent)
+	first.Into(t, &sent)
 	if sent.NameOfSender != "Agent" || !sent.IsFromSupport {
 		t.Errorf("got %+v, want it from the agent", sent)
 	}
 	var row chatRow
-	agent.done(http.StatusOK, http.MethodGet, path, "").into(t, &row)
+	agent.done(http.StatusOK, http.MethodGet, path, "").Into(t, &row)
 	if row.Control != "agent" || row.Assignee == nil || row.Assignee.ID != w.acme.users[account.Agent].ID || row.Unread {
 		t.Errorf("after a reply: got %+v, want it taken over by the agent", row)
 	}
 	agent.done(http.StatusCreated, http.MethodPost, path+"/messages", `{"type":"TEMPLATE","templateId":"`+w.acme.template+`"}`, "Idempotency-Key", "k2")
 	agent.done(http.StatusNotFound, http.MethodPost, path+"/messages", `{"type":"TEMPLATE","templateId":"`+w.other.template+`"}`, "Idempotency-Key", "k3")
 	var history struct{ Messages []chat.Message }
-	agent.done(http.StatusOK, http.MethodGet, path+"/messages", "").into(t, &history)
+	agent.done(http.StatusOK, http.MethodGet, path+"/messages", "").Into(t, &history)
 	if len(history.Messages) != 3 || !strings.Contains(string(history.Messages[2].Data), "Hello Ada") {
 		t.Errorf("got %+v, want the question, the answer and the filled template", history.Messages)
 	}
@@ -99,22 +99,22 @@ func TestConversation(t *testing.T) {
 	owner := w.acme.users[account.Owner]
 	agent.done(http.StatusBadRequest, http.MethodPut, path+"/assignee", `{"userId":"`+w.acme.users[account.Developer].ID+`"}`)
 	agent.done(http.StatusBadRequest, http.MethodPut, path+"/assignee", `{"userId":"`+w.other.users[account.Owner].ID+`"}`)
-	agent.done(http.StatusOK, http.MethodPut, path+"/assignee", `{"userId":"`+owner.ID+`"}`).into(t, &row)
+	agent.done(http.StatusOK, http.MethodPut, path+"/assignee", `{"userId":"`+owner.ID+`"}`).Into(t, &row)
 	if row.Control != "agent" || row.Assignee.ID != owner.ID {
 		t.Errorf("got %+v, want it assigned to the owner", row)
 	}
 	row.Assignee = nil
-	agent.done(http.StatusOK, http.MethodPut, path+"/control", `{"control":"bot"}`).into(t, &row)
+	agent.done(http.StatusOK, http.MethodPut, path+"/control", `{"control":"bot"}`).Into(t, &row)
 	if c, err := w.store.Chat(t.Context(), w.acme.chat); err != nil || c.Control.Agent || row.Control != "bot" || row.Assignee != nil {
 		t.Errorf("handed back: got %+v and %+v, %v", row, c.Control, err)
 	}
-	agent.done(http.StatusOK, http.MethodPost, path+"/close", `{}`).into(t, &row)
+	agent.done(http.StatusOK, http.MethodPost, path+"/close", `{}`).Into(t, &row)
 	if row.Status != "closed" {
 		t.Errorf("got %+v, want it closed", row)
 	}
 	agent.done(http.StatusConflict, http.MethodPost, path+"/messages", `{"type":"TEXT","data":{"text":"x"}}`, "Idempotency-Key", "k4")
 	agent.done(http.StatusConflict, http.MethodPut, path+"/control", `{"control":"agent"}`)
-	entries := w.as(owner).done(http.StatusOK, http.MethodGet, "/api/audit?target="+w.acme.chat, "").body
+	entries := w.as(owner).done(http.StatusOK, http.MethodGet, "/api/audit?target="+w.acme.chat, "").Body
 	for _, action := range []string{"chat.take-over", "chat.assign", "chat.hand-back", "chat.close"} {
 		if !strings.Contains(entries, action) {
 			t.Errorf("the audit log has no %s: %s", action, entries)
@@ -131,8 +131,8 @@ func TestWindow(t *testing.T) {
 	w.must(err)
 	agent, path := w.as(w.acme.users[account.Agent]), "/api/chats/"+old.ID+"/messages"
 	a := agent.done(http.StatusBadRequest, http.MethodPost, path, `{"type":"TEXT","data":{"text":"x"}}`, "Idempotency-Key", "1")
-	if !strings.Contains(a.body, "CHAT_TOO_OLD") {
-		t.Errorf("got %s, want CHAT_TOO_OLD", a.body)
+	if !strings.Contains(a.Body, "CHAT_TOO_OLD") {
+		t.Errorf("got %s, want CHAT_TOO_OLD", a.Body)
 	}
 	agent.done(http.StatusCreated, http.MethodPost, path, `{"type":"TEMPLATE","templateId":"`+w.acme.template+`"}`, "Idempotency-Key", "2")
 }
@@ -198,8 +198,8 @@ func TestTwoReplicas(t *testing.T) {
 	// Ending the session also ends the other replica's requests.
 	one.done(http.StatusNoContent, http.MethodDelete, "/api/session", "")
 	two.cookie = strings.Split(two.cookie, ";")[0]
-	if a := two.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
-		t.Errorf("after signing out at the other replica: got %d, want 401", a.status)
+	if a := two.do(http.MethodGet, "/api/session", ""); a.Status != http.StatusUnauthorized {
+		t.Errorf("after signing out at the other replica: got %d, want 401", a.Status)
 	}
 }
 
@@ -243,11 +243,11 @@ func killDuringAReply(t *testing.T, await bool) {
 	<-answered
 	for deadline := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) { // as the app does, until the lease of the dead process expires
 		a := agent.do(http.MethodPost, path, body, "Idempotency-Key", "k")
-		if a.status == http.StatusCreated {
+		if a.Status == http.StatusCreated {
 			break
 		}
-		if a.status != http.StatusConflict || time.Now().After(deadline) {
-			t.Fatalf("sending again: got %d %s", a.status, a.body)
+		if a.Status != http.StatusConflict || time.Now().After(deadline) {
+			t.Fatalf("sending again: got %d %s", a.Status, a.Body)
 		}
 	}
 	history, _, err := w.store.History(t.Context(), w.acme.chat, store.HistoryQuery{})

@@ -78,7 +78,7 @@ func TestReading(t *testing.T) {
 		UnreadCount int
 	}) {
 		t.Helper()
-		agent.done(http.StatusOK, http.MethodGet, path, "").into(t, &row)
+		agent.done(http.StatusOK, http.MethodGet, path, "").Into(t, &row)
 		return row
 	}
 	if row := unread(); !row.Unread || row.UnreadCount != 2 {
@@ -118,8 +118,8 @@ func TestReading(t *testing.T) {
 	}
 	_, err = w.store.ReadUpTo(t.Context(), w.acme.chat, first, time.Now())
 	w.must(err)
-	if a := agent.done(http.StatusOK, http.MethodGet, path+"/messages", ""); !strings.Contains(a.body, `"seenUpTo":"`+first.CreatedAt.Format(chat.TimeFormat)+`"`) {
-		t.Errorf("got %s, want how far the visitor has read", a.body)
+	if a := agent.done(http.StatusOK, http.MethodGet, path+"/messages", ""); !strings.Contains(a.Body, `"seenUpTo":"`+first.CreatedAt.Format(chat.TimeFormat)+`"`) {
+		t.Errorf("got %s, want how far the visitor has read", a.Body)
 	}
 }
 
@@ -130,17 +130,17 @@ func TestPresence(t *testing.T) {
 	w := newWorld(t, unlimited, func(cfg *panel.Config) { cfg.Presence = kept })
 	agent := w.as(w.acme.users[account.Agent])
 	path := "/api/chats/" + w.acme.chat + "/presence"
-	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.body, `{"visitor":{"online":false}}`) {
-		t.Errorf("got %s, want the visitor offline", a.body)
+	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.Body, `{"visitor":{"online":false}}`) {
+		t.Errorf("got %s, want the visitor offline", a.Body)
 	}
 	key := presence.Visitor(w.acme.app, w.acme.visitor)
 	w.must(kept.Hold(t.Context(), "gateway", key))
-	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.body, `{"visitor":{"online":true}}`) {
-		t.Errorf("got %s, want the visitor online", a.body)
+	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.Body, `{"visitor":{"online":true}}`) {
+		t.Errorf("got %s, want the visitor online", a.Body)
 	}
 	w.must(kept.Leave(t.Context(), "gateway", time.Now(), key))
-	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.body, `"online":false,"lastSeenAt":"`) {
-		t.Errorf("got %s, want when the visitor left", a.body)
+	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.Body, `"online":false,"lastSeenAt":"`) {
+		t.Errorf("got %s, want when the visitor left", a.Body)
 	}
 	var list struct {
 		Agents []struct {
@@ -149,7 +149,7 @@ func TestPresence(t *testing.T) {
 		}
 	}
 	online := func() (n int) {
-		agent.done(http.StatusOK, http.MethodGet, "/api/agents", "").into(t, &list)
+		agent.done(http.StatusOK, http.MethodGet, "/api/agents", "").Into(t, &list)
 		for _, a := range list.Agents {
 			if a.Online != nil && *a.Online {
 				n++

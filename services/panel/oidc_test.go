@@ -109,8 +109,8 @@ func TestOIDC(t *testing.T) {
 		cfg.OIDCIssuer, cfg.OIDCClientID, cfg.OIDCClientSecret, cfg.OIDCName = i.url, "panel", "a-secret", "Example"
 	})
 	w.base = "http://" + ln.Addr().String()
-	if a := w.browser(w.base).done(http.StatusOK, http.MethodGet, "/api/meta", ""); !strings.Contains(a.body, `"oidc":{"name":"Example"}`) {
-		t.Errorf("got %s, want the issuer's name", a.body)
+	if a := w.browser(w.base).done(http.StatusOK, http.MethodGet, "/api/meta", ""); !strings.Contains(a.Body, `"oidc":{"name":"Example"}`) {
+		t.Errorf("got %s, want the issuer's name", a.Body)
 	}
 	email := w.acme.users[account.Owner].Email
 	for name, test := range map[string]struct {
@@ -130,7 +130,7 @@ func TestOIDC(t *testing.T) {
 		b := w.browser(w.base)
 		b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 		start := b.done(http.StatusFound, http.MethodGet, "/api/oidc/start", "")
-		toIssuer, err := http.NewRequestWithContext(t.Context(), http.MethodGet, start.header.Get("Location"), nil)
+		toIssuer, err := http.NewRequestWithContext(t.Context(), http.MethodGet, start.Header.Get("Location"), nil)
 		w.must(err)
 		there, err := (&http.Client{Transport: b.streams, CheckRedirect: b.client.CheckRedirect}).Do(toIssuer)
 		w.must(err)
@@ -140,17 +140,17 @@ func TestOIDC(t *testing.T) {
 			callback = test.bend(callback)
 		}
 		back := b.done(http.StatusFound, http.MethodGet, callback, "")
-		if got := back.header.Get("Location"); got != test.want {
+		if got := back.Header.Get("Location"); got != test.want {
 			t.Errorf("%s: got to %s, want %s", name, got, test.want)
 		}
-		signedIn := b.do(http.MethodGet, "/api/session", "").status == http.StatusOK
+		signedIn := b.do(http.MethodGet, "/api/session", "").Status == http.StatusOK
 		if signedIn != (test.want == "/") {
 			t.Errorf("%s: got signed in %v", name, signedIn)
 		}
 		again := w.browser(w.base) // another browser has not started this attempt
 		again.client.CheckRedirect = b.client.CheckRedirect
-		if a := again.done(http.StatusFound, http.MethodGet, callback, ""); a.header.Get("Location") != "/?error=oidc" {
-			t.Errorf("%s: another browser got to %s", name, a.header.Get("Location"))
+		if a := again.done(http.StatusFound, http.MethodGet, callback, ""); a.Header.Get("Location") != "/?error=oidc" {
+			t.Errorf("%s: another browser got to %s", name, a.Header.Get("Location"))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 type tokenRow struct{ ID, Name, Status, CreatedBy, ExpiresAt string }
@@ -37,11 +38,11 @@ func TestTokens(t *testing.T) {
 		Token, Replaced tokenRow
 		Secret          string
 	}
-	developer.done(http.StatusCreated, http.MethodPost, "/api/tokens", `{"name":"CRM"}`).into(t, &made)
+	developer.done(http.StatusCreated, http.MethodPost, "/api/tokens", `{"name":"CRM"}`).Into(t, &made)
 	if !valid(made.Secret) || made.Token.CreatedBy != "developer@acme.example" || made.Token.Status != "active" {
 		t.Errorf("got %+v, want a token that works", made)
 	}
-	developer.done(http.StatusCreated, http.MethodPost, "/api/tokens/"+made.Token.ID+"/rotate", `{"overlapSeconds":600}`).into(t, &rotated)
+	developer.done(http.StatusCreated, http.MethodPost, "/api/tokens/"+made.Token.ID+"/rotate", `{"overlapSeconds":600}`).Into(t, &rotated)
 	if !valid(made.Secret) || !valid(rotated.Secret) || rotated.Replaced.ExpiresAt == "" || rotated.Token.Name != "CRM" {
 		t.Errorf("got %+v, want both to work for a while", rotated)
 	}
@@ -55,7 +56,7 @@ func TestTokens(t *testing.T) {
 	for _, bad := range []string{`{}`, `{"name":"x","expiresAt":"tomorrow"}`, `{"name":"x","expiresAt":"2020-01-01T00:00:00Z"}`} {
 		developer.done(http.StatusBadRequest, http.MethodPost, "/api/tokens", bad)
 	}
-	log := w.as(w.acme.users[account.Owner]).done(http.StatusOK, http.MethodGet, "/api/audit", "").body
+	log := w.as(w.acme.users[account.Owner]).done(http.StatusOK, http.MethodGet, "/api/audit", "").Body
 	if strings.Contains(log, made.Secret) || strings.Contains(log, rotated.Secret) || !strings.Contains(log, "token.rotate") {
 		t.Errorf("got %s, want the changes without the secrets", log)
 	}
@@ -71,47 +72,47 @@ func TestApplicationsAndTemplates(t *testing.T) {
 		Secrets                   []any
 		Embed                     struct{ Snippet string }
 	}
-	developer.done(http.StatusCreated, http.MethodPost, "/api/applications", `{"name":"Shop","botName":"Polly","widgetConfigs":{"own":1.50,"primaryBackgroundColor":"#1f6feb"}}`).into(t, &app)
+	developer.done(http.StatusCreated, http.MethodPost, "/api/applications", `{"name":"Shop","botName":"Polly","widgetConfigs":{"own":1.50,"primaryBackgroundColor":"#1f6feb"}}`).Into(t, &app)
 	if app.Verification != "session" || !strings.Contains(app.Embed.Snippet, app.ID) || len(app.WidgetConfigs) != 2 {
 		t.Errorf("got %+v", app)
 	}
 	path := "/api/applications/" + app.ID
 	body := `{"name":"Shop 2","botName":"Polly","widgetConfigs":{"own":1.50},"allowedOrigins":["https://www.example.com"],"fileRetentionSeconds":3600}`
-	raw := developer.done(http.StatusOK, http.MethodPut, path, body, "If-Match", `"`+app.Version+`"`).body
+	raw := developer.done(http.StatusOK, http.MethodPut, path, body, "If-Match", `"`+app.Version+`"`).Body
 	if !strings.Contains(raw, `{"own":1.50}`) {
 		t.Errorf("got %s, want the widget's configs as they were sent", raw)
 	}
 	developer.done(http.StatusPreconditionFailed, http.MethodPut, path, body, "If-Match", `"`+app.Version+`"`)
 	developer.done(http.StatusBadRequest, http.MethodPut, path, `{"name":"","botName":"x","allowedOrigins":["*"]}`)
 	developer.done(http.StatusBadRequest, http.MethodPut, path+"/verification", `{"verification":"required"}`)
-	if a := developer.done(http.StatusCreated, http.MethodPost, path+"/secrets", `{"overlapSeconds":60}`); !strings.Contains(a.body, `"secret":"`) {
-		t.Errorf("got %s, want a secret", a.body)
+	if a := developer.done(http.StatusCreated, http.MethodPost, path+"/secrets", `{"overlapSeconds":60}`); !strings.Contains(a.Body, `"secret":"`) {
+		t.Errorf("got %s, want a secret", a.Body)
 	}
 	developer.done(http.StatusOK, http.MethodPut, path+"/verification", `{"verification":"required"}`)
 
 	var template struct{ ID, Status, Reason string }
 	developer.done(http.StatusBadRequest, http.MethodPost, "/api/templates", `{"name":"x","text":"y","parameters":[{"name":"order"}]}`)
-	developer.done(http.StatusCreated, http.MethodPost, "/api/templates", `{"name":"shipped","text":"Hello {{username}}, {{order}}","parameters":[{"name":"order","default":""}]}`).into(t, &template)
+	developer.done(http.StatusCreated, http.MethodPost, "/api/templates", `{"name":"shipped","text":"Hello {{username}}, {{order}}","parameters":[{"name":"order","default":""}]}`).Into(t, &template)
 	path = "/api/templates/" + template.ID
 	developer.done(http.StatusForbidden, http.MethodPost, path+"/approve", `{}`)
 	owner.done(http.StatusConflict, http.MethodPost, path+"/approve", `{}`)
 	developer.done(http.StatusOK, http.MethodPost, path+"/submit", `{}`)
 	owner.done(http.StatusBadRequest, http.MethodPost, path+"/reject", `{}`)
 	owner.done(http.StatusOK, http.MethodPost, path+"/reject", `{"reason":"say which shop"}`)
-	developer.done(http.StatusOK, http.MethodGet, path, "").into(t, &template)
+	developer.done(http.StatusOK, http.MethodGet, path, "").Into(t, &template)
 	if template.Status != "rejected" || template.Reason != "say which shop" {
 		t.Errorf("got %+v, want it rejected with the reason", template)
 	}
 	developer.done(http.StatusOK, http.MethodPost, path+"/submit", `{}`)
 	owner.done(http.StatusOK, http.MethodPost, path+"/approve", `{}`)
-	if a := developer.done(http.StatusOK, http.MethodPost, path+"/test", `{"source":"491701234567","username":"Ada","values":{"order":"4711"}}`); !strings.Contains(a.body, `"wouldSend":true`) || !strings.Contains(a.body, "Hello Ada, 4711") {
-		t.Errorf("got %s, want that it would be sent", a.body)
+	if a := developer.done(http.StatusOK, http.MethodPost, path+"/test", `{"source":"491701234567","username":"Ada","values":{"order":"4711"}}`); !strings.Contains(a.Body, `"wouldSend":true`) || !strings.Contains(a.Body, "Hello Ada, 4711") {
+		t.Errorf("got %s, want that it would be sent", a.Body)
 	}
-	if a := developer.done(http.StatusOK, http.MethodPost, path+"/test", `{"source":"12"}`); !strings.Contains(a.body, `"wouldSend":false`) {
-		t.Errorf("got %s, want what is wrong", a.body)
+	if a := developer.done(http.StatusOK, http.MethodPost, path+"/test", `{"source":"12"}`); !strings.Contains(a.Body, `"wouldSend":false`) {
+		t.Errorf("got %s, want what is wrong", a.Body)
 	}
-	if a := developer.done(http.StatusOK, http.MethodGet, path+"/history", ""); strings.Count(a.body, `"action"`) != 5 {
-		t.Errorf("got %s, want five steps", a.body)
+	if a := developer.done(http.StatusOK, http.MethodGet, path+"/history", ""); strings.Count(a.Body, `"action"`) != 5 {
+		t.Errorf("got %s, want five steps", a.Body)
 	}
 }
 
@@ -125,7 +126,7 @@ func TestPeople(t *testing.T) {
 	}
 	owner.done(http.StatusForbidden, http.MethodPost, "/api/users", `{"email":"op2@example.com","role":"operator"}`)
 	owner.done(http.StatusConflict, http.MethodPost, "/api/users", `{"email":"AGENT@other.example","role":"agent"}`)
-	owner.done(http.StatusCreated, http.MethodPost, "/api/users", `{"email":"new@acme.example","role":"agent"}`).into(t, &invited)
+	owner.done(http.StatusCreated, http.MethodPost, "/api/users", `{"email":"new@acme.example","role":"agent"}`).Into(t, &invited)
 	_, token, ok := strings.Cut(invited.InvitationURL, "/#/invitation/")
 	if !ok || invited.User.Status != "invited" {
 		t.Fatalf("got %+v, want an invitation", invited)
@@ -141,13 +142,13 @@ func TestPeople(t *testing.T) {
 
 	owner.done(http.StatusNoContent, http.MethodDelete, "/api/users/"+invited.User.ID+"/sessions", "")
 	guest.done(http.StatusUnauthorized, http.MethodGet, "/api/session", "")
-	if a := guest.signIn("new@acme.example", "a long password"); a.status != http.StatusOK {
-		t.Fatalf("got %d %s", a.status, a.body)
+	if a := guest.signIn("new@acme.example", "a long password"); a.Status != http.StatusOK {
+		t.Fatalf("got %d %s", a.Status, a.Body)
 	}
 	owner.done(http.StatusOK, http.MethodPatch, "/api/users/"+invited.User.ID, `{"disabled":true}`)
 	guest.done(http.StatusUnauthorized, http.MethodGet, "/api/session", "")
-	if a := guest.signIn("new@acme.example", "a long password"); a.status != http.StatusUnauthorized {
-		t.Errorf("a disabled user: got %d, want 401", a.status)
+	if a := guest.signIn("new@acme.example", "a long password"); a.Status != http.StatusUnauthorized {
+		t.Errorf("a disabled user: got %d, want 401", a.Status)
 	}
 	own := "/api/users/" + w.acme.users[account.Owner].ID
 	owner.done(http.StatusConflict, http.MethodPatch, own, `{"role":"agent"}`)
@@ -191,35 +192,35 @@ func TestStreams(t *testing.T) {
 		}
 	}
 	for deadline := time.Now().Add(limit); len(letters.Letters) == 0; time.Sleep(20 * time.Millisecond) {
-		operator.done(http.StatusOK, http.MethodGet, "/api/dead-letters?consumer=recorder", "").into(t, &letters)
+		operator.done(http.StatusOK, http.MethodGet, "/api/dead-letters?consumer=recorder", "").Into(t, &letters)
 		if time.Now().After(deadline) {
 			t.Fatal("there is no dead letter")
 		}
 	}
 	stop()
 	sequence := letters.Letters[0].Sequence
-	if a := operator.done(http.StatusOK, http.MethodGet, fmt.Sprint("/api/dead-letters/", sequence), ""); !strings.Contains(a.body, "doomed") || !strings.Contains(a.body, "headers") {
-		t.Errorf("got %s, want the letter with its event", a.body)
+	if a := operator.done(http.StatusOK, http.MethodGet, fmt.Sprint("/api/dead-letters/", sequence), ""); !strings.Contains(a.Body, "doomed") || !strings.Contains(a.Body, "headers") {
+		t.Errorf("got %s, want the letter with its event", a.Body)
 	}
-	if a := operator.done(http.StatusOK, http.MethodGet, "/api/trace/"+m.ID, ""); !strings.Contains(a.body, `"state":"dead"`) || !strings.Contains(a.body, `"stored"`) {
-		t.Errorf("got %s, want the trace of the message", a.body)
+	if a := operator.done(http.StatusOK, http.MethodGet, "/api/trace/"+m.ID, ""); !strings.Contains(a.Body, `"state":"dead"`) || !strings.Contains(a.Body, `"stored"`) {
+		t.Errorf("got %s, want the trace of the message", a.Body)
 	}
 	operator.done(http.StatusNotFound, http.MethodGet, "/api/trace/"+w.acme.chat, "")
-	if a := operator.done(http.StatusOK, http.MethodPost, "/api/dead-letters/redrive", `{"consumer":"recorder","dryRun":true}`); !strings.Contains(a.body, "would be redriven") {
-		t.Errorf("got %s, want what would be done", a.body)
+	if a := operator.done(http.StatusOK, http.MethodPost, "/api/dead-letters/redrive", `{"consumer":"recorder","dryRun":true}`); !strings.Contains(a.Body, "would be redriven") {
+		t.Errorf("got %s, want what would be done", a.Body)
 	}
-	if a := operator.done(http.StatusOK, http.MethodPost, "/api/dead-letters/redrive", fmt.Sprintf(`{"sequences":[%d,999]}`, sequence)); !strings.Contains(a.body, `"redriven"`) || !strings.Contains(a.body, `"failed"`) {
-		t.Errorf("got %s, want the one redriven and the other missing", a.body)
+	if a := operator.done(http.StatusOK, http.MethodPost, "/api/dead-letters/redrive", fmt.Sprintf(`{"sequences":[%d,999]}`, sequence)); !strings.Contains(a.Body, `"redriven"`) || !strings.Contains(a.Body, `"failed"`) {
+		t.Errorf("got %s, want the one redriven and the other missing", a.Body)
 	}
 	defer consumer(false)()
 	operator.done(http.StatusBadRequest, http.MethodPost, "/api/dead-letters/drop", `{}`)
 	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		a := operator.done(http.StatusOK, http.MethodGet, "/api/streams", "")
-		if strings.Contains(a.body, `"name":"recorder","pending":0,"ackPending":0`) {
+		if strings.Contains(a.Body, `"name":"recorder","pending":0,"ackPending":0`) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("got %s, want the recorder done", a.body)
+			t.Fatalf("got %s, want the recorder done", a.Body)
 		}
 	}
 	if e := w.next(tail, "event"); !strings.Contains(e.data, m.ID) {
@@ -239,36 +240,36 @@ func TestFilesAndErasure(t *testing.T) {
 			"Content-Type: image/png\r\n\r\n" + content + "\r\n--b--\r\n"
 	}
 	path := "/api/chats/" + w.acme.chat + "/files"
-	send := func(key, content string) answer {
+	send := func(key, content string) httpapitest.Response {
 		return agent.do(http.MethodPost, path, form(content), "Content-Type", "multipart/form-data; boundary=b", "Idempotency-Key", key)
 	}
 	first, again := send("f1", png), send("f1", png)
-	if first.status != http.StatusCreated || again.body != first.body || !strings.Contains(first.body, `"IMAGE"`) || !strings.Contains(first.body, `"caption":"look"`) {
-		t.Fatalf("got %d %s and %s, want one image", first.status, first.body, again.body)
+	if first.Status != http.StatusCreated || again.Body != first.Body || !strings.Contains(first.Body, `"IMAGE"`) || !strings.Contains(first.Body, `"caption":"look"`) {
+		t.Fatalf("got %d %s and %s, want one image", first.Status, first.Body, again.Body)
 	}
 	files, err := w.store.VisitorFileIDs(t.Context(), w.acme.visitor)
 	w.must(err)
 	if len(files) != 1 {
 		t.Errorf("got the files %v, want the second upload removed", files)
 	}
-	if a := send("f2", ""); a.status != http.StatusBadRequest {
-		t.Errorf("an empty file: got %d %s", a.status, a.body)
+	if a := send("f2", ""); a.Status != http.StatusBadRequest {
+		t.Errorf("an empty file: got %d %s", a.Status, a.Body)
 	}
-	if a := send("f3", strings.Repeat("x", 26<<20)); a.status != http.StatusRequestEntityTooLarge {
-		t.Errorf("a large file: got %d %s", a.status, a.body)
+	if a := send("f3", strings.Repeat("x", 26<<20)); a.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large file: got %d %s", a.Status, a.Body)
 	}
 
 	visitor := "/api/visitors/" + w.acme.visitor
-	if a := owner.done(http.StatusOK, http.MethodGet, "/api/visitors?q=ada", ""); strings.Count(a.body, `"id"`) != 1 {
-		t.Errorf("got %s, want the company's visitor alone", a.body)
+	if a := owner.done(http.StatusOK, http.MethodGet, "/api/visitors?q=ada", ""); strings.Count(a.Body, `"id"`) != 1 {
+		t.Errorf("got %s, want the company's visitor alone", a.Body)
 	}
 	export := owner.done(http.StatusOK, http.MethodGet, visitor+"/export", "")
-	if !strings.Contains(export.body, "my secret") || !strings.Contains(export.header.Get("Content-Disposition"), "attachment") {
-		t.Errorf("got %s, want all of it as a file", export.body)
+	if !strings.Contains(export.Body, "my secret") || !strings.Contains(export.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("got %s, want all of it as a file", export.Body)
 	}
 	owner.done(http.StatusBadRequest, http.MethodPost, visitor+"/erase", `{"confirm":"yes"}`)
 	var receipt struct{ Chats, Messages, Files, Events int }
-	owner.done(http.StatusOK, http.MethodPost, visitor+"/erase", `{"confirm":"`+w.acme.visitor+`"}`).into(t, &receipt)
+	owner.done(http.StatusOK, http.MethodPost, visitor+"/erase", `{"confirm":"`+w.acme.visitor+`"}`).Into(t, &receipt)
 	if receipt.Chats != 1 || receipt.Messages != 2 || receipt.Files != 1 || receipt.Events != 3 { // the message, the reply, the take-over
 		t.Errorf("got %+v", receipt)
 	}
@@ -287,7 +288,7 @@ func TestFilesAndErasure(t *testing.T) {
 	if m, _, err := w.store.History(t.Context(), w.other.chat, store.HistoryQuery{}); err != nil || len(m) != 1 {
 		t.Errorf("another visitor's history: got %v, %v", m, err)
 	}
-	if a := owner.done(http.StatusOK, http.MethodGet, "/api/audit?target="+w.acme.visitor, ""); !strings.Contains(a.body, "visitor.erase") || !strings.Contains(a.body, `"messages":2`) {
-		t.Errorf("got %s, want the receipt in the log", a.body)
+	if a := owner.done(http.StatusOK, http.MethodGet, "/api/audit?target="+w.acme.visitor, ""); !strings.Contains(a.Body, "visitor.erase") || !strings.Contains(a.Body, `"messages":2`) {
+		t.Errorf("got %s, want the receipt in the log", a.Body)
 	}
 }

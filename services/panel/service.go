@@ -155,7 +155,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		OIDC:  s.cfg.oidc(),
 		Admin: operations, Store: e.store, Bus: e.bus, Streams: e.bus, Files: e.files,
 		Uploads: &upload.Service{
-			Store: e.files, Records: e.store, BaseURL: s.cfg.WidgetURL, MaxBytes: s.cfg.FileMaxBytes, Retention: s.cfg.FileRetention, Now: s.cfg.Now,
+			Store: e.files, Records: e.store, MaxBytes: s.cfg.FileMaxBytes, Retention: s.cfg.FileRetention, Now: s.cfg.Now,
 		},
 		Presence: e.presence, Typing: limiter("typing", config.Rate{Count: 1, Per: event.TypingPause}),
 		Idempotent: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)}, Stopping: streaming,

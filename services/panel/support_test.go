@@ -33,14 +33,14 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	var list struct{ Chats []row }
-	agent.done(http.StatusOK, http.MethodGet, "/api/chats?control=agent&assignee=none&status=open", "").into(t, &list)
+	agent.done(http.StatusOK, http.MethodGet, "/api/chats?control=agent&assignee=none&status=open", "").Into(t, &list)
 	if len(list.Chats) != 1 || !list.Chats[0].Waiting || list.Chats[0].Handover == nil || list.Chats[0].Handover.Reason != "refund" || list.Chats[0].Handover.Note != "paid twice" {
 		t.Fatalf("got %+v, want the waiting chat with its reason", list)
 	}
 	path := "/api/chats/" + w.acme.chat
 	agent.done(http.StatusCreated, http.MethodPost, path+"/messages", `{"type":"TEXT","data":{"text":"Hello"}}`, "Idempotency-Key", "k")
 	var taken, back, closed row
-	agent.done(http.StatusOK, http.MethodGet, path, "").into(t, &taken)
+	agent.done(http.StatusOK, http.MethodGet, path, "").Into(t, &taken)
 	if taken.Waiting || taken.Assignee == nil || taken.Handover == nil {
 		t.Errorf("after the agent's answer: got %+v, want the chat with them, and the reason", taken)
 	}
@@ -53,14 +53,14 @@ func TestQueue(t *testing.T) {
 	if last.Handover.Reason != "refund" || last.HandsOver() {
 		t.Errorf("got the event %+v, want the reason, and no second handover", last)
 	}
-	agent.done(http.StatusOK, http.MethodPut, path+"/control", `{"control":"bot"}`).into(t, &back)
+	agent.done(http.StatusOK, http.MethodPut, path+"/control", `{"control":"bot"}`).Into(t, &back)
 	if back.Control != "bot" || back.Handover != nil || back.Waiting {
 		t.Errorf("returned to the bot:  got %+v, want no reason", back)
 	}
 	agent.done(http.StatusOK, http.MethodPost, path+"/close", `{}`)
 	_, err = w.store.RateChat(t.Context(), w.acme.chat, chat.Rating{Score: 4, Comment: "Good.", At: time.Now()})
 	w.must(err)
-	agent.done(http.StatusOK, http.MethodGet, path, "").into(t, &closed)
+	agent.done(http.StatusOK, http.MethodGet, path, "").Into(t, &closed)
 	if closed.Rating == nil || closed.Rating.Score != 4 || closed.Rating.Comment != "Good." {
 		t.Errorf("got %+v, want the rating", closed)
 	}
@@ -73,7 +73,7 @@ func TestQueue(t *testing.T) {
 			Scores  []int
 		}
 	}
-	agent.done(http.StatusOK, http.MethodGet, "/api/ratings", "").into(t, &sums)
+	agent.done(http.StatusOK, http.MethodGet, "/api/ratings", "").Into(t, &sums)
 	if len(sums.Ratings) != 1 || sums.Days != 30 || sums.Ratings[0].AppID != w.acme.app || sums.Ratings[0].Average != 4 || sums.Ratings[0].Scores[3] != 1 {
 		t.Errorf("got %+v, want one rating of four", sums)
 	}
@@ -114,19 +114,19 @@ func TestSupportSettings(t *testing.T) {
 		Version string
 		Support chat.Support
 	}
-	owner.done(http.StatusOK, http.MethodGet, path, "").into(t, &app)
+	owner.done(http.StatusOK, http.MethodGet, path, "").Into(t, &app)
 	version := app.Version
 	owner.done(http.StatusOK, http.MethodPut, path+"/support",
-		`{"hours":{"timeZone":"Europe/Berlin","week":{"monday":[{"from":"09:00","to":"17:00"}]}},"rating":true}`).into(t, &app)
+		`{"hours":{"timeZone":"Europe/Berlin","week":{"monday":[{"from":"09:00","to":"17:00"}]}},"rating":true}`).Into(t, &app)
 	if app.Support.Hours == nil || len(app.Support.Hours.Week["monday"]) != 1 || !app.Support.Rating || app.Support.HandoverButton || app.Version != version {
 		t.Errorf("got %+v, want the settings, and the same version of the rest", app)
 	}
 	var problem struct{ Details []struct{ Field string } }
-	owner.done(http.StatusBadRequest, http.MethodPut, path+"/support", `{"hours":{"timeZone":"Berlin","week":{"monday":[{"from":"9","to":"17:00"}]}}}`).into(t, &problem)
+	owner.done(http.StatusBadRequest, http.MethodPut, path+"/support", `{"hours":{"timeZone":"Berlin","week":{"monday":[{"from":"9","to":"17:00"}]}}}`).Into(t, &problem)
 	if len(problem.Details) != 2 || problem.Details[0].Field != "hours.timeZone" || problem.Details[1].Field != "hours.week.monday[0].from" {
 		t.Errorf("got %+v, want both faults", problem)
 	}
-	owner.done(http.StatusOK, http.MethodPut, path, `{"name":"Shop","botName":"Bo"}`).into(t, &app)
+	owner.done(http.StatusOK, http.MethodPut, path, `{"name":"Shop","botName":"Bo"}`).Into(t, &app)
 	if !app.Support.Rating {
 		t.Errorf("got %+v after another change, want the settings as they were", app)
 	}

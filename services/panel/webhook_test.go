@@ -25,24 +25,24 @@ func TestWebhooks(t *testing.T) {
 		Secrets  []string
 	}
 	developer.done(http.StatusCreated, http.MethodPost, "/api/webhooks",
-		`{"url":"https://crm.example/a","headers":{"X-Api-Key":"hidden"},"signatures":["v1","v1a"],"events":["chat.closed"]}`).into(t, &made)
+		`{"url":"https://crm.example/a","headers":{"X-Api-Key":"hidden"},"signatures":["v1","v1a"],"events":["chat.closed"]}`).Into(t, &made)
 	if len(made.Secrets) != 2 || len(made.Endpoint.PublicKeys) != 1 || made.Secrets[1] != made.Endpoint.PublicKeys[0] || made.Endpoint.Status != "enabled" {
 		t.Fatalf("got %+v, want a secret and a public key", made)
 	}
 	path := "/api/webhooks/" + made.Endpoint.ID
-	list := developer.done(http.StatusOK, http.MethodGet, "/api/webhooks", "").body
+	list := developer.done(http.StatusOK, http.MethodGet, "/api/webhooks", "").Body
 	if strings.Contains(list, "hidden") || strings.Contains(list, made.Secrets[0]) || !strings.Contains(list, `"headers":["X-Api-Key"]`) {
 		t.Errorf("got %s, want the endpoint without its secrets", list)
 	}
 	developer.done(http.StatusOK, http.MethodPatch, path, `{"url":"https://crm.example/b"}`)
 	var rotated struct{ Secrets []string }
-	developer.done(http.StatusCreated, http.MethodPost, path+"/rotate", `{"overlapSeconds":60}`).into(t, &rotated)
+	developer.done(http.StatusCreated, http.MethodPost, path+"/rotate", `{"overlapSeconds":60}`).Into(t, &rotated)
 	if e, err := w.store.WebhookEndpoint(t.Context(), made.Endpoint.ID); err != nil || len(e.Secrets) != 4 || e.Secrets[0].Value != rotated.Secrets[0] || e.URL != "https://crm.example/b" {
 		t.Errorf("got %+v, %v, want it changed, with the new secrets first", e, err)
 	}
 
 	var delivery struct{ ID, Status string }
-	developer.done(http.StatusAccepted, http.MethodPost, path+"/test", `{}`).into(t, &delivery)
+	developer.done(http.StatusAccepted, http.MethodPost, path+"/test", `{}`).Into(t, &delivery)
 	w.must(w.store.EndWebhookAttempt(t.Context(), delivery.ID, &webhook.Attempt{At: time.Now(), StatusCode: 500, Answer: "no"},
 		webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonExhausted}))
 	var log struct {
@@ -54,13 +54,13 @@ func TestWebhooks(t *testing.T) {
 			}
 		}
 	}
-	developer.done(http.StatusOK, http.MethodGet, path+"/deliveries?status=failed&limit=10", "").into(t, &log)
+	developer.done(http.StatusOK, http.MethodGet, path+"/deliveries?status=failed&limit=10", "").Into(t, &log)
 	if len(log.Deliveries) != 1 || log.Deliveries[0].Reason != "exhausted" || log.Deliveries[0].Attempts[0].Answer != "no" {
 		t.Fatalf("got %+v, want the failed attempt", log)
 	}
 	var replayed struct{ DeliveryIDs []string }
 	for _, body := range []string{`{"dryRun":true}`, `{"reason":"exhausted","from":"2020-01-01T00:00:00Z"}`} {
-		developer.done(http.StatusOK, http.MethodPost, path+"/replay", body).into(t, &replayed)
+		developer.done(http.StatusOK, http.MethodPost, path+"/replay", body).Into(t, &replayed)
 		if len(replayed.DeliveryIDs) != 1 || replayed.DeliveryIDs[0] != delivery.ID {
 			t.Errorf("%s: got %v, want the delivery", body, replayed)
 		}

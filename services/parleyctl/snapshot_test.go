@@ -62,7 +62,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if d := <-got; d.Sequence != 2 || !strings.Contains(string(d.Data), question.Message.ID) {
 		t.Errorf("got event %d, want the one after the last that was acknowledged", d.Sequence)
 	}
-	fresh.ctl("streams", "restore", "--from", folder).fails(parleyctl.ExitRefused, "there already")
+	fresh.ctl("streams", "restore", "--from", folder).fails(parleyctl.ExitRefused, "already exists")
 	fresh.ctl("streams", "restore", "--from", folder, "--replace").fails(parleyctl.ExitUsage, "--yes")
 	fresh.ctl("streams", "restore", "--from", streams[0].Path).fails(parleyctl.ExitUsage, "--from")
 	fresh.ctl("streams", "restore", "--from", t.TempDir()).fails(parleyctl.ExitUsage, "no backup")

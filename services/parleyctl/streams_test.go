@@ -229,7 +229,7 @@ func TestDeadLetters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r := w.ctl("dead", "replay", "--all"); r.code != parleyctl.ExitRefused || strings.Count(r.out, "does not say where it belongs") != 3 {
+	if r := w.ctl("dead", "replay", "--all"); r.code != parleyctl.ExitRefused || strings.Count(r.out, "lacks its stream, subject or consumer") != 3 {
 		t.Errorf("dead letters without a consumer: got code %d\n%s%s", r.code, r.out, r.errors)
 	}
 	w.ctl("dead", "drop", "--all").fails(parleyctl.ExitUsage, "Remove 3 dead letters for good? Add --yes")
@@ -240,7 +240,7 @@ func TestDeadLetters(t *testing.T) {
 	if left := list(); len(left) != 0 {
 		t.Errorf("got %v, want none left", left)
 	}
-	w.ctl("dead", "show", "99").fails(parleyctl.ExitNotFound, "There is no dead letter 99")
+	w.ctl("dead", "show", "99").fails(parleyctl.ExitNotFound, "Dead letter 99 not found")
 	w.ctl("dead", "replay").fails(parleyctl.ExitUsage, "--all")
 	w.ctl("dead", "replay", "1", "--consumer", "x").fails(parleyctl.ExitUsage, "filters need --all")
 	w.ctl("dead", "show", "x").fails(parleyctl.ExitUsage, "is not the number of a dead letter")
@@ -291,7 +291,7 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 	_, question, _, company := w.conversation()
 	id := company.Message.ID
 	trace := func() traced { t.Helper(); return decoded[traced](w.ctl("trace", id, "-o", "json")) }
-	w.ctl("trace", id).fails(parleyctl.ExitNotFound, "There is no trace of message "+id)
+	w.ctl("trace", id).fails(parleyctl.ExitNotFound, "No trace of message "+id)
 
 	stop := w.consume(bus.Consumer{Stream: subject.Sends, Durable: "dispatcher", Filters: []string{subject.AllCompanyMessages}, Handle: handled})
 	w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "bot", Filters: []string{subject.AllVisitorMessages}, Handle: handled})
@@ -379,7 +379,7 @@ func TestTraceOfAVisitorsMessageAndOfAReply(t *testing.T) {
 	if v := decoded[traced](w.ctl("trace", question.Message.ID, "-o", "json")); len(v.Events) != 1 || v.Events[0].Kind != "visitor-message" || v.ChatID != c.ID {
 		t.Errorf("got %+v, want the visitor's message", v)
 	}
-	w.ctl("trace", answer.Message.ID).fails(parleyctl.ExitNotFound, "no trace")
+	w.ctl("trace", answer.Message.ID).fails(parleyctl.ExitNotFound, "No trace")
 	if v := decoded[traced](w.ctl("trace", answer.Message.ID, "--within", "0", "-o", "json")); len(v.Events) != 1 || v.Events[0].Kind != "reply" {
 		t.Errorf("to the end: got %+v, want the reply", v)
 	}
@@ -452,7 +452,7 @@ func TestDeadSkip(t *testing.T) {
 		t.Errorf("got %s handled, want what waited, %s", id, second.Message.ID)
 	}
 	letters := decoded[[]object](w.ctl("dead", "list", "-o", "json"))
-	if len(letters) != 1 || letters[0]["messageId"] != question.Message.ID || !strings.HasPrefix(letters[0]["reason"].(string), "invalid: An operator has skipped it: ") {
+	if len(letters) != 1 || letters[0]["messageId"] != question.Message.ID || !strings.HasPrefix(letters[0]["reason"].(string), "invalid: Skipped by an operator: ") {
 		t.Errorf("got the letters %v, want the message's, which was skipped", letters)
 	}
 	skip().fails(parleyctl.ExitNotFound, "No consumer keeps retrying")

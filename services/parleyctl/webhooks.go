@@ -375,8 +375,8 @@ func (a *app) webhooksDelete() *cobra.Command {
 	return c
 }
 
-// testLook is the interval of the polls for the result of a test delivery.
-const testLook = 200 * time.Millisecond
+// testPollInterval is the interval of the polls for the result of a test delivery.
+const testPollInterval = 200 * time.Millisecond
 
 func (a *app) webhooksTest() *cobra.Command {
 	var wait time.Duration
@@ -396,7 +396,7 @@ func (a *app) webhooksTest() *cobra.Command {
 				return err
 			}
 			for end := time.Now().Add(wait); len(d.Attempts) == 0 && d.Status == webhook.Pending && time.Now().Before(end); {
-				time.Sleep(testLook)
+				time.Sleep(testPollInterval)
 				if d, err = s.WebhookDelivery(c.Context(), d.ID); err != nil {
 					return err
 				}

@@ -120,20 +120,20 @@ func TestKilledProcessorHandsOverOnce(t *testing.T) {
 	w := newWorld(t)
 	binary := build(t)
 	replies := w.collect(subject.AllReplies)
+	acks := w.collect("$JS.ACK.>")
 	kill := w.spawn(binary)
 	asked := w.wrote(chat.Text, `{"text":"human"}`)
 	w.publish(asked)
 	awaitTakeover(t, replies) // the reply is published, the handover may be
 	kill()
 	w.spawn(binary)
-	controls := w.collect("$JS.ACK.*.recorder-control.>")
-	for ctx := t.Context(); ; awaitTakeover(t, controls) {
+	for ctx := t.Context(); ; awaitTakeover(t, acks) {
+		acks.Await(acks.Pending()) // before the check: a later change has a later acknowledgement
 		c, err := w.store.Chat(ctx, w.chat.ID)
 		w.must(err)
 		if c.Control.Waiting() && c.Control.Handover.By == chat.ByBot && len(w.history(w.chat.ID)) == 3 {
 			break
 		}
-		controls.Await(controls.Pending())
 	}
 	after := w.wrote(chat.Text, `{"text":"hello?"}`)
 	w.publish(after)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/opstest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
@@ -442,13 +442,5 @@ func TestDemoAssetsHoldThePicture(t *testing.T) {
 // Heavy engines for tests must not be linked into the binary.
 func TestBinaryLinksNoEngine(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command("go", "list", "-deps", "./cmd/processor").Output()
-	if err != nil {
-		t.Fatalf("listing the dependencies: %v", err)
-	}
-	for _, engine := range []string{"nats-io/nats-server", "FerretDB", "alicebob/miniredis"} {
-		if strings.Contains(string(out), engine) {
-			t.Errorf("got %s among the dependencies, want it in tests only", engine)
-		}
-	}
+	servicetest.LinksNoEngine(t)
 }

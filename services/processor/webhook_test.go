@@ -205,7 +205,7 @@ func TestAnOperatorSkipsAMessage(t *testing.T) {
 	if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != `{"text":"next"}` {
 		t.Errorf("got %s, want the answer to the next message", reply.Message.Data)
 	}
-	if got := dead.Next().Header.Get(bus.HeaderDeadReason); !strings.Contains(got, "An operator has skipped it") {
+	if got := dead.Next().Header.Get(bus.HeaderDeadReason); !strings.Contains(got, "Skipped by an operator") {
 		t.Errorf("got the reason %q, want that it was skipped", got)
 	}
 	if _, err := w.bus.Skip(t.Context(), subject.Inbound, "bot", 3); !apperr.Is(err, apperr.NotFound) {

@@ -1,7 +1,6 @@
 package processor_test
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/processor"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
@@ -102,27 +102,7 @@ func (w *world) run(cfg processor.Config) (stop func()) {
 	w.t.Helper()
 	s, err := processor.New(cfg)
 	w.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				w.t.Errorf("running the processor: got %v, want nil", err)
-			}
-		case <-time.After(20 * time.Second):
-			w.t.Error("the processor has not stopped")
-		}
-	}
-	w.t.Cleanup(stop)
-	return stop
+	return servicetest.Run(w.t, s.Run)
 }
 
 // collect subscribes to a filter.

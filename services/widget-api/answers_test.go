@@ -79,20 +79,20 @@ func TestErrors(t *testing.T) {
 			}
 			got, err := w.do(test.method, test.path, test.body, header)
 			w.must(err)
-			p := got.problem(t)
-			if got.status != test.status || p.StatusCode != test.status || p.Code != test.code {
-				t.Errorf("got %d %s, want %d %s", got.status, got.body, test.status, test.code)
+			p := got.Problem(t)
+			if got.Status != test.status || p.StatusCode != test.status || p.Code != test.code {
+				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, test.status, test.code)
 			}
 			if test.message != "" && p.Message != test.message {
 				t.Errorf("got the message %q, want %q", p.Message, test.message)
 			}
-			if p.details() != test.details {
-				t.Errorf("got the details %q, want %q", p.details(), test.details)
+			if got.Details(t) != test.details {
+				t.Errorf("got the details %q, want %q", got.Details(t), test.details)
 			}
-			if p.RequestID == "" || p.RequestID != got.header.Get("X-Request-Id") {
+			if p.RequestID == "" || p.RequestID != got.Header.Get("X-Request-Id") {
 				t.Errorf("got the request id %q, want that of the header", p.RequestID)
 			}
-			if got.header.Get("Access-Control-Allow-Origin") == "" {
+			if got.Header.Get("Access-Control-Allow-Origin") == "" {
 				t.Error("got no CORS header, want one: a page must be able to read the error")
 			}
 		})
@@ -109,14 +109,14 @@ func TestMediaTypes(t *testing.T) {
 	} {
 		got, err := w.do(http.MethodPost, "/message", "--x--", headers{"Authorization": "Bearer " + token, "Content-Type": contentType})
 		w.must(err)
-		if p := got.problem(t); got.status != 415 || p.Message != want {
-			t.Errorf("%s: got %d %s, want 415 %q", contentType, got.status, got.body, want)
+		if p := got.Problem(t); got.Status != 415 || p.Message != want {
+			t.Errorf("%s: got %d %s, want 415 %q", contentType, got.Status, got.Body, want)
 		}
 	}
 	got, err := w.do(http.MethodPost, "/register", "{}", headers{"Content-Type": "text/plain"})
 	w.must(err)
-	if got.status != 415 {
-		t.Errorf("POST /register as text: got %d, want 415", got.status)
+	if got.Status != 415 {
+		t.Errorf("POST /register as text: got %d, want 415", got.Status)
 	}
 }
 
@@ -129,10 +129,10 @@ func TestCORS(t *testing.T) {
 			"Origin": "https://shop.example.com", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type",
 		})
 		w.must(err)
-		allowed := strings.ToLower(got.header.Get("Access-Control-Allow-Headers"))
-		if got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Origin") != "https://shop.example.com" ||
-			!strings.Contains(allowed, "authorization") || !strings.Contains(allowed, "content-type") || got.header.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("preflight of %s: got %d %v", path, got.status, got.header)
+		allowed := strings.ToLower(got.Header.Get("Access-Control-Allow-Headers"))
+		if got.Status != http.StatusNoContent || got.Header.Get("Access-Control-Allow-Origin") != "https://shop.example.com" ||
+			!strings.Contains(allowed, "authorization") || !strings.Contains(allowed, "content-type") || got.Header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("preflight of %s: got %d %v", path, got.Status, got.Header)
 		}
 	}
 }
@@ -143,12 +143,12 @@ func TestApplicationIsDeleted(t *testing.T) {
 	w := start(t)
 	token := w.register(appID, `"email":"a@example.com"`)
 	w.removeWidget()
-	timetest.Until(t, "404 of GET /message", func() bool { return w.get("/message", token).status == http.StatusNotFound })
-	if p := w.get("/message", token).problem(t); p.Message != "Chat not found" {
+	timetest.Until(t, "404 of GET /message", func() bool { return w.get("/message", token).Status == http.StatusNotFound })
+	if p := w.get("/message", token).Problem(t); p.Message != "Chat not found" {
 		t.Errorf("GET /message: got %q, want Chat not found", p.Message)
 	}
-	if got := w.post("/message", token, `{"type":"TEXT","data":{"text":"hi"}}`); got.status != 404 || got.problem(t).Code != "APPLICATION_NOT_FOUND" {
-		t.Errorf("POST /message: got %d %s, want 404", got.status, got.body)
+	if got := w.post("/message", token, `{"type":"TEXT","data":{"text":"hi"}}`); got.Status != 404 || got.Problem(t).Code != "APPLICATION_NOT_FOUND" {
+		t.Errorf("POST /message: got %d %s, want 404", got.Status, got.Body)
 	}
 }
 
@@ -187,13 +187,13 @@ func TestKeysAreServed(t *testing.T) {
 	w := start(t)
 	got := w.get("/.well-known/jwks.json", "")
 	var set struct{ Keys []map[string]string }
-	if err := json.Unmarshal([]byte(got.body), &set); err != nil || got.status != 200 || len(set.Keys) != 1 {
-		t.Fatalf("got %d %s, want one key", got.status, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &set); err != nil || got.Status != 200 || len(set.Keys) != 1 {
+		t.Fatalf("got %d %s, want one key", got.Status, got.Body)
 	}
 	if key := set.Keys[0]; key["kty"] != "OKP" || key["crv"] != "Ed25519" || key["kid"] == "" || key["d"] != "" {
 		t.Errorf("got %v, want a public Ed25519 key", key)
 	}
-	if cache := got.header.Get("Cache-Control"); !strings.Contains(cache, "max-age") {
+	if cache := got.Header.Get("Cache-Control"); !strings.Contains(cache, "max-age") {
 		t.Errorf("got Cache-Control %q, want it cacheable", cache)
 	}
 }

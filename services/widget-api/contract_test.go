@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ops"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/httpapitest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -78,7 +78,7 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	const form = `{"appId":"` + appID + `","email":"a@example.com"}`
 	token, closed := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
 	w.closeChat(closed)
-	tag := w.get("/settings/"+appID, "").header.Get("ETag")
+	tag := w.get("/settings/"+appID, "").Header.Get("ETag")
 	_, err := w.do("GET", "/settings/"+appID, "", headers{"If-None-Match": tag})
 	w.must(err)
 	w.get("/settings/"+unknownID, "")
@@ -120,7 +120,7 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	w.post("/message", token, hello)
 	w.post("/chat/offline-message", token, offline)
 	w.engines.Store.Begin()
-	timetest.Until(t, "the cache has expired", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
+	timetest.Until(t, "the cache has expired", func() bool { return w.get("/settings/"+appID, "").Status == http.StatusServiceUnavailable })
 	w.get("/message", token)
 	w.post(read, token, "")
 	w.post(stop, token, "")
@@ -181,7 +181,7 @@ func TestRemainingErrorCodes(t *testing.T) {
 func (w *world) showFiles(token string) {
 	w.t.Helper()
 	_, d := w.uploaded(token, filePart("a.txt", "", "words"))
-	tag := w.fetch(http.MethodGet, d.URL, nil).header.Get("ETag")
+	tag := w.fetch(http.MethodGet, d.URL, nil).Header.Get("ETag")
 	for _, header := range []headers{{"Range": "bytes=1-2"}, {"Range": "bytes=9-"}, {"If-None-Match": tag}, {"If-Match": `"x"`}} {
 		w.fetch(http.MethodGet, d.URL, header)
 	}
@@ -222,8 +222,8 @@ func TestEveryExampleIsAccepted(t *testing.T) {
 			if strings.HasSuffix(path, "/rating") {
 				by = closed
 			}
-			if got := w.post(strings.Replace(path, "{id}", rated, 1), by, string(raw)); got.status >= 300 {
-				t.Errorf("%s %s: got %d %s, want it accepted", path, name, got.status, got.body)
+			if got := w.post(strings.Replace(path, "{id}", rated, 1), by, string(raw)); got.Status >= 300 {
+				t.Errorf("%s %s: got %d %s, want it accepted", path, name, got.Status, got.Body)
 			}
 			tried++
 		}
@@ -238,20 +238,20 @@ func TestDocumentAndPageAreServed(t *testing.T) {
 	w := start(t)
 	got, err := w.do("GET", "/openapi.json", "", nil)
 	w.must(err)
-	if got.status != 200 || compact(t, []byte(got.body)) != compact(t, widgetapi.OpenAPI()) {
-		t.Errorf("GET /openapi.json: got %d and %d bytes, want the document", got.status, len(got.body))
+	if got.Status != 200 || compact(t, []byte(got.Body)) != compact(t, widgetapi.OpenAPI()) {
+		t.Errorf("GET /openapi.json: got %d and %d bytes, want the document", got.Status, len(got.Body))
 	}
 	page, err := w.do("GET", "/docs", "", nil)
 	w.must(err)
-	if page.status != 200 || !contains(page.header.Get("Content-Type"), "text/html") || !contains(page.body, "openapi.json") {
-		t.Errorf("GET /docs: got %d %s, want a page that shows the document", page.status, page.body)
+	if page.Status != 200 || !contains(page.Header.Get("Content-Type"), "text/html") || !contains(page.Body, "openapi.json") {
+		t.Errorf("GET /docs: got %d %s, want a page that shows the document", page.Status, page.Body)
 	}
-	for _, from := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.body, -1) {
+	for _, from := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.Body, -1) {
 		if !strings.HasPrefix(from[1], "/docs/") {
 			t.Errorf("GET /docs: got %s loaded, want no other origin", from[1])
 		}
-		if asset, err := w.do("GET", from[1], "", nil); err != nil || asset.status != 200 {
-			t.Errorf("GET %s: got %d %v, want 200", from[1], asset.status, err)
+		if asset, err := w.do("GET", from[1], "", nil); err != nil || asset.Status != 200 {
+			t.Errorf("GET %s: got %d %v, want 200", from[1], asset.Status, err)
 		}
 	}
 }
@@ -259,15 +259,7 @@ func TestDocumentAndPageAreServed(t *testing.T) {
 // The engines of tests and standalone must not end up in the service.
 func TestBinaryLinksNoEngines(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/...").Output()
-	if err != nil {
-		t.Fatalf("listing the packages of the binary: %v", err)
-	}
-	for _, engine := range []string{"github.com/nats-io/nats-server", "github.com/FerretDB/FerretDB", "github.com/alicebob/miniredis"} {
-		if contains(string(out), engine) {
-			t.Errorf("the binary links %s", engine)
-		}
-	}
+	servicetest.LinksNoEngine(t)
 }
 
 // The page at /docs describes every field, fills in no values, and shows the version of the build.

@@ -3,7 +3,6 @@ package widgetapi_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/enginetest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/servicetest"
@@ -56,7 +56,7 @@ const configs = `{ "greetingMessages":[{"content":"Hello \"you\" \u00e9"},{"cont
 // world is a running Widget API on real engines, with applications of two companies.
 type world struct {
 	t        *testing.T
-	engines  *servicetest.Engines
+	engines  *enginetest.Engines
 	store    store.Store
 	keys     *credential.KeySet
 	keysFile string
@@ -72,7 +72,7 @@ type option func(*widgetapi.Config)
 
 func start(t *testing.T, options ...option) *world {
 	t.Helper()
-	w := &world{t: t, engines: servicetest.Start(t)}
+	w := &world{t: t, engines: enginetest.Start(t)}
 	w.store = w.engines.Store
 	w.makeKeys()
 	w.seed()
@@ -141,66 +141,23 @@ func (w *world) seed() {
 	}
 }
 
-// answer is a response.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
-
-// problem is the documented error body.
-type problem struct {
-	StatusCode int    `json:"statusCode"`
-	Code       string `json:"code"`
-	Message    string `json:"message"`
-	Details    []struct {
-		Field   string `json:"field"`
-		Message string `json:"message"`
-	} `json:"details"`
-	RequestID string `json:"requestId"`
-}
-
-func (a answer) problem(t *testing.T) problem {
-	t.Helper()
-	var p problem
-	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
-		t.Fatalf("reading the error body %q: %v", a.body, err)
-	}
-	return p
-}
-
-// details joins all field errors.
-func (p problem) details() string {
-	var all []string
-	for _, d := range p.Details {
-		all = append(all, d.Field+" "+d.Message)
-	}
-	return strings.Join(all, "; ")
-}
-
 type headers map[string]string
 
 // do sends a request, without empty headers.
-func (w *world) do(method, path, body string, header headers) (answer, error) {
+func (w *world) do(method, path, body string, header headers) (httpapitest.Response, error) {
 	req, err := http.NewRequest(method, w.base+path, strings.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return httpapitest.Response{}, err
 	}
 	for name, value := range header {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err := w.http.Do(req)
-	if err != nil {
-		return answer{}, err
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	return answer{status: resp.StatusCode, header: resp.Header, body: string(raw)}, err
+	return httpapitest.Do(w.http, req)
 }
 
-func (w *world) post(path, token, body string) answer {
+func (w *world) post(path, token, body string) httpapitest.Response {
 	w.t.Helper()
 	header := headers{"Content-Type": "application/json", "Origin": "https://shop.example.com"}
 	if token != "" {
@@ -213,7 +170,7 @@ func (w *world) post(path, token, body string) answer {
 	return a
 }
 
-func (w *world) get(path, token string) answer {
+func (w *world) get(path, token string) httpapitest.Response {
 	w.t.Helper()
 	header := headers{}
 	if token != "" {
@@ -231,8 +188,8 @@ func (w *world) register(app, members string) string {
 	w.t.Helper()
 	got := w.post("/register", "", `{"appId":"`+app+`",`+members+`}`)
 	var r struct{ AccessToken string }
-	if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != http.StatusOK || r.AccessToken == "" {
-		w.t.Fatalf("POST /register: got %d %s, want 200 and a token", got.status, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &r); err != nil || got.Status != http.StatusOK || r.AccessToken == "" {
+		w.t.Fatalf("POST /register: got %d %s, want 200 and a token", got.Status, got.Body)
 	}
 	return r.AccessToken
 }
@@ -258,8 +215,8 @@ func (w *world) history(token string) []record {
 	w.t.Helper()
 	got := w.get("/message", token)
 	var records []record
-	if err := json.Unmarshal([]byte(got.body), &records); err != nil || got.status != http.StatusOK {
-		w.t.Fatalf("GET /message: got %d %s, want 200 and an array", got.status, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &records); err != nil || got.Status != http.StatusOK {
+		w.t.Fatalf("GET /message: got %d %s, want 200 and an array", got.Status, got.Body)
 	}
 	return records
 }

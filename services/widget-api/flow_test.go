@@ -22,25 +22,25 @@ func TestSettings(t *testing.T) {
 	w := start(t)
 	got := w.get("/settings/"+strings.ToUpper(appID), "")
 	want := `{"id":"` + appID + `","botName":"Bo","name":"Shop \"Blue\"","widgetConfigs":` + configs + `}`
-	if got.status != 200 || got.body != want {
-		t.Errorf("got %d %s, want 200 %s", got.status, got.body, want)
+	if got.Status != 200 || got.Body != want {
+		t.Errorf("got %d %s, want 200 %s", got.Status, got.Body, want)
 	}
-	if bare := w.get("/settings/"+bareApp, ""); !strings.HasSuffix(bare.body, `"widgetConfigs":{}}`) {
-		t.Errorf("without widgetConfigs: got %s, want an empty object", bare.body)
+	if bare := w.get("/settings/"+bareApp, ""); !strings.HasSuffix(bare.Body, `"widgetConfigs":{}}`) {
+		t.Errorf("without widgetConfigs: got %s, want an empty object", bare.Body)
 	}
 
-	tag := got.header.Get("ETag")
+	tag := got.Header.Get("ETag")
 	for _, sent := range []string{tag, "W/" + tag, `"other", ` + tag, "*"} {
 		again, err := w.do(http.MethodGet, "/settings/"+appID, "", headers{"If-None-Match": sent})
 		w.must(err)
-		if again.status != http.StatusNotModified || again.body != "" || again.header.Get("ETag") != tag {
-			t.Errorf("If-None-Match %s: got %d %q, want 304", sent, again.status, again.body)
+		if again.Status != http.StatusNotModified || again.Body != "" || again.Header.Get("ETag") != tag {
+			t.Errorf("If-None-Match %s: got %d %q, want 304", sent, again.Status, again.Body)
 		}
 	}
 	other, err := w.do(http.MethodGet, "/settings/"+appID, "", headers{"If-None-Match": `"other"`})
 	w.must(err)
-	if other.status != 200 {
-		t.Errorf("another ETag: got %d, want 200", other.status)
+	if other.Status != 200 {
+		t.Errorf("another ETag: got %d, want 200", other.Status)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestEmailAddresses(t *testing.T) {
 	status := func(email string) int {
 		raw, err := json.Marshal(map[string]string{"appId": bareApp, "email": email})
 		w.must(err)
-		return w.post("/register", "", string(raw)).status
+		return w.post("/register", "", string(raw)).Status
 	}
 	for _, email := range []string{"a@b.co", "first.last+tag@sub.example-1.com", "o'neil@example.com", "ü@bücher.example"} {
 		if got := status(email); got != 200 {
@@ -164,8 +164,8 @@ func TestMessageIsPublishedAndInTheHistoryAtOnce(t *testing.T) {
 	} {
 		got := w.post("/message", token, `{"type":"`+test.kind+`","data":`+test.data+`}`)
 		var r record
-		if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != http.StatusCreated {
-			t.Fatalf("%s: got %d %s, want 201", test.kind, got.status, got.body)
+		if err := json.Unmarshal([]byte(got.Body), &r); err != nil || got.Status != http.StatusCreated {
+			t.Fatalf("%s: got %d %s, want 201", test.kind, got.Status, got.Body)
 		}
 		if id, err := uuid.Parse(r.ID); err != nil || id.Version() != 7 || r.Type != test.kind || r.NameOfSender != "Sara Ahmadi" || r.IsFromSupport {
 			t.Errorf("%s: got the record %+v", test.kind, r)
@@ -194,11 +194,11 @@ func TestMessageOpensAChat(t *testing.T) {
 	w := start(t)
 	token := w.register(appID, `"email":"sara@example.com"`)
 	w.closeChat(token)
-	if got := w.get("/message", token); got.status != http.StatusNotFound {
-		t.Errorf("with a closed chat: got %d, want 404", got.status)
+	if got := w.get("/message", token); got.Status != http.StatusNotFound {
+		t.Errorf("with a closed chat: got %d, want 404", got.Status)
 	}
-	if got := w.post("/message", token, `{"type":"TEXT","data":{"text":"again"}}`); got.status != http.StatusCreated {
-		t.Fatalf("got %d %s, want 201", got.status, got.body)
+	if got := w.post("/message", token, `{"type":"TEXT","data":{"text":"again"}}`); got.Status != http.StatusCreated {
+		t.Fatalf("got %d %s, want 201", got.Status, got.Body)
 	}
 	if history := w.history(token); len(history) != 1 || string(history[0].Data) != `{"text":"again"}` || history[0].NameOfSender != "Visitor" {
 		t.Errorf("got %+v, want the one message", history)
@@ -210,8 +210,8 @@ func TestHistoryAscends(t *testing.T) {
 	w := start(t)
 	token := w.register(appID, `"email":"sara@example.com"`)
 	for range 20 {
-		if got := w.post("/message", token, `{"type":"TEXT","data":{"text":"x"}}`); got.status != http.StatusCreated {
-			t.Fatalf("got %d %s, want 201", got.status, got.body)
+		if got := w.post("/message", token, `{"type":"TEXT","data":{"text":"x"}}`); got.Status != http.StatusCreated {
+			t.Fatalf("got %d %s, want 201", got.Status, got.Body)
 		}
 	}
 	history := w.history(token)
@@ -228,8 +228,8 @@ func TestNameChanges(t *testing.T) {
 	for _, name := range []string{"Sara", "Sarah"} {
 		w.register(appID, `"email":"sara@example.com","firstName":"`+name+`"`)
 		got := w.post("/message", token, `{"type":"TEXT","data":{"text":"x"}}`)
-		if !strings.Contains(got.body, `"nameOfSender":"`+name+`"`) {
-			t.Errorf("got %s, want the name %s", got.body, name)
+		if !strings.Contains(got.Body, `"nameOfSender":"`+name+`"`) {
+			t.Errorf("got %s, want the name %s", got.Body, name)
 		}
 	}
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // next follows the Link header of a response to path, as a browser would; empty if there is none.
-func next(t *testing.T, path string, a answer) string {
+func next(t *testing.T, path string, a httpapitest.Response) string {
 	t.Helper()
-	link := a.header.Get("Link")
+	link := a.Header.Get("Link")
 	if link == "" {
 		return ""
 	}
@@ -43,8 +44,8 @@ func next(t *testing.T, path string, a answer) string {
 func (w *world) page(path, token string) (page []record, following string) {
 	w.t.Helper()
 	got := w.get(path, token)
-	if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != http.StatusOK {
-		w.t.Fatalf("GET %s: got %d %s, want 200 and an array", path, got.status, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &page); err != nil || got.Status != http.StatusOK {
+		w.t.Fatalf("GET %s: got %d %s, want 200 and an array", path, got.Status, got.Body)
 	}
 	return page, next(w.t, path, got)
 }
@@ -53,8 +54,8 @@ func (w *world) writeText(token, text string) record {
 	w.t.Helper()
 	got := w.post("/message", token, fmt.Sprintf(`{"type":"TEXT","data":{"text":%q}}`, text))
 	var r record
-	if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != http.StatusCreated {
-		w.t.Fatalf("POST /message: got %d %s, want 201", got.status, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &r); err != nil || got.Status != http.StatusCreated {
+		w.t.Fatalf("POST /message: got %d %s, want 201", got.Status, got.Body)
 	}
 	return r
 }
@@ -69,8 +70,8 @@ func TestHistoryNamesTheChat(t *testing.T) {
 	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
 	w.must(err)
 	w.writeText(token, "hi")
-	if got := w.get("/message", token); strings.Count(got.body, `"chatId":"`+c.ID+`"`) != len(w.history(token)) {
-		t.Errorf("got %s, want the chat %s at each message", got.body, c.ID)
+	if got := w.get("/message", token); strings.Count(got.Body, `"chatId":"`+c.ID+`"`) != len(w.history(token)) {
+		t.Errorf("got %s, want the chat %s at each message", got.Body, c.ID)
 	}
 }
 
@@ -189,21 +190,21 @@ func TestInvalidPages(t *testing.T) {
 		"before=" + strings.Repeat("x", 300): "before",
 	} {
 		got := w.get("/message?"+query, token)
-		if p := got.problem(t); got.status != 400 || p.Code != "VALIDATION_ERROR" || len(p.Details) != 1 || p.Details[0].Field != field {
-			t.Errorf("%s: got %d %s, want 400 with the field %s", query, got.status, got.body, field)
+		if p := got.Problem(t); got.Status != 400 || p.Code != "VALIDATION_ERROR" || len(p.Details) != 1 || p.Details[0].Name != field {
+			t.Errorf("%s: got %d %s, want 400 with the field %s", query, got.Status, got.Body, field)
 		}
 	}
-	if got := w.get("/message?limit=0", ""); got.status != 401 {
-		t.Errorf("without a token: got %d, want 401 before anything else", got.status)
+	if got := w.get("/message?limit=0", ""); got.Status != 401 {
+		t.Errorf("without a token: got %d, want 401 before anything else", got.Status)
 	}
 	closed := w.history(token)[0].ID
 	w.closeChat(token)
-	if got := w.get("/message?limit=5&before="+closed, token); got.status != 404 || got.problem(t).Message != "Chat not found" {
-		t.Errorf("with a closed chat: got %d %s, want 404", got.status, got.body)
+	if got := w.get("/message?limit=5&before="+closed, token); got.Status != 404 || got.Problem(t).Message != "Chat not found" {
+		t.Errorf("with a closed chat: got %d %s, want 404", got.Status, got.Body)
 	}
 	w.writeText(token, "anew")
-	if got := w.get("/message?limit=5&before="+closed, token); got.status != 400 {
-		t.Errorf("before a message of a closed chat: got %d %s, want 400", got.status, got.body)
+	if got := w.get("/message?limit=5&before="+closed, token); got.Status != 400 {
+		t.Errorf("before a message of a closed chat: got %d %s, want 400", got.Status, got.Body)
 	}
 }
 
@@ -214,7 +215,7 @@ func TestBrowsersMayReadTheLink(t *testing.T) {
 	token := w.register(appID, `"email":"a@example.com"`)
 	got, err := w.do("GET", "/message?limit=1", "", headers{"Authorization": "Bearer " + token, "Origin": "https://shop.example.com"})
 	w.must(err)
-	if got.header.Get("Link") == "" || !strings.Contains(got.header.Get("Access-Control-Expose-Headers"), "Link") {
-		t.Errorf("got %v, want a Link that is exposed", got.header)
+	if got.Header.Get("Link") == "" || !strings.Contains(got.Header.Get("Access-Control-Expose-Headers"), "Link") {
+		t.Errorf("got %v, want a Link that is exposed", got.Header)
 	}
 }

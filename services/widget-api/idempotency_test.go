@@ -13,10 +13,11 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // keyed writes as a visitor with an Idempotency-Key.
-func (w *world) keyed(key, token, body string) answer {
+func (w *world) keyed(key, token, body string) httpapitest.Response {
 	w.t.Helper()
 	a, err := w.do(http.MethodPost, "/message", body, headers{
 		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": key, "Origin": "https://shop.example.com",
@@ -33,7 +34,7 @@ func (w *world) inProgress(key, token, data string, at time.Time) (messageID str
 	_, err = w.store.InsertIdempotencyRecord(w.t.Context(), idempotency.Record{
 		ID:          idempotency.Fingerprint("POST /message|"+w.claims(token).ChatUserID, key),
 		Fingerprint: idempotency.Fingerprint("TEXT", data), MessageID: id.String(),
-		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.Keep),
+		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.KeyTTL),
 	})
 	w.must(err)
 	return id.String()
@@ -46,28 +47,28 @@ func TestARetryGetsTheFirstAnswer(t *testing.T) {
 	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.visitor.message.>")
 	first := w.keyed(`"k"`, token, hello)
 	var m record
-	if err := json.Unmarshal([]byte(first.body), &m); err != nil || first.status != http.StatusCreated {
-		t.Fatalf("got %d %s, want 201", first.status, first.body)
+	if err := json.Unmarshal([]byte(first.Body), &m); err != nil || first.Status != http.StatusCreated {
+		t.Fatalf("got %d %s, want 201", first.Status, first.Body)
 	}
 	if id := published.Next().Header.Get("Nats-Msg-Id"); id != m.ID {
 		t.Errorf("got the event %s, want %s", id, m.ID)
 	}
-	for _, again := range []answer{w.keyed(`"k"`, token, hello), w.keyed("k", token, ` { "data" : {"text":"h\u0069"}, "type":"TEXT","more":1}`)} {
-		if again.status != http.StatusCreated || again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("got %d %s, want %s, replayed", again.status, again.body, first.body)
+	for _, again := range []httpapitest.Response{w.keyed(`"k"`, token, hello), w.keyed("k", token, ` { "data" : {"text":"h\u0069"}, "type":"TEXT","more":1}`)} {
+		if again.Status != http.StatusCreated || again.Body != first.Body || again.Header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("got %d %s, want %s, replayed", again.Status, again.Body, first.Body)
 		}
-		if exposed := again.header.Get("Access-Control-Expose-Headers"); !strings.Contains(exposed, "Idempotency-Replayed") {
+		if exposed := again.Header.Get("Access-Control-Expose-Headers"); !strings.Contains(exposed, "Idempotency-Replayed") {
 			t.Errorf("got %q exposed to pages, want Idempotency-Replayed among it", exposed)
 		}
 	}
-	if a := w.keyed("k", token, strings.Replace(hello, "hi", "ho", 1)); a.status != http.StatusUnprocessableEntity || a.problem(t).Code != "IDEMPOTENCY_KEY_REUSED" {
-		t.Errorf("got %d %s for another body, want 422", a.status, a.body)
+	if a := w.keyed("k", token, strings.Replace(hello, "hi", "ho", 1)); a.Status != http.StatusUnprocessableEntity || a.Problem(t).Code != "IDEMPOTENCY_KEY_REUSED" {
+		t.Errorf("got %d %s for another body, want 422", a.Status, a.Body)
 	}
-	if a := w.keyed("a,b", token, hello); a.status != http.StatusBadRequest || a.problem(t).Code != "IDEMPOTENCY_KEY_INVALID" {
-		t.Errorf("got %d %s for a malformed key, want 400", a.status, a.body)
+	if a := w.keyed("a,b", token, hello); a.Status != http.StatusBadRequest || a.Problem(t).Code != "IDEMPOTENCY_KEY_INVALID" {
+		t.Errorf("got %d %s for a malformed key, want 400", a.Status, a.Body)
 	}
-	if a := w.keyed("k", other, hello); a.status != http.StatusCreated || a.header.Get("Idempotency-Replayed") != "" {
-		t.Errorf("got %d %s for another visitor's key, want a message of their own", a.status, a.body)
+	if a := w.keyed("k", other, hello); a.Status != http.StatusCreated || a.Header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("got %d %s for another visitor's key, want a message of their own", a.Status, a.Body)
 	}
 	if id := published.Next().Header.Get("Nats-Msg-Id"); id == m.ID {
 		t.Error("got the first message again")
@@ -91,13 +92,13 @@ func TestFiftyAtOnceAreOneMessage(t *testing.T) {
 			for range 1000 {
 				a, err := replicas[i%2].do(http.MethodPost, "/message", hello, headers{
 					"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": "k"})
-				if err == nil && a.status == http.StatusConflict {
+				if err == nil && a.Status == http.StatusConflict {
 					continue
 				}
-				if err != nil || a.status != http.StatusCreated {
-					t.Errorf("got %d %s %v, want 201 or 409", a.status, a.body, err)
+				if err != nil || a.Status != http.StatusCreated {
+					t.Errorf("got %d %s %v, want 201 or 409", a.Status, a.Body, err)
 				}
-				answers[i] = a.body
+				answers[i] = a.Body
 				return
 			}
 		})
@@ -130,11 +131,11 @@ func TestARetryStaysInTheChatOfTheFirstAttempt(t *testing.T) {
 	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.visitor.message.>")
 	var m record
 	got := w.keyed("k", token, hello)
-	if err := json.Unmarshal([]byte(got.body), &m); err != nil || got.status != http.StatusCreated || m.ID != id || !m.CreatedAt.Equal(began) {
-		t.Errorf("got %d %s, want 201 and the message %s of %s", got.status, got.body, id, began)
+	if err := json.Unmarshal([]byte(got.Body), &m); err != nil || got.Status != http.StatusCreated || m.ID != id || !m.CreatedAt.Equal(began) {
+		t.Errorf("got %d %s, want 201 and the message %s of %s", got.Status, got.Body, id, began)
 	}
-	if a := w.get("/message", token); a.status != http.StatusNotFound {
-		t.Errorf("GET /message: got %d %s, want 404: the retry opens no chat", a.status, a.body)
+	if a := w.get("/message", token); a.Status != http.StatusNotFound {
+		t.Errorf("GET /message: got %d %s, want 404: the retry opens no chat", a.Status, a.Body)
 	}
 	w.post("/message", token, hello)
 	if next := published.Next().Header.Get("Nats-Msg-Id"); next == id {

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -35,7 +36,7 @@ func proved(secret chat.Secret, identifier, members string) string {
 	return members + `,"userHash":"` + credential.UserHash(secret, identifier) + `"`
 }
 
-func (w *world) tryRegister(app, members string) answer {
+func (w *world) tryRegister(app, members string) httpapitest.Response {
 	w.t.Helper()
 	return w.post("/register", "", `{"appId":"`+app+`",`+members+`}`)
 }
@@ -66,14 +67,14 @@ func TestUserHash(t *testing.T) {
 	} {
 		got := w.tryRegister(test.app, test.members)
 		if test.wrong == "" {
-			if got.status != http.StatusOK {
-				t.Errorf("%s: got %d %s, want 200", test.name, got.status, got.body)
+			if got.Status != http.StatusOK {
+				t.Errorf("%s: got %d %s, want 200", test.name, got.Status, got.Body)
 			}
 			continue
 		}
-		p := got.problem(t)
-		if got.status != http.StatusBadRequest || p.details() != "userHash "+test.wrong {
-			t.Errorf("%s: got %d %s, want 400 and userHash %s", test.name, got.status, got.body, test.wrong)
+		p := got.Problem(t)
+		if got.Status != http.StatusBadRequest || got.Details(t) != "userHash "+test.wrong {
+			t.Errorf("%s: got %d %s, want 400 and userHash %s", test.name, got.Status, got.Body, test.wrong)
 		}
 		if p.Code != "IDENTITY_NOT_VERIFIED" && p.Code != "VALIDATION_ERROR" {
 			t.Errorf("%s: got the code %s, want IDENTITY_NOT_VERIFIED", test.name, p.Code)
@@ -147,8 +148,8 @@ func (w *world) registerAs(token, app, members string) string {
 	w.t.Helper()
 	got := w.post("/register", token, `{"appId":"`+app+`",`+members+`}`)
 	var r struct{ AccessToken string }
-	if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != http.StatusOK {
-		w.t.Fatalf("POST /register: got %d %s, want 200 and a token", got.status, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &r); err != nil || got.Status != http.StatusOK {
+		w.t.Fatalf("POST /register: got %d %s, want 200 and a token", got.Status, got.Body)
 	}
 	return r.AccessToken
 }
@@ -234,11 +235,11 @@ func TestIdentityToken(t *testing.T) {
 		{"required, none", bareApp, `"userId":"u1"`, "userHash or identityToken is required"},
 	} {
 		got := w.tryRegister(test.app, test.members)
-		if test.wrong == "" && got.status != http.StatusOK {
-			t.Errorf("%s: got %d %s, want 200", test.name, got.status, got.body)
+		if test.wrong == "" && got.Status != http.StatusOK {
+			t.Errorf("%s: got %d %s, want 200", test.name, got.Status, got.Body)
 		}
-		if test.wrong != "" && (got.status != http.StatusBadRequest || got.problem(t).details() != test.wrong) {
-			t.Errorf("%s: got %d %s, want 400 and %s", test.name, got.status, got.body, test.wrong)
+		if test.wrong != "" && (got.Status != http.StatusBadRequest || got.Details(t) != test.wrong) {
+			t.Errorf("%s: got %d %s, want 400 and %s", test.name, got.Status, got.Body, test.wrong)
 		}
 	}
 	// Both proofs of one identity lead to one visitor; a claim leads to another.
@@ -265,19 +266,19 @@ func TestRevokedTokens(t *testing.T) {
 	sara, jo := w.register(appID, email), w.register(appID, `"email":"jo@example.com"`)
 	w.write(sara, "before")
 	w.revoke(sara)
-	timetest.Until(t, "the revocation", func() bool { return w.get("/message", sara).status == http.StatusUnauthorized })
-	for name, got := range map[string]answer{
+	timetest.Until(t, "the revocation", func() bool { return w.get("/message", sara).Status == http.StatusUnauthorized })
+	for name, got := range map[string]httpapitest.Response{
 		"GET /message": w.get("/message", sara), "POST /message": w.post("/message", sara, hello), "POST read": w.post("/message/x/read", sara, ""),
 	} {
-		if got.status != http.StatusUnauthorized || got.problem(t).Code != "UNAUTHORIZED" {
-			t.Errorf("%s: got %d %s, want 401", name, got.status, got.body)
+		if got.Status != http.StatusUnauthorized || got.Problem(t).Code != "UNAUTHORIZED" {
+			t.Errorf("%s: got %d %s, want 401", name, got.Status, got.Body)
 		}
 	}
 	if fresh := w.registerAs(sara, appID, email); w.claims(fresh).ChatUserID == w.claims(sara).ChatUserID {
 		t.Error("with a revoked token: got the visitor, want a separate one")
 	}
-	if got := w.get("/message", jo); got.status != http.StatusOK {
-		t.Errorf("another visitor: got %d, want 200", got.status)
+	if got := w.get("/message", jo); got.Status != http.StatusOK {
+		t.Errorf("another visitor: got %d, want 200", got.Status)
 	}
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
 	var again string
@@ -285,13 +286,13 @@ func TestRevokedTokens(t *testing.T) {
 		again = w.register(appID, email)
 		return w.claims(again).ChatUserID == w.claims(sara).ChatUserID
 	})
-	if got := w.get("/message", again); got.status != http.StatusOK {
-		t.Errorf("a token from after the revocation: got %d %s, want 200", got.status, got.body)
+	if got := w.get("/message", again); got.Status != http.StatusOK {
+		t.Errorf("a token from after the revocation: got %d %s, want 200", got.Status, got.Body)
 	}
 	w.stop()
 	w.run()
-	if old, fresh := w.get("/message", sara), w.get("/message", again); old.status != http.StatusUnauthorized || fresh.status != http.StatusOK {
-		t.Errorf("after a restart: got %d and %d, want 401 and 200", old.status, fresh.status)
+	if old, fresh := w.get("/message", sara), w.get("/message", again); old.Status != http.StatusUnauthorized || fresh.Status != http.StatusOK {
+		t.Errorf("after a restart: got %d and %d, want 401 and 200", old.Status, fresh.Status)
 	}
 }
 
@@ -309,7 +310,7 @@ func TestConcurrentProvedAndPlainRegistrations(t *testing.T) {
 				body = proved(secret, "u1", members)
 			}
 			var r struct{ AccessToken string }
-			if err := json.Unmarshal([]byte(w.tryRegister(appID, body).body), &r); err != nil || r.AccessToken == "" {
+			if err := json.Unmarshal([]byte(w.tryRegister(appID, body).Body), &r); err != nil || r.AccessToken == "" {
 				t.Errorf("got no token (%v)", err)
 				return
 			}
@@ -339,15 +340,15 @@ func TestVerificationIsRequiredLater(t *testing.T) {
 	secret := w.verify(appID, chat.VerificationSession)
 	plain, owner := w.register(appID, `"userId":"u1"`), w.register(appID, proved(secret, "u1", `"userId":"u1"`))
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationRequired))
-	timetest.Until(t, "the plain token being refused", func() bool { return w.get("/message", plain).status == http.StatusUnauthorized })
-	if got := w.post("/message", plain, hello); got.status != http.StatusUnauthorized || got.problem(t).Code != "UNAUTHORIZED" {
-		t.Errorf("writing with a plain token: got %d %s, want 401", got.status, got.body)
+	timetest.Until(t, "the plain token being refused", func() bool { return w.get("/message", plain).Status == http.StatusUnauthorized })
+	if got := w.post("/message", plain, hello); got.Status != http.StatusUnauthorized || got.Problem(t).Code != "UNAUTHORIZED" {
+		t.Errorf("writing with a plain token: got %d %s, want 401", got.Status, got.Body)
 	}
-	if got := w.post("/message", owner, hello); got.status != http.StatusCreated {
-		t.Errorf("writing with a proved token: got %d %s, want 201", got.status, got.body)
+	if got := w.post("/message", owner, hello); got.Status != http.StatusCreated {
+		t.Errorf("writing with a proved token: got %d %s, want 201", got.Status, got.Body)
 	}
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
-	timetest.Until(t, "the plain token being valid again", func() bool { return w.get("/message", plain).status == http.StatusOK })
+	timetest.Until(t, "the plain token being valid again", func() bool { return w.get("/message", plain).Status == http.StatusOK })
 }
 
 func TestIdentitySecretsRotate(t *testing.T) {
@@ -360,7 +361,7 @@ func TestIdentitySecretsRotate(t *testing.T) {
 	_, err := w.store.RotateIdentitySecret(t.Context(), appID, fresh, now, time.Minute)
 	w.must(err)
 	status := func(secret chat.Secret) int {
-		return w.tryRegister(appID, proved(secret, "u1", `"userId":"u1"`)).status
+		return w.tryRegister(appID, proved(secret, "u1", `"userId":"u1"`)).Status
 	}
 	timetest.Until(t, "the new secret being known", func() bool { return status(fresh) == http.StatusOK })
 	if got := status(old); got != http.StatusOK {
@@ -381,9 +382,9 @@ func TestSettingsShowNothingOfTheSecret(t *testing.T) {
 	secret := w.verify(appID, chat.VerificationRequired)
 	hash := credential.UserHash(secret, "u2")
 	for _, body := range []string{
-		w.get("/settings/"+appID, "").body,
-		w.tryRegister(appID, `"userId":"u1"`).body,
-		w.tryRegister(appID, `"userId":"u1","userHash":"`+hash+`"`).body,
+		w.get("/settings/"+appID, "").Body,
+		w.tryRegister(appID, `"userId":"u1"`).Body,
+		w.tryRegister(appID, `"userId":"u1","userHash":"`+hash+`"`).Body,
 	} {
 		for _, hidden := range []string{string(secret), string(secret)[4:], hash, credential.UserHash(secret, "u1"), "dentitySecret", "[secret]"} {
 			if strings.Contains(body, hidden) {
@@ -415,8 +416,8 @@ func TestEventNamesTheProvedIdentity(t *testing.T) {
 // write sends a text as the visitor.
 func (w *world) write(token, text string) {
 	w.t.Helper()
-	if got := w.post("/message", token, `{"type":"TEXT","data":{"text":"`+text+`"}}`); got.status != http.StatusCreated {
-		w.t.Fatalf("POST /message: got %d %s, want 201", got.status, got.body)
+	if got := w.post("/message", token, `{"type":"TEXT","data":{"text":"`+text+`"}}`); got.Status != http.StatusCreated {
+		w.t.Fatalf("POST /message: got %d %s, want 201", got.Status, got.Body)
 	}
 }
 

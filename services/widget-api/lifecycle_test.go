@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/chattest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/storetest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
@@ -29,12 +30,12 @@ func TestLifecycle(t *testing.T) {
 		cfg.Storage.SharedStore = nil // the shared store closes idle chats itself
 	})
 	s := storetest.OpenAt(t, w.engines.StorePath, storetest.Options{IdleClose: chattest.IdleClose})
-	endpoints := map[string]func(email, token string) answer{
-		"POST /register": func(email, _ string) answer {
+	endpoints := map[string]func(email, token string) httpapitest.Response{
+		"POST /register": func(email, _ string) httpapitest.Response {
 			return w.post("/register", "", `{"appId":"`+appID+`","email":"`+email+`"}`)
 		},
-		"GET /message":  func(_, token string) answer { return w.get("/message", token) },
-		"POST /message": func(_, token string) answer { return w.post("/message", token, hello) },
+		"GET /message":  func(_, token string) httpapitest.Response { return w.get("/message", token) },
+		"POST /message": func(_, token string) httpapitest.Response { return w.post("/message", token, hello) },
 	}
 	for endpoint, ask := range endpoints {
 		for state, want := range chattest.Answers(t, lifecycle, endpoint) {
@@ -45,9 +46,9 @@ func TestLifecycle(t *testing.T) {
 			w.must(err)
 			before := chattest.Bring(t, s, v, chat.ChannelWidget, state, now)
 			a := ask(email, w.sign(credential.VisitorClaims{ChatUserID: v.ID, AppID: appID, CompanyID: companyID}))
-			got := fmt.Sprint(a.status)
-			if a.status >= 400 {
-				got += " " + a.problem(t).Code
+			got := fmt.Sprint(a.Status)
+			if a.Status >= 400 {
+				got += " " + a.Problem(t).Code
 			}
 			v, err = s.Visitor(t.Context(), v.ID)
 			w.must(err)
@@ -121,7 +122,7 @@ func TestIdentitiesOfSeveralVisitors(t *testing.T) {
 	if history := w.history(again); len(history) != 3 || string(history[2].Data) != `{"text":"ada's"}` {
 		t.Errorf("got %+v, want ada's chat alone", history)
 	}
-	if got := w.get("/message", again); got.status != http.StatusOK || w.claims(again).ChatUserID != w.claims(ada).ChatUserID {
-		t.Errorf("got %d for %s, want ada", got.status, w.claims(again).ChatUserID)
+	if got := w.get("/message", again); got.Status != http.StatusOK || w.claims(again).ChatUserID != w.claims(ada).ChatUserID {
+		t.Errorf("got %d for %s, want ada", got.Status, w.claims(again).ChatUserID)
 	}
 }

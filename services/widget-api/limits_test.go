@@ -13,15 +13,16 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // tooMany checks for a 429 with Retry-After and the name of the limit, readable by pages of another origin.
-func (a answer) tooMany(t *testing.T, limit string) {
+func tooMany(t *testing.T, a httpapitest.Response, limit string) {
 	t.Helper()
-	if a.status != http.StatusTooManyRequests || a.problem(t).Code != "TOO_MANY_REQUESTS" || a.header.Get("Retry-After") == "" {
-		t.Errorf("got %d %s, want 429 with Retry-After", a.status, a.body)
+	if a.Status != http.StatusTooManyRequests || a.Problem(t).Code != "TOO_MANY_REQUESTS" || a.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s, want 429 with Retry-After", a.Status, a.Body)
 	}
-	if all := strings.Join(a.header.Values("RateLimit"), ", "); !strings.Contains(all, `"`+limit+`";r=0;`) {
+	if all := strings.Join(a.Header.Values("RateLimit"), ", "); !strings.Contains(all, `"`+limit+`";r=0;`) {
 		t.Errorf("got %q, want nothing left of %q", all, limit)
 	}
 }
@@ -35,12 +36,12 @@ func TestVisitorsAreLimitedByThemselves(t *testing.T) {
 	again := w.register(bareApp, `"email":"a@example.com"`) // another token of the same visitor
 	w.get("/message", again)
 	slow := w.post("/message", again, hello)
-	slow.tooMany(t, "visitor")
-	if slow.header.Get("Access-Control-Allow-Origin") == "" || !strings.Contains(slow.header.Get("Access-Control-Expose-Headers"), "RateLimit") {
-		t.Errorf("got %v, want that a page can read it", slow.header)
+	tooMany(t, slow, "visitor")
+	if slow.Header.Get("Access-Control-Allow-Origin") == "" || !strings.Contains(slow.Header.Get("Access-Control-Expose-Headers"), "RateLimit") {
+		t.Errorf("got %v, want that a page can read it", slow.Header)
 	}
-	if a := w.post("/message", two, hello); a.status != http.StatusCreated {
-		t.Errorf("another visitor: got %d %s, want 201", a.status, a.body)
+	if a := w.post("/message", two, hello); a.Status != http.StatusCreated {
+		t.Errorf("another visitor: got %d %s, want 201", a.Status, a.Body)
 	}
 }
 
@@ -52,19 +53,19 @@ func TestAnAddressIsLimited(t *testing.T) {
 	})
 	const form = `{"appId":"` + bareApp + `","email":"a@example.com"}`
 	for range 3 {
-		if a := w.post("/register", "", form); a.status != http.StatusOK {
-			t.Errorf("got %d, want 200", a.status)
+		if a := w.post("/register", "", form); a.Status != http.StatusOK {
+			t.Errorf("got %d, want 200", a.Status)
 		}
 	}
-	w.post("/register", "", form).tooMany(t, "register")
+	tooMany(t, w.post("/register", "", form), "register")
 	w.get("/message", "wrong")
 	w.post("/message", "", hello)
-	w.get("/message", "wrong").tooMany(t, "auth-failures")
-	if a := w.get("/settings/"+bareApp, ""); a.status != http.StatusOK {
-		t.Errorf("got %d, want 200: a valid token is no guess", a.status)
+	tooMany(t, w.get("/message", "wrong"), "auth-failures")
+	if a := w.get("/settings/"+bareApp, ""); a.Status != http.StatusOK {
+		t.Errorf("got %d, want 200: a valid token is no guess", a.Status)
 	}
-	w.get("/settings/"+bareApp, "").tooMany(t, "address")
-	w.get("/.well-known/jwks.json", "").tooMany(t, "address")
+	tooMany(t, w.get("/settings/"+bareApp, ""), "address")
+	tooMany(t, w.get("/.well-known/jwks.json", ""), "address")
 }
 
 // A valid token passes regardless of the authentication failures of its address.
@@ -75,9 +76,9 @@ func TestFailuresDoNotLockOutVisitors(t *testing.T) {
 	for range 5 {
 		w.get("/message", "wrong")
 	}
-	w.get("/message", "wrong").tooMany(t, "auth-failures")
-	if a := w.get("/message", token); a.status != http.StatusOK {
-		t.Errorf("a valid token: got %d %s, want 200", a.status, a.body)
+	tooMany(t, w.get("/message", "wrong"), "auth-failures")
+	if a := w.get("/message", token); a.Status != http.StatusOK {
+		t.Errorf("a valid token: got %d %s, want 200", a.Status, a.Body)
 	}
 }
 
@@ -89,11 +90,11 @@ func TestMessageDataIsLimited(t *testing.T) {
 		const around = len(`{"text":"x","more":""}`)
 		return `{"type":"TEXT","data":{"text":"x","more":"` + strings.Repeat("y", size-around) + `"}}`
 	}
-	if a := w.post("/message", token, data(8<<10)); a.status != http.StatusCreated {
-		t.Errorf("8 KiB: got %d %s, want 201", a.status, a.body)
+	if a := w.post("/message", token, data(8<<10)); a.Status != http.StatusCreated {
+		t.Errorf("8 KiB: got %d %s, want 201", a.Status, a.Body)
 	}
-	if a := w.post("/message", token, data(8<<10+1)); a.status != http.StatusBadRequest || a.problem(t).details() != "data must have at most 8192 bytes" {
-		t.Errorf("one byte more: got %d %s, want 400", a.status, a.body)
+	if a := w.post("/message", token, data(8<<10+1)); a.Status != http.StatusBadRequest || a.Details(t) != "data must have at most 8192 bytes" {
+		t.Errorf("one byte more: got %d %s, want 400", a.Status, a.Body)
 	}
 }
 
@@ -118,17 +119,17 @@ func TestAFloodingApplicationReachesItsOwnLimit(t *testing.T) {
 			for range 40 {
 				a, err := w.do(http.MethodPost, "/message", big, headers{"Content-Type": "application/json", "Authorization": "Bearer " + token})
 				switch {
-				case err != nil || a.status != http.StatusCreated && a.status != http.StatusTooManyRequests:
+				case err != nil || a.Status != http.StatusCreated && a.Status != http.StatusTooManyRequests:
 					wrong.Add(1)
-				case a.status == http.StatusTooManyRequests:
+				case a.Status == http.StatusTooManyRequests:
 					refused.Add(1)
 				}
 			}
 		})
 	}
 	for n := range 50 {
-		if a := w.post("/message", others[n%len(others)], hello); a.status != http.StatusCreated {
-			t.Errorf("another tenant's message %d: got %d %s, want 201", n, a.status, a.body)
+		if a := w.post("/message", others[n%len(others)], hello); a.Status != http.StatusCreated {
+			t.Errorf("another tenant's message %d: got %d %s, want 201", n, a.Status, a.Body)
 		}
 	}
 	flood.Wait()
@@ -136,12 +137,12 @@ func TestAFloodingApplicationReachesItsOwnLimit(t *testing.T) {
 		t.Errorf("got %d refusals and %d other answers for the flood of 320, want most refused with 429", refused.Load(), wrong.Load())
 	}
 	late := w.post("/message", w.register(otherApp, `"email":"late@example.com"`), big)
-	if late.status != http.StatusCreated {
-		t.Errorf("a large message of another tenant after the flood: got %d %s, want 201", late.status, late.body)
+	if late.Status != http.StatusCreated {
+		t.Errorf("a large message of another tenant after the flood: got %d %s, want 201", late.Status, late.Body)
 	}
 	token := w.register(otherApp, `"email":"f0@example.com"`)
-	if a := w.post("/message", token, hello); a.status != http.StatusCreated {
-		t.Errorf("the same visitor at another application: got %d %s, want 201", a.status, a.body)
+	if a := w.post("/message", token, hello); a.Status != http.StatusCreated {
+		t.Errorf("the same visitor at another application: got %d %s, want 201", a.Status, a.Body)
 	}
 }
 
@@ -159,20 +160,20 @@ func TestByteBudgets(t *testing.T) {
 			w := start(t, set)
 			one, other := w.register(appID, `"email":"a@example.com"`), w.register(bareApp, `"email":"b@example.com"`)
 			for range 30 {
-				if a := w.post("/message", one, hello); a.status == http.StatusTooManyRequests {
+				if a := w.post("/message", one, hello); a.Status == http.StatusTooManyRequests {
 					break
 				}
 			}
 			a := w.post("/message", one, hello)
-			if a.status != http.StatusTooManyRequests || a.problem(t).Code != "BYTE_BUDGET_EXCEEDED" || !strings.Contains(a.header.Get("RateLimit"), name) || a.header.Get("Retry-After") == "" {
-				t.Errorf("got %d %v %s, want 429 of %s", a.status, a.header, a.body, name)
+			if a.Status != http.StatusTooManyRequests || a.Problem(t).Code != "BYTE_BUDGET_EXCEEDED" || !strings.Contains(a.Header.Get("RateLimit"), name) || a.Header.Get("Retry-After") == "" {
+				t.Errorf("got %d %v %s, want 429 of %s", a.Status, a.Header, a.Body, name)
 			}
 			want := http.StatusCreated // of another visitor at another application of the same company from the same address
 			if name == "bytes-address" || name == "bytes-company-visitors" {
 				want = http.StatusTooManyRequests
 			}
-			if a := w.post("/message", other, hello); a.status != want {
-				t.Errorf("another application's visitor: got %d %s, want %d", a.status, a.body, want)
+			if a := w.post("/message", other, hello); a.Status != want {
+				t.Errorf("another application's visitor: got %d %s, want %d", a.Status, a.Body, want)
 			}
 		})
 	}
@@ -185,12 +186,12 @@ func TestIdempotencyKeysAreLimitedByApplication(t *testing.T) {
 	send := func(token, key string) int {
 		a, err := w.do(http.MethodPost, "/message", hello, headers{"Content-Type": "application/json", "Authorization": "Bearer " + token, "Idempotency-Key": key})
 		w.must(err)
-		return a.status
+		return a.Status
 	}
 	if a, b, c, d := send(one, "k1"), send(two, "k2"), send(one, "k3"), send(other, "k4"); a != 201 || b != 201 || c != 429 || d != 201 {
 		t.Errorf("got %d, %d, %d, and %d at another application; want 201, 201, 429, 201", a, b, c, d)
 	}
-	if a := w.post("/message", one, hello); a.status != http.StatusCreated {
-		t.Errorf("without a key: got %d, want 201", a.status)
+	if a := w.post("/message", one, hello); a.Status != http.StatusCreated {
+		t.Errorf("without a key: got %d, want 201", a.Status)
 	}
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 const foreignOrigin = "https://evil.example"
 
 // requests returns every request that concerns an application, from a page of that origin.
-func (w *world) requests(origin, app, token string) map[string]answer {
+func (w *world) requests(origin, app, token string) map[string]httpapitest.Response {
 	w.t.Helper()
-	answers := make(map[string]answer)
+	answers := make(map[string]httpapitest.Response)
 	for _, ask := range []struct{ method, path, body, token string }{
 		{http.MethodGet, "/settings/" + app, "", ""},
 		{http.MethodPost, "/register", `{"appId":"` + app + `","email":"o@example.com"}`, ""},
@@ -43,15 +44,15 @@ func (w *world) requests(origin, app, token string) map[string]answer {
 }
 
 // idOf returns the message id in an answer, or an unknown one.
-func idOf(a answer) string {
+func idOf(a httpapitest.Response) string {
 	var m struct{ ID string }
-	if json.Unmarshal([]byte(a.body), &m) != nil || m.ID == "" {
+	if json.Unmarshal([]byte(a.Body), &m) != nil || m.ID == "" {
 		return unknownID
 	}
 	return m.ID
 }
 
-func (w *world) fromElsewhere(token string) map[string]answer {
+func (w *world) fromElsewhere(token string) map[string]httpapitest.Response {
 	w.t.Helper()
 	return w.requests(foreignOrigin, guardedApp, token)
 }
@@ -63,11 +64,11 @@ func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
 	before := len(w.history(token))
 	for _, origin := range []string{foreignOrigin, "null", "http://shop.example.com", "https://shop.example.com:8443", "https://shop.example.com.evil.example", "https://evilshop.example.com"} {
 		for ask, got := range w.requests(origin, guardedApp, token) {
-			if got.status != http.StatusForbidden || got.problem(t).Code != "ORIGIN_NOT_ALLOWED" {
-				t.Errorf("%s from %s: got %d %s, want 403 ORIGIN_NOT_ALLOWED", ask, origin, got.status, got.body)
+			if got.Status != http.StatusForbidden || got.Problem(t).Code != "ORIGIN_NOT_ALLOWED" {
+				t.Errorf("%s from %s: got %d %s, want 403 ORIGIN_NOT_ALLOWED", ask, origin, got.Status, got.Body)
 			}
-			if got.header.Get("Access-Control-Allow-Origin") != "" || got.header.Get("Vary") == "" {
-				t.Errorf("%s from %s: got %v, want no permission, varying by origin", ask, origin, got.header)
+			if got.Header.Get("Access-Control-Allow-Origin") != "" || got.Header.Get("Vary") == "" {
+				t.Errorf("%s from %s: got %v, want no permission, varying by origin", ask, origin, got.Header)
 			}
 		}
 	}
@@ -82,16 +83,16 @@ func TestAllowedOriginsAndNonBrowsersPass(t *testing.T) {
 	token := w.register(guardedApp, `"email":"o@example.com"`)
 	for _, origin := range []string{"https://shop.example.com", "https://a.shop.example.com", ""} {
 		for ask, got := range w.requests(origin, guardedApp, token) {
-			if got.status >= 300 || got.header.Get("Access-Control-Allow-Origin") != origin {
-				t.Errorf("%s from %q: got %d %s %v, want it to pass", ask, origin, got.status, got.body, got.header)
+			if got.Status >= 300 || got.Header.Get("Access-Control-Allow-Origin") != origin {
+				t.Errorf("%s from %q: got %d %s %v, want it to pass", ask, origin, got.Status, got.Body, got.Header)
 			}
 		}
 	}
 	open := w.register(appID, `"email":"o@example.com"`)
 	for _, origin := range []string{foreignOrigin, "null"} {
 		for ask, got := range w.requests(origin, appID, open) {
-			if got.status >= 300 || got.header.Get("Access-Control-Allow-Origin") != origin {
-				t.Errorf("%s from %q, of an application without a list: got %d %s, want it to pass", ask, origin, got.status, got.body)
+			if got.Status >= 300 || got.Header.Get("Access-Control-Allow-Origin") != origin {
+				t.Errorf("%s from %q, of an application without a list: got %d %s, want it to pass", ask, origin, got.Status, got.Body)
 			}
 		}
 	}
@@ -106,8 +107,8 @@ func TestPreflightsPass(t *testing.T) {
 			"Origin": foreignOrigin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type",
 		})
 		w.must(err)
-		if got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Origin") != foreignOrigin || got.header.Get("Access-Control-Allow-Headers") == "" {
-			t.Errorf("OPTIONS %s: got %d %v, want 204 with permission", path, got.status, got.header)
+		if got.Status != http.StatusNoContent || got.Header.Get("Access-Control-Allow-Origin") != foreignOrigin || got.Header.Get("Access-Control-Allow-Headers") == "" {
+			t.Errorf("OPTIONS %s: got %d %v, want 204 with permission", path, got.Status, got.Header)
 		}
 	}
 }
@@ -129,8 +130,8 @@ func TestErrorsBeforeTheOriginCheck(t *testing.T) {
 			"Origin": foreignOrigin, "Content-Type": "application/json", "Authorization": "Bearer " + test.token,
 		})
 		w.must(err)
-		if got.status != test.status || got.header.Get("Access-Control-Allow-Origin") != foreignOrigin {
-			t.Errorf("%s %s: got %d %v, want %d that the page can read", test.method, test.path, got.status, got.header, test.status)
+		if got.Status != test.status || got.Header.Get("Access-Control-Allow-Origin") != foreignOrigin {
+			t.Errorf("%s %s: got %d %v, want %d that the page can read", test.method, test.path, got.Status, got.Header, test.status)
 		}
 	}
 }
@@ -144,7 +145,7 @@ func TestTheListChanges(t *testing.T) {
 	w.run(believing)
 	token := w.register(guardedApp, `"email":"o@example.com"`)
 	b := bustest.Open(t, w.engines.NATSURL)
-	ask := func(base string) int { w.base = base; return w.fromElsewhere(token)["GET /message"].status }
+	ask := func(base string) int { w.base = base; return w.fromElsewhere(token)["GET /message"].Status }
 	replicas := []string{first, w.base}
 	for _, base := range replicas {
 		if got := ask(base); got != http.StatusForbidden {

@@ -60,8 +60,8 @@ func TestReceipts(t *testing.T) {
 	if got := reports(t, published, chatID, 2); !slices.Equal(got, sorted(first.ID+" delivered", second.ID+" delivered")) {
 		t.Errorf("got %v, want both delivered", got)
 	}
-	if got := w.post("/message/"+strings.ToUpper(first.ID)+"/read", token, ""); got.status != http.StatusNoContent || got.body != "" {
-		t.Errorf("got %d %s, want 204", got.status, got.body)
+	if got := w.post("/message/"+strings.ToUpper(first.ID)+"/read", token, ""); got.Status != http.StatusNoContent || got.Body != "" {
+		t.Errorf("got %d %s, want 204", got.Status, got.Body)
 	}
 	if got := reports(t, published, chatID, 1); !slices.Equal(got, []string{first.ID + " read"}) {
 		t.Errorf("got %v, want the first read", got)
@@ -88,13 +88,13 @@ func TestReadOfUnknownMessage(t *testing.T) {
 	_, m := w.fromCompany(other, 0)
 	published := bustest.Collect(t, w.engines.NATSURL, subject.AllStatuses)
 	for _, id := range []string{m.ID, uuid.NewString(), "x", strings.Repeat("x", 300)} {
-		if got := w.post("/message/"+id+"/read", token, ""); got.status != http.StatusNotFound || got.problem(t).Code != "MESSAGE_NOT_FOUND" {
-			t.Errorf("%s: got %d %s, want 404 MESSAGE_NOT_FOUND", id, got.status, got.body)
+		if got := w.post("/message/"+id+"/read", token, ""); got.Status != http.StatusNotFound || got.Problem(t).Code != "MESSAGE_NOT_FOUND" {
+			t.Errorf("%s: got %d %s, want 404 MESSAGE_NOT_FOUND", id, got.Status, got.Body)
 		}
 	}
 	w.closeChat(token)
-	if got := w.post("/message/"+m.ID+"/read", token, ""); got.status != http.StatusNotFound || got.problem(t).Code != "CHAT_NOT_FOUND" {
-		t.Errorf("without a chat: got %d %s, want 404 CHAT_NOT_FOUND", got.status, got.body)
+	if got := w.post("/message/"+m.ID+"/read", token, ""); got.Status != http.StatusNotFound || got.Problem(t).Code != "CHAT_NOT_FOUND" {
+		t.Errorf("without a chat: got %d %s, want 404 CHAT_NOT_FOUND", got.Status, got.Body)
 	}
 	if n := published.Pending(); n != 0 {
 		t.Errorf("got %d reports, want none", n)

@@ -18,8 +18,8 @@ func (w *world) stopped(token string) {
 	w.must(err)
 	defer release()
 	w.must(bot.Ready(w.t.Context()))
-	if got := w.post("/message/"+uuid.NewString()+"/stop", token, ""); got.status != http.StatusNoContent {
-		w.t.Errorf("got %d %s, want 204", got.status, got.body)
+	if got := w.post("/message/"+uuid.NewString()+"/stop", token, ""); got.Status != http.StatusNoContent {
+		w.t.Errorf("got %d %s, want 204", got.Status, got.Body)
 	}
 }
 
@@ -39,24 +39,24 @@ func TestStop(t *testing.T) {
 	defer stop()
 	w.must(bot.Ready(w.t.Context()))
 
-	if got := w.post("/message/"+strings.ToUpper(id)+"/stop", token, ""); got.status != http.StatusNoContent || got.body != "" {
-		t.Errorf("got %d %s, want 204", got.status, got.body)
+	if got := w.post("/message/"+strings.ToUpper(id)+"/stop", token, ""); got.Status != http.StatusNoContent || got.Body != "" {
+		t.Errorf("got %d %s, want 204", got.Status, got.Body)
 	}
-	if got := w.post("/message/"+id+"/stop", other, ""); got.status != http.StatusNotFound || got.problem(t).Code != "MESSAGE_NOT_FOUND" {
-		t.Errorf("another visitor: got %d %s, want 404 MESSAGE_NOT_FOUND", got.status, got.body)
+	if got := w.post("/message/"+id+"/stop", other, ""); got.Status != http.StatusNotFound || got.Problem(t).Code != "MESSAGE_NOT_FOUND" {
+		t.Errorf("another visitor: got %d %s, want 404 MESSAGE_NOT_FOUND", got.Status, got.Body)
 	}
 	if first, second := <-asked, <-asked; first != w.claims(token).ChatUserID || second != w.claims(other).ChatUserID {
 		t.Errorf("got requests of %s and %s, want each of the token's visitor", first, second)
 	}
 	_, m := w.fromCompany(token, 0)
-	if got := w.post("/message/"+m.ID+"/stop", token, ""); got.status != http.StatusConflict || got.problem(t).Code != "MESSAGE_COMPLETE" {
-		t.Errorf("of a complete message: got %d %s, want 409 MESSAGE_COMPLETE", got.status, got.body)
+	if got := w.post("/message/"+m.ID+"/stop", token, ""); got.Status != http.StatusConflict || got.Problem(t).Code != "MESSAGE_COMPLETE" {
+		t.Errorf("of a complete message: got %d %s, want 409 MESSAGE_COMPLETE", got.Status, got.Body)
 	}
-	if got := w.post("/message/x.*/stop", token, ""); got.status != http.StatusNotFound {
-		t.Errorf("of no id: got %d %s, want 404", got.status, got.body)
+	if got := w.post("/message/x.*/stop", token, ""); got.Status != http.StatusNotFound {
+		t.Errorf("of no id: got %d %s, want 404", got.Status, got.Body)
 	}
 	w.closeChat(token)
-	if got := w.post("/message/"+id+"/stop", token, ""); got.status != http.StatusNotFound || got.problem(t).Code != "CHAT_NOT_FOUND" {
-		t.Errorf("without a chat: got %d %s, want 404 CHAT_NOT_FOUND", got.status, got.body)
+	if got := w.post("/message/"+id+"/stop", token, ""); got.Status != http.StatusNotFound || got.Problem(t).Code != "CHAT_NOT_FOUND" {
+		t.Errorf("without a chat: got %d %s, want 404 CHAT_NOT_FOUND", got.Status, got.Body)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -37,10 +38,10 @@ type chatState struct {
 	}
 }
 
-func (w *world) chatOf(a answer) (s chatState) {
+func (w *world) chatOf(a httpapitest.Response) (s chatState) {
 	w.t.Helper()
-	if err := json.Unmarshal([]byte(a.body), &s); err != nil || a.status != http.StatusOK {
-		w.t.Fatalf("got %d %s, want a chat", a.status, a.body)
+	if err := json.Unmarshal([]byte(a.Body), &s); err != nil || a.Status != http.StatusOK {
+		w.t.Fatalf("got %d %s, want a chat", a.Status, a.Body)
 	}
 	return s
 }
@@ -63,14 +64,14 @@ func TestHandover(t *testing.T) {
 	w := start(t, uncached)
 	published := bustest.Collect(t, w.engines.NATSURL, subject.AllControls)
 	token := w.register(appID, `"email":"a@example.com"`)
-	if got := w.post("/chat/handover", token, ""); got.status != http.StatusConflict || got.problem(t).Code != "HANDOVER_NOT_OFFERED" {
-		t.Errorf("not offered: got %d %s, want 409", got.status, got.body)
+	if got := w.post("/chat/handover", token, ""); got.Status != http.StatusConflict || got.Problem(t).Code != "HANDOVER_NOT_OFFERED" {
+		t.Errorf("not offered: got %d %s, want 409", got.Status, got.Body)
 	}
 	w.served(appID, chat.Support{HandoverButton: true, Hours: away()})
 	if s := w.chatOf(w.get("/chat", token)); !s.HandoverOffered || s.Control != "bot" || s.Status != "pending" || s.Agents.Available {
 		t.Errorf("before: got %+v, want a bot's chat with an offer, and no agents", s)
 	}
-	done := make(chan answer, 4)
+	done := make(chan httpapitest.Response, 4)
 	for range cap(done) {
 		go func() { done <- w.post("/chat/handover", token, "") }()
 	}
@@ -90,8 +91,8 @@ func TestHandover(t *testing.T) {
 		t.Errorf("got %d events in the stream, want 1", n)
 	}
 	w.closeChat(token)
-	if got := w.post("/chat/handover", token, ""); got.status != http.StatusNotFound {
-		t.Errorf("in a closed chat: got %d %s, want 404", got.status, got.body)
+	if got := w.post("/chat/handover", token, ""); got.Status != http.StatusNotFound {
+		t.Errorf("in a closed chat: got %d %s, want 404", got.Status, got.Body)
 	}
 	// If only agents answer, a new chat is theirs.
 	w.served(appID, chat.Support{AgentsOnly: true})
@@ -108,21 +109,21 @@ func TestOfflineMessage(t *testing.T) {
 	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	token := w.register(appID, `"userId":"1042"`)
 	published.Await(1)
-	if got := w.post("/chat/offline-message", token, left); got.status != http.StatusConflict || got.problem(t).Code != "HANDOVER_NOT_OFFERED" {
-		t.Errorf("a bot's chat: got %d %s, want 409", got.status, got.body)
+	if got := w.post("/chat/offline-message", token, left); got.Status != http.StatusConflict || got.Problem(t).Code != "HANDOVER_NOT_OFFERED" {
+		t.Errorf("a bot's chat: got %d %s, want 409", got.Status, got.Body)
 	}
 	w.served(appID, chat.Support{HandoverButton: true, Hours: away()})
 	header := headers{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": "k"}
 	got, err := w.do(http.MethodPost, "/chat/offline-message", left, header)
 	w.must(err)
 	var m record
-	if err := json.Unmarshal([]byte(got.body), &m); err != nil || got.status != http.StatusCreated || string(m.Data) != `{"text":"My parcel is damaged.","email":"sara@example.com"}` {
-		t.Fatalf("got %d %s, want the message", got.status, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &m); err != nil || got.Status != http.StatusCreated || string(m.Data) != `{"text":"My parcel is damaged.","email":"sara@example.com"}` {
+		t.Fatalf("got %d %s, want the message", got.Status, got.Body)
 	}
 	again, err := w.do(http.MethodPost, "/chat/offline-message", left, header)
 	w.must(err)
-	if again.body != got.body || again.header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("again: got %s, want %s", again.body, got.body)
+	if again.Body != got.Body || again.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("again: got %s, want %s", again.Body, got.Body)
 	}
 	events := published.Await(2) // the handover precedes the message, so that no bot answers in between
 	control, err := event.Decode[event.ChatControlChanged](events[0].Subject, events[0].Data)
@@ -150,8 +151,8 @@ func TestOfflineMessage(t *testing.T) {
 	w.must(err)
 	_, err = w.store.SetControl(t.Context(), c.ID, chat.Control{Agent: true, Assignee: "ada", ChangedAt: time.Now().Add(time.Second)})
 	w.must(err)
-	if got := w.post("/chat/offline-message", token, strings.Replace(left, "sara", "other", 1)); got.status != http.StatusCreated {
-		t.Errorf("another one: got %d %s, want 201", got.status, got.body)
+	if got := w.post("/chat/offline-message", token, strings.Replace(left, "sara", "other", 1)); got.Status != http.StatusCreated {
+		t.Errorf("another one: got %d %s, want 201", got.Status, got.Body)
 	}
 	if v, err = w.store.Visitor(t.Context(), v.ID); err != nil || v.Email != "sara@example.com" {
 		t.Errorf("got the address %q and %v, want the first", v.Email, err)
@@ -170,10 +171,10 @@ func TestRating(t *testing.T) {
 	ratings := bustest.Collect(t, w.engines.NATSURL, subject.AllRatings)
 	chatID := w.chatOf(w.get("/chat", token)).ChatID
 	path := "/chat/" + chatID + "/rating"
-	refused := func(what, code string, got answer) {
+	refused := func(what, code string, got httpapitest.Response) {
 		t.Helper()
-		if got.status < 400 || got.problem(t).Code != code {
-			t.Errorf("%s: got %d %s, want %s", what, got.status, got.body, code)
+		if got.Status < 400 || got.Problem(t).Code != code {
+			t.Errorf("%s: got %d %s, want %s", what, got.Status, got.Body, code)
 		}
 	}
 	refused("not offered", "RATING_NOT_OFFERED", w.post(path, token, `{"score":5}`))
@@ -251,7 +252,7 @@ func (w *world) showAgents(token, closed string) {
 	w.must(err)
 	_, err = w.store.SaveVisitor(w.t.Context(), chat.Visitor{ID: v, CompanyID: companyID, AppID: appID}) // without a chat
 	w.must(err)
-	timetest.Until(w.t, "a visitor without a chat", func() bool { return w.get("/chat", fresh).status == http.StatusNotFound })
+	timetest.Until(w.t, "a visitor without a chat", func() bool { return w.get("/chat", fresh).Status == http.StatusNotFound })
 	w.post("/chat/handover", closed, "")
 	w.get("/chat?all=true", token)
 	w.post("/chat/handover?all=true", token, "")
@@ -271,7 +272,7 @@ func (w *world) showAgents(token, closed string) {
 	}
 	w.post(rating, closed, `{"score":5}`) // not offered
 	w.served(appID, chat.Support{HandoverButton: true, Rating: true})
-	timetest.Until(w.t, "a rating", func() bool { return w.post(rating, closed, `{"score":5}`).status == http.StatusOK })
+	timetest.Until(w.t, "a rating", func() bool { return w.post(rating, closed, `{"score":5}`).Status == http.StatusOK })
 	w.post("/chat/handover", token, "")
 	for _, body := range []string{offline, strings.Replace(offline, "sara", "ada", 1)} {
 		_, err := w.do("POST", "/chat/offline-message", body, headers{

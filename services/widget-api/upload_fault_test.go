@@ -18,7 +18,9 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -26,7 +28,7 @@ import (
 type stream struct {
 	t    *testing.T
 	pipe *io.PipeWriter
-	done chan answer
+	done chan httpapitest.Response
 	err  chan error
 }
 
@@ -34,25 +36,19 @@ type stream struct {
 func (w *world) begin(ctx context.Context, token, contentType string) *stream {
 	w.t.Helper()
 	body, pipe := io.Pipe()
-	s := &stream{t: w.t, pipe: pipe, done: make(chan answer, 1), err: make(chan error, 1)}
+	s := &stream{t: w.t, pipe: pipe, done: make(chan httpapitest.Response, 1), err: make(chan error, 1)}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base+"/message", body)
 	w.must(err)
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("Authorization", "Bearer "+token)
 	go func() {
-		resp, err := w.http.Do(req)
+		got, err := httpapitest.Do(w.http, req)
 		_ = body.CloseWithError(io.ErrClosedPipe) // unblocks the sender
 		if err != nil {
 			s.err <- err
 			return
 		}
-		defer resp.Body.Close()
-		raw, err := io.ReadAll(resp.Body)
-		if err != nil {
-			s.err <- err
-			return
-		}
-		s.done <- answer{status: resp.StatusCode, header: resp.Header, body: string(raw)}
+		s.done <- got
 	}()
 	return s
 }
@@ -64,7 +60,7 @@ func (s *stream) send(text string) {
 	}
 }
 
-func (s *stream) answer() answer {
+func (s *stream) answer() httpapitest.Response {
 	s.t.Helper()
 	select {
 	case a := <-s.done:
@@ -74,7 +70,7 @@ func (s *stream) answer() answer {
 	case <-time.After(timetest.Limit):
 		s.t.Fatal("got no answer in time")
 	}
-	return answer{}
+	return httpapitest.Response{}
 }
 
 // halves returns a form with a file of several chunks, in two pieces.
@@ -117,8 +113,8 @@ func TestUploadIntoAFullStream(t *testing.T) {
 	_, err = js.UpdateStream(t.Context(), cfg)
 	w.must(err)
 	got := w.upload(token, filePart("a.txt", "", strings.Repeat("x", 300<<10)))
-	if got.status != http.StatusServiceUnavailable || got.problem(t).Code != "STREAM_FULL" {
-		t.Errorf("got %d %s, want 503 STREAM_FULL", got.status, got.body)
+	if got.Status != http.StatusServiceUnavailable || got.Problem(t).Code != "STREAM_FULL" {
+		t.Errorf("got %d %s, want 503 STREAM_FULL", got.Status, got.Body)
 	}
 	w.keptNothing("a full stream")
 }
@@ -139,12 +135,12 @@ func TestFileStoreIsFull(t *testing.T) {
 	bustest.Declare(t, w.engines.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 1 << 20})
 	token := w.register(appID, `"email":"a@example.com"`)
 	got := w.upload(token, filePart("a.txt", "", strings.Repeat("x", 2<<20)))
-	if got.status != http.StatusServiceUnavailable || got.problem(t).Code != "FILE_STORE_FULL" || got.header.Get("Retry-After") != "30" {
-		t.Errorf("got %d %v %s, want 503 FILE_STORE_FULL", got.status, got.header, got.body)
+	if got.Status != http.StatusServiceUnavailable || got.Problem(t).Code != "FILE_STORE_FULL" || got.Header.Get("Retry-After") != "30" {
+		t.Errorf("got %d %v %s, want 503 FILE_STORE_FULL", got.Status, got.Header, got.Body)
 	}
 	w.keptNothing("a full store")
-	if got := w.post("/message", token, hello); got.status != http.StatusCreated {
-		t.Errorf("a text: got %d %s, want it accepted", got.status, got.body)
+	if got := w.post("/message", token, hello); got.Status != http.StatusCreated {
+		t.Errorf("a text: got %d %s, want it accepted", got.Status, got.Body)
 	}
 	w.uploaded(token, filePart("a.txt", "", strings.Repeat("x", 500<<10)))
 }
@@ -160,10 +156,10 @@ func TestNATSOutageDuringAnUpload(t *testing.T) {
 	timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
 	w.engines.NATS.Stop()
 	go func() { _, _ = io.WriteString(s.pipe, second); _ = s.pipe.Close() }()
-	w.unavailable("POST /message", s.answer())
-	w.unavailable("GET /files", w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", ""))
+	s.answer().Unavailable(t)
+	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "").Unavailable(t)
 	w.engines.RestartNATS()
-	timetest.Until(t, "ready again", w.ready)
+	opstest.AwaitUp(t, w.ops)
 	_, d := w.uploaded(token, filePart("a.txt", "", "words"))
 	left := w.kept()
 	if left < 3 {
@@ -174,8 +170,8 @@ func TestNATSOutageDuringAnUpload(t *testing.T) {
 		cfg.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	})
 	timetest.Until(t, "the remains are removed", func() bool { return w.kept() == 2 })
-	if got := w.fetch(http.MethodGet, d.URL, nil); got.body != "words" {
-		t.Errorf("the whole file: got %d %s, want it kept", got.status, got.body)
+	if got := w.fetch(http.MethodGet, d.URL, nil); got.Body != "words" {
+		t.Errorf("the whole file: got %d %s, want it kept", got.Status, got.Body)
 	}
 }
 
@@ -189,16 +185,16 @@ func TestConcurrentUploadsAreLimited(t *testing.T) {
 	s.send(first)
 	timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
 	got := w.upload(token, filePart("a.txt", "", "words"))
-	if got.status != http.StatusServiceUnavailable || got.problem(t).Code != "TOO_MANY_UPLOADS" || got.header.Get("Retry-After") != "5" {
-		t.Errorf("got %d %s, want 503 TOO_MANY_UPLOADS", got.status, got.body)
+	if got.Status != http.StatusServiceUnavailable || got.Problem(t).Code != "TOO_MANY_UPLOADS" || got.Header.Get("Retry-After") != "5" {
+		t.Errorf("got %d %s, want 503 TOO_MANY_UPLOADS", got.Status, got.Body)
 	}
-	if got := w.post("/message", token, hello); got.status != http.StatusCreated {
-		t.Errorf("a text: got %d %s, want it accepted", got.status, got.body)
+	if got := w.post("/message", token, hello); got.Status != http.StatusCreated {
+		t.Errorf("a text: got %d %s, want it accepted", got.Status, got.Body)
 	}
 	s.send(second)
 	_ = s.pipe.Close()
-	if got := s.answer(); got.status != http.StatusCreated {
-		t.Errorf("the first upload: got %d %s, want it accepted", got.status, got.body)
+	if got := s.answer(); got.Status != http.StatusCreated {
+		t.Errorf("the first upload: got %d %s, want it accepted", got.Status, got.Body)
 	}
 	w.uploaded(token, filePart("a.txt", "", "words"))
 }
@@ -233,17 +229,17 @@ func TestSharesOfConcurrentUploads(t *testing.T) {
 				{"another application's", w.register(otherApp, `"email":"a@example.com"`), test.other},
 			} {
 				got := w.upload(try.token, filePart("a.txt", "", "words"))
-				if !try.refused && got.status != http.StatusCreated {
-					t.Errorf("%s: got %d %s, want 201", try.who, got.status, got.body)
+				if !try.refused && got.Status != http.StatusCreated {
+					t.Errorf("%s: got %d %s, want 201", try.who, got.Status, got.Body)
 				}
-				if try.refused && (got.status != http.StatusTooManyRequests || got.problem(t).Code != "TOO_MANY_UPLOADS" || got.header.Get("Retry-After") == "") {
-					t.Errorf("%s: got %d %s, want 429 TOO_MANY_UPLOADS", try.who, got.status, got.body)
+				if try.refused && (got.Status != http.StatusTooManyRequests || got.Problem(t).Code != "TOO_MANY_UPLOADS" || got.Header.Get("Retry-After") == "") {
+					t.Errorf("%s: got %d %s, want 429 TOO_MANY_UPLOADS", try.who, got.Status, got.Body)
 				}
 			}
 			s.send(second)
 			_ = s.pipe.Close()
-			if got := s.answer(); got.status != http.StatusCreated {
-				t.Errorf("the first upload: got %d %s, want it accepted", got.status, got.body)
+			if got := s.answer(); got.Status != http.StatusCreated {
+				t.Errorf("the first upload: got %d %s, want it accepted", got.Status, got.Body)
 			}
 			w.uploaded(token, filePart("a.txt", "", "words"))
 		})
@@ -262,8 +258,8 @@ func TestFileQuotas(t *testing.T) {
 	full := func(who, token string) {
 		t.Helper()
 		got := w.upload(token, large)
-		if got.status != http.StatusRequestEntityTooLarge || got.problem(t).Code != "FILE_QUOTA_EXCEEDED" {
-			t.Errorf("%s: got %d %s, want 413 FILE_QUOTA_EXCEEDED", who, got.status, got.body)
+		if got.Status != http.StatusRequestEntityTooLarge || got.Problem(t).Code != "FILE_QUOTA_EXCEEDED" {
+			t.Errorf("%s: got %d %s, want 413 FILE_QUOTA_EXCEEDED", who, got.Status, got.Body)
 		}
 	}
 	full("the visitor's second", one)
@@ -274,8 +270,8 @@ func TestFileQuotas(t *testing.T) {
 	w.uploaded(two, large)
 	full("the application's third", w.register(appID, `"email":"c@example.com"`))
 	w.uploaded(other, large)
-	if got := w.post("/message", one, hello); got.status != http.StatusCreated {
-		t.Errorf("a text: got %d %s, want 201", got.status, got.body)
+	if got := w.post("/message", one, hello); got.Status != http.StatusCreated {
+		t.Errorf("a text: got %d %s, want 201", got.Status, got.Body)
 	}
 	w.stop() // the sums are in the store
 	w.run(func(cfg *widgetapi.Config) { cfg.QuotaVisitor, cfg.QuotaApplication = 300<<10, 500<<10 })
@@ -291,8 +287,8 @@ func TestSlowUploadIsCutOff(t *testing.T) {
 	s := w.begin(t.Context(), token, contentType)
 	go func() { _, _ = io.WriteString(s.pipe, first) }() // and nothing after it
 	got := s.answer()
-	if got.status != http.StatusRequestTimeout || got.problem(t).Code != "REQUEST_TIMEOUT" {
-		t.Errorf("got %d %s, want 408", got.status, got.body)
+	if got.Status != http.StatusRequestTimeout || got.Problem(t).Code != "REQUEST_TIMEOUT" {
+		t.Errorf("got %d %s, want 408", got.Status, got.Body)
 	}
 	_ = s.pipe.Close()
 	w.keptNothing("a slow upload")
@@ -320,17 +316,17 @@ func TestFilesInS3(t *testing.T) {
 		t.Errorf("got %s %s, want the picture", r.Type, r.Data)
 	}
 	got := w.fetch(http.MethodGet, d.URL, nil)
-	if got.status != http.StatusOK || got.body != content || got.header.Get("Content-Type") != "image/png" {
-		t.Errorf("got %d %v and %d bytes, want the content", got.status, got.header, len(got.body))
+	if got.Status != http.StatusOK || got.Body != content || got.Header.Get("Content-Type") != "image/png" {
+		t.Errorf("got %d %v and %d bytes, want the content", got.Status, got.Header, len(got.Body))
 	}
-	if ranged := w.fetch(http.MethodGet, d.URL, headers{"Range": "bytes=5999990-6000009"}); ranged.status != 206 || ranged.body != content[5999990:6000010] {
-		t.Errorf("a range: got %d %q, want 20 bytes", ranged.status, ranged.body)
+	if ranged := w.fetch(http.MethodGet, d.URL, headers{"Range": "bytes=5999990-6000009"}); ranged.Status != 206 || ranged.Body != content[5999990:6000010] {
+		t.Errorf("a range: got %d %q, want 20 bytes", ranged.Status, ranged.Body)
 	}
-	if known := w.fetch(http.MethodGet, d.URL, headers{"If-None-Match": got.header.Get("ETag")}); known.status != http.StatusNotModified {
-		t.Errorf("a known file: got %d, want 304", known.status)
+	if known := w.fetch(http.MethodGet, d.URL, headers{"If-None-Match": got.Header.Get("ETag")}); known.Status != http.StatusNotModified {
+		t.Errorf("a known file: got %d, want 304", known.Status)
 	}
-	if refused := w.upload(token, filePart("a.png", "image/png", content), filePart("b.png", "image/png", png)); refused.status != 400 {
-		t.Errorf("two files: got %d, want 400", refused.status)
+	if refused := w.upload(token, filePart("a.png", "image/png", content), filePart("b.png", "image/png", png)); refused.Status != 400 {
+		t.Errorf("two files: got %d, want 400", refused.Status)
 	}
 	objects, err := backend.ListBucket("parley", &gofakes3.Prefix{}, gofakes3.ListBucketPage{})
 	if err != nil || len(objects.Contents) != 1 {

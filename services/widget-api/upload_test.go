@@ -21,6 +21,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -60,7 +61,7 @@ func form(parts ...part) (body, contentType string) {
 	return b.String(), w.FormDataContentType()
 }
 
-func (w *world) upload(token string, parts ...part) answer {
+func (w *world) upload(token string, parts ...part) httpapitest.Response {
 	w.t.Helper()
 	body, contentType := form(parts...)
 	got, err := w.do(http.MethodPost, "/message", body, headers{"Content-Type": contentType, "Authorization": "Bearer " + token, "Origin": "https://shop.example.com"})
@@ -85,8 +86,8 @@ func (w *world) uploaded(token string, parts ...part) (record, fileData) {
 	got := w.upload(token, parts...)
 	var r record
 	var d fileData
-	if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != http.StatusCreated {
-		w.t.Fatalf("POST /message: got %d %s, want 201 and a record", got.status, got.body)
+	if err := json.Unmarshal([]byte(got.Body), &r); err != nil || got.Status != http.StatusCreated {
+		w.t.Fatalf("POST /message: got %d %s, want 201 and a record", got.Status, got.Body)
 	}
 	w.must(json.Unmarshal(r.Data, &d))
 	return r, d
@@ -155,9 +156,9 @@ func TestUploadBecomesAMessage(t *testing.T) {
 			t.Errorf("%s: got the history's %s, want the answer's %s", test.name, last[len(last)-1].Data, r.Data)
 		}
 		got := w.fetch(http.MethodGet, d.URL, nil)
-		h := got.header
-		if got.status != http.StatusOK || got.body != content || h.Get("Content-Type") != test.contentTypeAs || h.Get("Content-Disposition") != test.disposition {
-			t.Errorf("%s: got %d %v, want the content as %s, %s", test.name, got.status, h, test.contentTypeAs, test.disposition)
+		h := got.Header
+		if got.Status != http.StatusOK || got.Body != content || h.Get("Content-Type") != test.contentTypeAs || h.Get("Content-Disposition") != test.disposition {
+			t.Errorf("%s: got %d %v, want the content as %s, %s", test.name, got.Status, h, test.contentTypeAs, test.disposition)
 		}
 		if h.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(h.Get("Content-Security-Policy"), "sandbox;") || h.Get("Accept-Ranges") != "bytes" ||
 			h.Get("Cache-Control") != "private, max-age=86400, immutable" || h.Get("Access-Control-Allow-Origin") != "https://shop.example.com" {
@@ -176,7 +177,7 @@ func contentOf(parts []part) string {
 }
 
 // fetch requests the address in a message, from a page of another origin.
-func (w *world) fetch(method, address string, header headers) answer {
+func (w *world) fetch(method, address string, header headers) httpapitest.Response {
 	w.t.Helper()
 	u, err := url.Parse(address)
 	w.must(err)
@@ -195,7 +196,7 @@ func TestDownload(t *testing.T) {
 	token := w.register(appID, `"email":"a@example.com"`)
 	content := strings.Repeat("0123456789", 40_000) // more than three chunks
 	_, d := w.uploaded(token, filePart("a.txt", "text/plain", content))
-	tag, modified := w.fetch(http.MethodGet, d.URL, nil).header.Get("ETag"), w.fetch(http.MethodGet, d.URL, nil).header.Get("Last-Modified")
+	tag, modified := w.fetch(http.MethodGet, d.URL, nil).Header.Get("ETag"), w.fetch(http.MethodGet, d.URL, nil).Header.Get("Last-Modified")
 	for name, test := range map[string]struct {
 		header       headers
 		status       int
@@ -217,20 +218,20 @@ func TestDownload(t *testing.T) {
 		"only if it was there long ago": {headers{"If-Unmodified-Since": "Sat, 01 Jan 2000 00:00:00 GMT"}, 412, "", ""},
 	} {
 		got := w.fetch(http.MethodGet, d.URL, test.header)
-		if got.status != test.status || got.header.Get("Content-Range") != test.ranged || got.status < 300 && got.body != test.body {
-			t.Errorf("%s: got %d %v and %d bytes, want %d %s", name, got.status, got.header, len(got.body), test.status, test.ranged)
+		if got.Status != test.status || got.Header.Get("Content-Range") != test.ranged || got.Status < 300 && got.Body != test.body {
+			t.Errorf("%s: got %d %v and %d bytes, want %d %s", name, got.Status, got.Header, len(got.Body), test.status, test.ranged)
 		}
-		if test.status >= 400 && (got.problem(t).StatusCode != test.status || got.header.Get("Content-Disposition") != "" || got.header.Get("ETag") != "") {
-			t.Errorf("%s: got %s with %v, want the body of all errors and nothing of the file", name, got.body, got.header)
+		if test.status >= 400 && (got.Problem(t).StatusCode != test.status || got.Header.Get("Content-Disposition") != "" || got.Header.Get("ETag") != "") {
+			t.Errorf("%s: got %s with %v, want the body of all errors and nothing of the file", name, got.Body, got.Header)
 		}
 	}
 	several := w.fetch(http.MethodGet, d.URL, headers{"Range": "bytes=0-1,8-9"})
-	if several.status != 206 || !strings.HasPrefix(several.header.Get("Content-Type"), "multipart/byteranges") || !strings.Contains(several.body, "\r\n01\r\n") {
-		t.Errorf("two ranges: got %d %v %q, want both", several.status, several.header, several.body)
+	if several.Status != 206 || !strings.HasPrefix(several.Header.Get("Content-Type"), "multipart/byteranges") || !strings.Contains(several.Body, "\r\n01\r\n") {
+		t.Errorf("two ranges: got %d %v %q, want both", several.Status, several.Header, several.Body)
 	}
 	head := w.fetch(http.MethodHead, d.URL, nil)
-	if head.status != 200 || head.body != "" || head.header.Get("Content-Length") != "400000" || head.header.Get("ETag") != tag {
-		t.Errorf("HEAD: got %d %v, want what GET says", head.status, head.header)
+	if head.Status != 200 || head.Body != "" || head.Header.Get("Content-Length") != "400000" || head.Header.Get("ETag") != tag {
+		t.Errorf("HEAD: got %d %v, want what GET says", head.Status, head.Header)
 	}
 }
 
@@ -249,12 +250,12 @@ func TestAddressesAreExact(t *testing.T) {
 		"/files/" + id + "/a.txt", "/files/" + id + "/a%20b%25.html", "/files/" + id + "/", "/files/" + id[:39] + "/a%20b%25.txt", "/files/" + strings.ToLower(id) + "X/a",
 		"/files/x/a.txt", "/files/" + id + "/..%2fa", "/files/*/>", "/files/" + strings.Repeat("z", 7) + "-" + strings.Repeat("A", 32) + "/a.txt",
 	} {
-		if got := w.get(path, ""); got.status != http.StatusNotFound {
-			t.Errorf("GET %s: got %d, want 404", path, got.status)
+		if got := w.get(path, ""); got.Status != http.StatusNotFound {
+			t.Errorf("GET %s: got %d, want 404", path, got.Status)
 		}
 	}
-	if got := w.get("/files/"+id+"/%61%20b%25.txt", ""); got.status != http.StatusOK || got.body != "words" {
-		t.Errorf("the same address written otherwise: got %d %s, want the file", got.status, got.body)
+	if got := w.get("/files/"+id+"/%61%20b%25.txt", ""); got.Status != http.StatusOK || got.Body != "words" {
+		t.Errorf("the same address written otherwise: got %d %s, want the file", got.Status, got.Body)
 	}
 }
 
@@ -306,8 +307,8 @@ func TestUploadErrors(t *testing.T) {
 		}
 		got, err := w.do(http.MethodPost, "/message", body, headers{"Content-Type": kind, "Authorization": "Bearer " + token})
 		w.must(err)
-		if p := got.problem(t); got.status != test.status || p.Code != test.code || p.details() != test.details {
-			t.Errorf("%s: got %d %s, want %d %s %s", test.name, got.status, got.body, test.status, test.code, test.details)
+		if p := got.Problem(t); got.Status != test.status || p.Code != test.code || got.Details(t) != test.details {
+			t.Errorf("%s: got %d %s, want %d %s %s", test.name, got.Status, got.Body, test.status, test.code, test.details)
 		}
 		if n := w.kept(); n != before {
 			t.Errorf("%s: got %d messages in the object store, want %d as before", test.name, n, before)
@@ -316,13 +317,13 @@ func TestUploadErrors(t *testing.T) {
 	body, contentType := form(picture)
 	got, err := w.do(http.MethodPost, "/message", body, headers{"Content-Type": contentType, "Authorization": "Bearer x.y.z"})
 	w.must(err)
-	if got.status != http.StatusUnauthorized || w.kept() != before {
-		t.Errorf("a wrong token: got %d, want 401", got.status)
+	if got.Status != http.StatusUnauthorized || w.kept() != before {
+		t.Errorf("a wrong token: got %d, want 401", got.Status)
 	}
 	got, err = w.do(http.MethodPost, "/message", body, headers{"Content-Type": contentType, "Authorization": "Bearer " + token, "Content-Encoding": "gzip"})
 	w.must(err)
-	if got.status != http.StatusUnsupportedMediaType {
-		t.Errorf("a content coding: got %d, want 415", got.status)
+	if got.Status != http.StatusUnsupportedMediaType {
+		t.Errorf("a content coding: got %d, want 415", got.Status)
 	}
 	if n := len(w.history(token)); n != 3 {
 		t.Errorf("got %d messages, want the greetings and the first file", n)
@@ -355,21 +356,21 @@ func TestRetention(t *testing.T) {
 
 	_, short := w.uploaded(w.register(appID, `"email":"a@example.com"`), filePart("a.txt", "", "short"))
 	_, long := w.uploaded(w.register(bareApp, `"email":"a@example.com"`), filePart("a.txt", "", "long"))
-	if age := w.fetch("GET", short.URL, nil).header.Get("Cache-Control"); !strings.HasPrefix(age, "private, max-age=3") {
+	if age := w.fetch("GET", short.URL, nil).Header.Get("Cache-Control"); !strings.HasPrefix(age, "private, max-age=3") {
 		t.Errorf("got Cache-Control %q, want no longer than the file lives", age)
 	}
 	ahead.Store(int64(59 * time.Minute))
-	if got := w.fetch("GET", short.URL, nil); got.status != http.StatusOK {
-		t.Errorf("just before: got %d, want 200", got.status)
+	if got := w.fetch("GET", short.URL, nil); got.Status != http.StatusOK {
+		t.Errorf("just before: got %d, want 200", got.Status)
 	}
 	before := w.kept()
 	ahead.Store(int64(61 * time.Minute))
-	if got := w.fetch("GET", short.URL, nil); got.status != http.StatusNotFound || got.problem(t).Code != "FILE_NOT_FOUND" {
-		t.Errorf("after an hour: got %d %s, want 404", got.status, got.body)
+	if got := w.fetch("GET", short.URL, nil); got.Status != http.StatusNotFound || got.Problem(t).Code != "FILE_NOT_FOUND" {
+		t.Errorf("after an hour: got %d %s, want 404", got.Status, got.Body)
 	}
 	timetest.Until(t, "the bytes of the application's file are removed", func() bool { return w.kept() == before/2 })
-	if got := w.fetch("GET", long.URL, nil); got.status != http.StatusOK || got.body != "long" {
-		t.Errorf("the other application's: got %d, want it kept", got.status)
+	if got := w.fetch("GET", long.URL, nil); got.Status != http.StatusOK || got.Body != "long" {
+		t.Errorf("the other application's: got %d, want it kept", got.Status)
 	}
 	ahead.Store(int64(49 * time.Hour))
 	timetest.Until(t, "the bytes of the other file are removed", func() bool { return w.kept() == 0 })
@@ -380,7 +381,7 @@ func TestUploadWithAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(appID, `"email":"a@example.com"`)
-	send := func(key string, parts ...part) answer {
+	send := func(key string, parts ...part) httpapitest.Response {
 		t.Helper()
 		body, contentType := form(parts...) // with a boundary of its own
 		got, err := w.do(http.MethodPost, "/message", body, headers{"Content-Type": contentType, "Authorization": "Bearer " + token, "Idempotency-Key": key})
@@ -390,18 +391,18 @@ func TestUploadWithAnIdempotencyKey(t *testing.T) {
 	const key = `"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11"`
 	file, caption := filePart("a.png", "image/png", png+strings.Repeat("x", 300<<10)), field("caption", "c")
 	first := send(key, file, caption)
-	if first.status != http.StatusCreated {
-		t.Fatalf("got %d %s, want 201", first.status, first.body)
+	if first.Status != http.StatusCreated {
+		t.Fatalf("got %d %s, want 201", first.Status, first.Body)
 	}
 	kept := w.kept()
-	if again := send(key, caption, file); again.status != http.StatusCreated || again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("again: got %d %s, want the first answer %s", again.status, again.body, first.body)
+	if again := send(key, caption, file); again.Status != http.StatusCreated || again.Body != first.Body || again.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("again: got %d %s, want the first answer %s", again.Status, again.Body, first.Body)
 	}
-	if other := send(key, file, field("caption", "another")); other.status != http.StatusUnprocessableEntity {
-		t.Errorf("another caption: got %d %s, want 422", other.status, other.body)
+	if other := send(key, file, field("caption", "another")); other.Status != http.StatusUnprocessableEntity {
+		t.Errorf("another caption: got %d %s, want 422", other.Status, other.Body)
 	}
-	if malformed := send(`"never closed`, file); malformed.status != http.StatusBadRequest {
-		t.Errorf("a malformed key: got %d %s, want 400", malformed.status, malformed.body)
+	if malformed := send(`"never closed`, file); malformed.Status != http.StatusBadRequest {
+		t.Errorf("a malformed key: got %d %s, want 400", malformed.Status, malformed.Body)
 	}
 	if n := w.kept(); n != kept {
 		t.Errorf("got %d messages in the object store, want %d: one file", n, kept)

@@ -1,4 +1,4 @@
-// Package bustest provides a NATS server in this process for tests, a bus on it, and subscribers to its subjects.
+// Package bustest provides an in-process NATS server for tests, connected buses, and collectors of messages.
 package bustest
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/parley-chat/parley/pkg/embedded"
 )
 
-// limit bounds every wait of this package, far above the time that any of them takes.
+// limit is the timeout of every wait in this package, far above the usual duration.
 const limit = 15 * time.Second
 
-// LeftByNATS makes a leak check ignore the goroutines of a NATS server that is stopped while it creates a stream: it closes
-// neither that stream's store nor the clock that all stores share.
+// LeftByNATS returns options that make a leak check ignore goroutines leaked by a NATS server that was stopped while it created a stream:
+// those of the stream's store and of the clock shared by all stores.
 func LeftByNATS() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushStreamStateLoop"),
@@ -27,7 +27,7 @@ func LeftByNATS() []goleak.Option {
 	}
 }
 
-// Start runs a NATS server with Parley's streams until the test ends.
+// Start starts a NATS server with Parley's streams, which stops when the test ends.
 func Start(t testing.TB) *embedded.NATS {
 	t.Helper()
 	n := StartBare(t)
@@ -43,7 +43,7 @@ func StartSized(t testing.TB, settings bus.StreamSettings) *embedded.NATS {
 	return n
 }
 
-// StartBare runs a NATS server with JetStream and without streams until the test ends.
+// StartBare starts a NATS server with JetStream and no streams, which stops when the test ends.
 func StartBare(t testing.TB) *embedded.NATS {
 	t.Helper()
 	n, err := embedded.StartNATS(embedded.NATSConfig{Dir: t.TempDir()})
@@ -54,7 +54,7 @@ func StartBare(t testing.TB) *embedded.NATS {
 	return n
 }
 
-// Open returns a connected bus that has found its streams. It closes when the test ends.
+// Open returns a connected bus whose streams exist. It is closed when the test ends.
 func Open(t testing.TB, url string) *bus.Bus {
 	t.Helper()
 	return OpenConfig(t, bus.Config{URL: url})
@@ -78,7 +78,7 @@ func OpenConfig(t testing.TB, cfg bus.Config) *bus.Bus {
 	return b
 }
 
-// AwaitReady returns when b is ready.
+// AwaitReady waits until b is ready.
 func AwaitReady(t testing.TB, b *bus.Bus) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -88,9 +88,9 @@ func AwaitReady(t testing.TB, b *bus.Bus) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the bus did not get ready: %v", err)
+			t.Fatalf("the bus did not become ready: %v", err)
 		}
-		time.Sleep(5 * time.Millisecond) // no event announces readiness
+		time.Sleep(5 * time.Millisecond) // readiness has no notification
 	}
 }
 
@@ -100,13 +100,13 @@ type Collector struct {
 	messages chan *nats.Msg
 }
 
-// Collect subscribes to filter with its own plain client until the test ends.
+// Collect subscribes to filter with a separate client until the test ends.
 func Collect(t testing.TB, url, filter string) *Collector {
 	t.Helper()
 	return collect(t, url, filter, func(*nats.Msg) bool { return true })
 }
 
-// groupOf reports whether a durable consumer belongs to a group: the group's own name, or one of a partition.
+// groupOf reports whether a durable consumer belongs to a group: it has the group's name, or the name of one of its partitions.
 func groupOf(name, group string) bool {
 	partition, ok := strings.CutPrefix(name, group+"-")
 	_, err := strconv.Atoi(partition)
@@ -137,8 +137,7 @@ func DeleteGroup(t testing.TB, b *bus.Bus, stream, group string) {
 	}
 }
 
-// CollectEnds collects a consumer's acknowledgements of deliveries that it has handled or given up, without those that only
-// extend the ack wait.
+// CollectEnds collects the final acknowledgements of a consumer (+ACK and +TERM), without progress acknowledgements.
 func CollectEnds(t testing.TB, url, stream, durable string) *Collector {
 	t.Helper()
 	return collect(t, url, "$JS.ACK."+stream+".*.>", func(m *nats.Msg) bool {
@@ -169,7 +168,7 @@ func collect(t testing.TB, url, filter string, want func(*nats.Msg) bool) *Colle
 	return c
 }
 
-// Next returns the next message, and fails the test on a timeout.
+// Next returns the next message. It fails the test after a timeout.
 func (c *Collector) Next() *nats.Msg {
 	c.t.Helper()
 	select {
@@ -191,5 +190,5 @@ func (c *Collector) Await(n int) []*nats.Msg {
 	return got
 }
 
-// Pending returns the number of collected messages that were not taken yet.
+// Pending returns the number of messages not returned by Next yet.
 func (c *Collector) Pending() int { return len(c.messages) }

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-func TestCollectEndsLeavesOutWhatGoesOn(t *testing.T) {
+func TestCollectEndsOmitsProgressAcknowledgements(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	ends := bustest.CollectEnds(t, url, "REPLIES", "recorder")
@@ -17,8 +17,8 @@ func TestCollectEndsLeavesOutWhatGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	for _, said := range []string{"+WPI", "+ACK", "+WPI", "-NAK", "+TERM"} {
-		if err := nc.Publish("$JS.ACK.REPLIES.recorder.1.1.1.1.0", []byte(said)); err != nil {
+	for _, ack := range []string{"+WPI", "+ACK", "+WPI", "-NAK", "+TERM"} {
+		if err := nc.Publish("$JS.ACK.REPLIES.recorder.1.1.1.1.0", []byte(ack)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 )
 
-// smallStreams is sufficient for tests.
+// smallStreams are the sizes for tests.
 var smallStreams = bus.StreamSettings{MaxBytes: 1 << 30, FilesMaxBytes: 1 << 30}
 
-// Declare applies the declaration of the streams, as an operator does before starting the services.
+// Declare creates the declared streams, as an operator does before starting the services.
 func Declare(t testing.TB, url string, settings bus.StreamSettings) {
 	t.Helper()
 	DeclareConfig(t, bus.Config{URL: url}, settings)
 }
 
-// DeclareConfig is [Declare] for a server that needs more than an address.
+// DeclareConfig is [Declare] with a custom bus configuration.
 func DeclareConfig(t testing.TB, cfg bus.Config, settings bus.StreamSettings) {
 	t.Helper()
 	cfg.Observe = true
@@ -32,13 +32,13 @@ func DeclareConfig(t testing.TB, cfg bus.Config, settings bus.StreamSettings) {
 	}
 }
 
-// DeclareSmall is [Declare] with sizes for tests.
+// DeclareSmall is [Declare] with small sizes.
 func DeclareSmall(t testing.TB, url string) {
 	t.Helper()
 	Declare(t, url, smallStreams)
 }
 
-// JetStream returns its own client, to inspect streams and to disturb them. It closes when the test ends.
+// JetStream returns a separate client, to inspect and manipulate streams. It is closed when the test ends.
 func JetStream(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(url)
@@ -51,4 +51,28 @@ func JetStream(t testing.TB, url string) jetstream.JetStream {
 		t.Fatalf("JetStream: %v", err)
 	}
 	return js
+}
+
+// MessageIDs returns the ids of all messages that a stream holds.
+func MessageIDs(t testing.TB, url, stream string) map[string]bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	s, err := JetStream(t, url).Stream(ctx, stream)
+	if err != nil {
+		t.Fatalf("finding the stream %s: %v", stream, err)
+	}
+	consumer, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatalf("reading the stream %s: %v", stream, err)
+	}
+	ids := map[string]bool{}
+	for left := s.CachedInfo().State.Msgs; left > 0; left-- {
+		m, err := consumer.Next(jetstream.FetchMaxWait(limit))
+		if err != nil {
+			t.Fatalf("reading the stream %s: %v", stream, err)
+		}
+		ids[m.Headers().Get("Nats-Msg-Id")] = true
+	}
+	return ids
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"testing"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // State is the response of /readyz?verbose.
@@ -46,4 +48,22 @@ func Read(url string) (State, error) {
 		return State{}, fmt.Errorf("reading the answer of %s: %w", url, err)
 	}
 	return state, nil
+}
+
+// AwaitUp waits until the service at url is ready and all of its dependencies are up.
+func AwaitUp(t testing.TB, url string) {
+	t.Helper()
+	timetest.Until(t, "ready", func() bool {
+		state, err := Read(url)
+		return err == nil && state.AllUp()
+	})
+}
+
+// AwaitDown waits until the service at url is ready although it reports the dependency as down.
+func AwaitDown(t testing.TB, url, dependency string) {
+	t.Helper()
+	timetest.Until(t, "ready without "+dependency, func() bool {
+		state, err := Read(url)
+		return err == nil && state.Ready && state.Down(dependency)
+	})
 }

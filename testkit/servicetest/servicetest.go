@@ -1,57 +1,16 @@
-// Package servicetest runs a service on real engines that a test can stop and restart.
+// Package servicetest runs a service in a test and checks what its binary links. It imports no engine.
 package servicetest
 
 import (
 	"context"
+	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/embedded"
-	"github.com/parley-chat/parley/testkit/bustest"
-	"github.com/parley-chat/parley/testkit/nettest"
-	"github.com/parley-chat/parley/testkit/storetest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
-
-// Engines are a NATS server that can be restarted at its address, and a store that can be made unavailable.
-type Engines struct {
-	NATS      *embedded.NATS
-	NATSURL   string
-	Store     *storetest.Outage
-	StorePath string
-
-	t       testing.TB
-	natsDir string
-}
-
-// Start starts the engines, which end with the test. The streams exist when it returns.
-func Start(t testing.TB) *Engines {
-	t.Helper()
-	e := &Engines{t: t, natsDir: t.TempDir(), StorePath: storetest.Path(t)}
-	e.startNATS(nettest.Addr(t))
-	e.NATSURL = e.NATS.URL()
-	t.Cleanup(func() { e.NATS.Stop() })
-	bustest.Declare(t, e.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 64 << 20})
-	bustest.Open(t, e.NATSURL)
-	e.Store = storetest.NewOutage(storetest.OpenAt(t, e.StorePath))
-	return e
-}
-
-func (e *Engines) startNATS(addr string) {
-	e.t.Helper()
-	var err error
-	if e.NATS, err = embedded.StartNATS(embedded.NATSConfig{Addr: addr, Dir: e.natsDir}); err != nil {
-		e.t.Fatalf("starting NATS: %v", err)
-	}
-}
-
-// RestartNATS starts a NATS server that was stopped, with its streams, at the same address.
-func (e *Engines) RestartNATS() {
-	e.t.Helper()
-	e.startNATS(strings.TrimPrefix(e.NATSURL, "nats://"))
-}
 
 // Run calls a service's Run in a goroutine. stop ends it and waits until it has returned nil; it may be called again and is called at
 // the end of the test.
@@ -60,13 +19,7 @@ func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- run(ctx) }()
-	stopped := false
-	stop = func() {
-		t.Helper()
-		if stopped {
-			return
-		}
-		stopped = true
+	stop = sync.OnceFunc(func() {
 		cancel()
 		select {
 		case err := <-done:
@@ -76,7 +29,22 @@ func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 		case <-time.After(timetest.Limit):
 			t.Error("Run did not return")
 		}
-	}
+	})
 	t.Cleanup(stop)
 	return stop
+}
+
+// LinksNoEngine checks that the binary of the service in this directory links none of the engines that tests embed, nor the modules
+// that further names.
+func LinksNoEngine(t testing.TB, further ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/...").Output()
+	if err != nil {
+		t.Fatalf("listing the packages of the binary: %v", err)
+	}
+	for _, engine := range append(further, "nats-io/nats-server", "FerretDB", "alicebob/miniredis") {
+		if strings.Contains(string(out), engine) {
+			t.Errorf("the binary links %s, want it in tests only", engine)
+		}
+	}
 }

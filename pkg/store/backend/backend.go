@@ -20,7 +20,7 @@ type Config struct {
 	Shared    store.Store // returned instead of opening one; closing the result leaves it open
 	AppName   string      // name of the process in MongoDB's logs
 	Logger    *slog.Logger
-	IdleClose time.Duration // CHAT_IDLE_CLOSE: how long a visitor may be silent before the chat counts as closed; 0: forever
+	IdleClose time.Duration // CHAT_IDLE_CLOSE: inactivity of the visitor after which the chat counts as closed; 0: never
 }
 
 // Open opens the store. MongoDB may be unavailable: its driver connects in the background. A SQLite file is opened and
@@ -40,7 +40,7 @@ func Open(c Config) (store.Store, error) {
 	})
 }
 
-// shared is a store that is closed by its owner.
+// shared is a store with a no-op Close; its owner closes it.
 type shared struct{ store.Store }
 
 // Close implements [store.Store].

@@ -176,7 +176,7 @@ func (s *Store) Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]
 	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}}
 	if f.Status == "" {
 		q.limit = p.Limit
-	} else { // depends on the time; evaluated here
+	} else { // depends on the time; evaluated in Go
 		q.wanted = p.Limit
 	}
 	// The most selective condition first.

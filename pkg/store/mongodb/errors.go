@@ -15,7 +15,7 @@ import (
 
 var (
 	errUnreachable = errors.New("no server reachable")
-	// errContended ends a write that repeatedly neither found its document to update nor could insert it.
+	// errContended is returned if a write repeatedly can neither update nor insert its document.
 	errContended = errors.New("the document keeps appearing and disappearing")
 )
 

@@ -15,7 +15,7 @@ type listQuery struct {
 	filter, sort bson.D
 	limit        int    // of the documents returned by MongoDB; 0: all
 	fields       bson.D // projection; nil: all
-	wanted       int    // limit of the results of a list that is filtered here; 0: all
+	wanted       int    // maximum number of results after filtering in Go; 0: all
 }
 
 // byIDs is the page of a list ordered by id.

@@ -26,7 +26,7 @@ type messageDocument struct {
 	NameOfSender  string    `bson:"nameOfSender"`
 	IsFromSupport bool      `bson:"isFromSupport"`
 	Data          string    `bson:"data"`              // JSON text, exactly as sent
-	Repeats       int       `bson:"repeats,omitempty"` // how often it was appended again; see AppendMessage
+	Repeats       int       `bson:"repeats,omitempty"` // number of repeated appends; see AppendMessage
 }
 
 func messageDocumentOf(chatID string, m chat.Message) messageDocument {
@@ -89,7 +89,7 @@ func (s *Store) AppendMessage(ctx context.Context, chatID string, m chat.Message
 	if err := s.insertMessage(ctx, &d); err != nil {
 		return err
 	}
-	found, err := s.noteInChat(ctx, d)
+	found, err := s.advanceWindow(ctx, d)
 	if err != nil || found {
 		return err
 	}
@@ -120,8 +120,8 @@ func (s *Store) insertMessage(ctx context.Context, d *messageDocument) error {
 	return translate(ctx, "inserting into "+string(messages), errContended)
 }
 
-// noteInChat moves the chat's window for a visitor's message, and reports whether the chat exists.
-func (s *Store) noteInChat(ctx context.Context, d messageDocument) (found bool, err error) {
+// advanceWindow moves the chat's window for a visitor's message, and reports whether the chat exists.
+func (s *Store) advanceWindow(ctx context.Context, d messageDocument) (found bool, err error) {
 	if d.IsFromSupport {
 		_, err := findOne[bson.D](ctx, s, chats, byID(d.ChatID), "_id")
 		if apperr.Is(err, apperr.NotFound) {

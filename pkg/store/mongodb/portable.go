@@ -43,7 +43,7 @@ func portable(kind store.Kind) (portableKind, error) {
 		return mapping[visitorDocument, store.VisitorRecord]{in: in, record: visitorRecord, document: fromVisitorRecord}, nil
 	case identities:
 		return mapping[identityDocument, store.IdentityRecord]{
-			in: in, record: identityRecord, document: fromIdentityRecord, complete: settleOwners, written: writeOwners,
+			in: in, record: identityRecord, document: fromIdentityRecord, complete: resolveOwners, written: writeOwners,
 		}, nil
 	case chats:
 		return mapping[chatDocument, store.ChatRecord]{
@@ -148,7 +148,7 @@ func (m mapping[D, R]) write(ctx context.Context, s *Store, records []store.Reco
 	return nil
 }
 
-// writeBatch bounds the records of one insert, so that it ends within the time of an operation.
+// writeBatch bounds the records of one insert, so that it completes within the operation timeout.
 const writeBatch = 100
 
 func (m mapping[D, R]) writeBatch(ctx context.Context, s *Store, records []store.Record) error {
@@ -176,9 +176,8 @@ func (m mapping[D, R]) writeBatch(ctx context.Context, s *Store, records []store
 	return nil
 }
 
-// settleOwners replaces the ids that took the identities with those of their visitors. An id left pending by a crash
-// becomes a visitor's now.
-func settleOwners(ctx context.Context, s *Store, documents []identityDocument) error {
+// resolveOwners replaces the owner ids of identities with visitor ids. It completes ids left pending by a crash.
+func resolveOwners(ctx context.Context, s *Store, documents []identityDocument) error {
 	ids := make([]string, len(documents))
 	for n, d := range documents {
 		ids[n] = d.ChatUserID

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// receiptsDocument lists the messages of a chat whose senders wait for a report, and the visitor's read position. It is
-// one document: if a message is stored while the visitor reads past it, the later operation sees the earlier.
+// receiptsDocument holds the messages of a chat with pending reports, and the visitor's read position. It is one
+// document: if a message is stored while the visitor reads past it, the later operation sees the earlier.
 type receiptsDocument struct {
 	ID          string               `bson:"_id"` // chatId
 	ReadUpTo    *readDocument        `bson:"readUpTo,omitempty"`
@@ -28,7 +28,7 @@ type readDocument struct {
 	At    time.Time `bson:"at"`
 }
 
-// readAt returns when the message at a position was read; zero: not yet.
+// readAt returns the time at which the message at a position was read; zero if unread.
 func (d receiptsDocument) readAt(order string) time.Time {
 	if d.ReadUpTo == nil || d.ReadUpTo.Order < order {
 		return time.Time{}

@@ -74,7 +74,7 @@ func (s *Store) RateChat(ctx context.Context, id string, r chat.Rating) (chat.Ch
 	return s.Chat(ctx, id)
 }
 
-// Ratings implements [store.Chats]. It sums here: MongoDB-compatible servers aggregate differently.
+// Ratings implements [store.Chats]. It sums in Go, because MongoDB-compatible servers aggregate differently.
 func (s *Store) Ratings(ctx context.Context, companyID string, since time.Time) ([]store.Ratings, error) {
 	q := listQuery{filter: bson.D{
 		{Key: "companyId", Value: companyID}, {Key: "ratedAt", Value: bson.D{{Key: "$gte", Value: store.UTC(since)}}},

@@ -12,13 +12,13 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// conn is a connection with its cached statements. One goroutine uses it at a time.
+// conn is a connection with its cached statements. It is not safe for concurrent use.
 type conn struct {
 	*sqlite.Conn
 	wrote bool // the job may have changed something; see writer.apply
 }
 
-// query runs a read-only statement, and calls each with its rows until it returns false.
+// query runs a statement and calls each for every row until each returns false.
 func (c *conn) query(sql string, each func(*row) (more bool), args ...any) error {
 	stmt, err := c.Prepare(sql)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *conn) query(sql string, each func(*row) (more bool), args ...any) error
 	}
 }
 
-// first runs a read-only statement, calls read with its first row, and reports whether there was one.
+// first runs a read-only statement, calls read with the first row, and reports whether a row exists.
 func (c *conn) first(sql string, read func(*row), args ...any) (found bool, err error) {
 	err = c.query(sql, func(r *row) bool {
 		found = true
@@ -101,7 +101,7 @@ func (r *row) next() int {
 
 func (r *row) text() string { return r.stmt.ColumnText(r.next()) }
 
-// repeated is text for a column that mostly repeats the previous row's value, which it then returns without allocating.
+// repeated reads a text column. If the value equals before, the previous row's, it returns before without allocating.
 func (r *row) repeated(before string) string {
 	n := r.next()
 	if size := r.stmt.ColumnLen(n); size == len(before) && size <= len(r.short) {
@@ -132,7 +132,7 @@ func (r *row) time() time.Time {
 	return time.UnixMilli(r.stmt.ColumnInt64(n)).UTC()
 }
 
-// list decodes a JSON array that we have written; NULL is nil.
+// list decodes a JSON array written by listText; NULL is nil.
 func list[V any](r *row) []V {
 	text := r.text()
 	if text == "" {
@@ -163,7 +163,7 @@ func (c *conn) configure(settings string) error {
 	return c.script(settings)
 }
 
-// script runs statements one after the other, without a transaction.
+// script runs statements in order, without a transaction.
 func (c *conn) script(sql string) error {
 	for sql = strings.TrimSpace(sql); sql != ""; {
 		stmt, rest, err := c.PrepareTransient(sql)

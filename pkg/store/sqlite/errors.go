@@ -28,7 +28,7 @@ func translate(ctx context.Context, act string, err error) error {
 	return fmt.Errorf("%s: %w", act, err)
 }
 
-// isTransient reports whether err may be resolved without a change of the program or of the file.
+// isTransient reports whether a retry may succeed without a change of the program or the file.
 func isTransient(err error) bool {
 	if errors.Is(err, errClosed) || errors.Is(err, errTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		return true

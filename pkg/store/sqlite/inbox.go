@@ -48,7 +48,7 @@ type inboxPage struct {
 }
 
 // Inbox implements [store.Chats]. It scans an index in the order of the list and reads the visitor of each chat; it
-// evaluates here what the index cannot decide.
+// evaluates conditions without an index in Go.
 func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
 	found, err := scan(ctx, s, "listing the inbox", func(c *conn) (inboxPage, error) {
 		page := inboxPage{entries: []store.InboxEntry{}}

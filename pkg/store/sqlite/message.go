@@ -12,7 +12,7 @@ import (
 
 const messageColumns = `m.created_at, m.id, m.from_support, m.type, m.sender, m.data`
 
-// readMessage also takes the previous row's message: adjacent messages mostly share type and sender.
+// readMessage reuses strings of the previous row's message: adjacent messages mostly share type and sender.
 func readMessage(r *row, before chat.Message) chat.Message {
 	return chat.Message{
 		CreatedAt: r.time(), ID: r.text(), IsFromSupport: r.bool(),
@@ -100,7 +100,7 @@ func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery
 	p, err := how(ctx, s, "reading a history", func(c *conn) (page, error) {
 		p, err := readPage(c, chatID, q)
 		if err == nil && len(p.messages) == 0 {
-			err = whyEmpty(c, chatID, q.Before)
+			err = emptyPageError(c, chatID, q.Before)
 		}
 		return p, err
 	})
@@ -146,8 +146,8 @@ func readPage(c *conn, chatID string, q store.HistoryQuery) (p page, err error) 
 	return p, err
 }
 
-// whyEmpty returns the error of an empty page; nil if the history is empty there.
-func whyEmpty(c *conn, chatID, before string) error {
+// emptyPageError returns the error of an empty page; nil if the page is validly empty.
+func emptyPageError(c *conn, chatID, before string) error {
 	key, err := chatKey(c, chatID)
 	if err != nil || before == "" {
 		return err
@@ -159,7 +159,7 @@ func whyEmpty(c *conn, chatID, before string) error {
 	return err
 }
 
-// located is a message and the chat that it is in.
+// located is a message and its chat.
 type located struct {
 	chatID  string
 	message chat.Message

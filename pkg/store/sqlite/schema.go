@@ -37,8 +37,8 @@ func migrations() ([]string, error) {
 	return scripts, nil
 }
 
-// migrate brings the file to the newest version. It uses one transaction, so that of several processes that start at
-// the same time one migrates and the others find it done.
+// migrate migrates the file to the newest version in one transaction. If several processes start concurrently, one
+// migrates and the others find the newest version.
 func migrate(c *conn, scripts []string) (err error) {
 	end, err := sqlitex.ImmediateTransaction(c.Conn)
 	if err != nil {
@@ -57,11 +57,11 @@ func migrate(c *conn, scripts []string) (err error) {
 	return c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, len(scripts)))
 }
 
-// fileVersion returns the version of the file; 0 for an empty one. It rejects a file that is not Parley's or is newer.
+// fileVersion returns the version of the file; 0 if empty. It rejects files of other programs and newer versions.
 func fileVersion(c *conn, newest int) (int, error) {
 	id, err := pragma(c, "PRAGMA application_id")
 	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultNotADB {
-		return 0, errors.New("it is not an SQLite database")
+		return 0, errors.New("not an SQLite database")
 	}
 	if err != nil {
 		return 0, err
@@ -77,9 +77,9 @@ func fileVersion(c *conn, newest int) (int, error) {
 	case id == 0 && version == 0 && tables == 0:
 		return 0, nil
 	case id != applicationID:
-		return 0, errors.New("it is the database of another program")
+		return 0, errors.New("not a Parley database")
 	case version > newest:
-		return 0, fmt.Errorf("a newer Parley has written it (version %d); this one supports versions up to %d", version, newest)
+		return 0, fmt.Errorf("written by a newer Parley (version %d); this one supports versions up to %d", version, newest)
 	}
 	return version, nil
 }

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	Path      string // of the database file; its directory must exist
 	Logger    *slog.Logger
-	IdleClose time.Duration    // how long a visitor may be silent before the chat counts as closed; 0: forever
+	IdleClose time.Duration    // inactivity of the visitor after which the chat counts as closed; 0: never
 	Now       func() time.Time // for expiry; nil: time.Now
 }
 
@@ -109,8 +109,8 @@ func initialise(c *conn) error {
 	return c.configure(writerSettings)
 }
 
-// inspect rejects a file that is not Parley's before anything is changed. It reads in one transaction: another process
-// may be about to create the tables.
+// inspect rejects a file of another program before any change. It reads in one transaction, because another process
+// may be creating the tables.
 func inspect(c *conn, newest int) error {
 	if _, err := c.exec("BEGIN"); err != nil {
 		return err
@@ -120,7 +120,7 @@ func inspect(c *conn, newest int) error {
 	return orElse(err, end)
 }
 
-// enterWAL sets the file's journal mode. While another process does the same, SQLite immediately returns busy.
+// enterWAL sets the file's journal mode. It retries, because SQLite returns busy at once if another process does the same.
 func enterWAL(c *conn) error {
 	var mode string
 	for deadline := time.Now().Add(operationTimeout); ; time.Sleep(10 * time.Millisecond) {

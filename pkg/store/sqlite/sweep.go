@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	sweepEvery = time.Minute
-	sweepBatch = 500 // rows per transaction, for which other writes wait
+	sweepInterval = time.Minute
+	sweepBatch    = 500 // rows per transaction; other writes wait for it
 )
 
-// sweeper removes expired rows, a few at a time, until it is stopped.
+// sweeper removes expired rows in batches until stopped.
 type sweeper struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
@@ -25,7 +25,7 @@ func startSweeper(s *Store) *sweeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &sweeper{cancel: cancel}
 	w.ended.Go(func() {
-		tick := time.NewTicker(sweepEvery)
+		tick := time.NewTicker(sweepInterval)
 		defer tick.Stop()
 		for {
 			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
@@ -54,8 +54,8 @@ const (
 	expiredSessions   = `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at <= ?1 LIMIT ?2)`
 )
 
-// sweep removes all expired idempotency records, files, sessions and webhook deliveries. A record with a valid lease
-// stays: it is in use again.
+// sweep removes all expired idempotency records, files, sessions and webhook deliveries. Records with
+// a valid lease are kept: they are in use.
 func (s *Store) sweep(ctx context.Context) error {
 	for _, sql := range []string{expiredRecords, expiredFiles, expiredSessions, expiredDeliveries} {
 		for removed := sweepBatch; removed == sweepBatch; {

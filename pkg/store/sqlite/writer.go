@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// operationTimeout is how long an operation waits at most, for the writer or for a connection.
+	// operationTimeout bounds the wait of an operation for the writer or for a connection.
 	operationTimeout = 5 * time.Second
-	// busyTimeout is how long SQLite waits at a time while another process holds the lock. The writer then checks
-	// whether any caller still waits.
+	// busyTimeout bounds each wait of SQLite for a lock held by another process. After it, the writer checks whether
+	// any caller still waits.
 	busyTimeout = 250 * time.Millisecond
-	// maxGroup bounds the writes of one transaction, so that a write waits for few others.
+	// maxGroup bounds the writes of one transaction, and so the latency of a commit.
 	maxGroup = 256
 )
 
@@ -27,8 +27,8 @@ var (
 
 // write runs op in the writer's next transaction and returns when it is durable.
 //
-// op may run twice, so it must set only its results. It must not return an error of its own after it has written,
-// unless the write is to be rolled back.
+// op may run twice, so it must have no side effects except its results. An error that op returns after a write rolls
+// that write back.
 func write[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, error)) (V, error) {
 	var zero, result V
 	err := s.writer.do(ctx, func(c *conn) (err error) {
@@ -61,11 +61,11 @@ type writer struct {
 	failing bool  // the last transaction failed
 }
 
-// job is one waiting write.
+// job is one queued write.
 type job struct {
 	op    func(*conn) error
 	state atomic.Int32
-	err   error         // the operation's, once done is closed
+	err   error         // valid after done is closed
 	done  chan struct{} // closed when the transaction has ended
 }
 
@@ -84,7 +84,7 @@ func newWriter(c *conn, open func() (*conn, error), log *slog.Logger) *writer {
 	return w
 }
 
-// do runs op on the writer. A caller that gives up cancels a job that has not started.
+// do runs op on the writer. If ctx ends or the timeout expires before the job starts, the job is cancelled.
 func (w *writer) do(ctx context.Context, op func(*conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (w *writer) serve(group []*job) {
 	if err == nil {
 		err = w.commit(slices.DeleteFunc(slices.Clone(group), func(j *job) bool { return !j.state.CompareAndSwap(waiting, running) }))
 	}
-	w.note(err)
+	w.recordOutcome(err)
 	for _, j := range group {
 		if err != nil {
 			j.err = err
@@ -196,13 +196,13 @@ func (w *writer) begin(group []*job) error {
 	}
 	for {
 		_, err := w.conn.exec("BEGIN IMMEDIATE")
-		if !isBusy(err) || w.isClosing() || !anyWaits(group) {
+		if !isBusy(err) || w.isClosing() || !hasWaiting(group) {
 			return err
 		}
 	}
 }
 
-func anyWaits(group []*job) bool {
+func hasWaiting(group []*job) bool {
 	return slices.ContainsFunc(group, func(j *job) bool { return j.state.Load() == waiting })
 }
 
@@ -215,8 +215,8 @@ func (w *writer) isClosing() bool {
 	}
 }
 
-// commit runs the jobs and makes the transaction durable. Usually no job fails after it has written; only then all of
-// them run again, each in a savepoint, so that only the failed one is rolled back.
+// commit runs the jobs and commits the transaction. If a job fails after a write, which is rare, all jobs run again,
+// each in a savepoint, so that only failed jobs are rolled back.
 func (w *writer) commit(jobs []*job) error {
 	spoiled := w.apply(jobs)
 	if spoiled && w.conn.AutocommitEnabled() { // SQLite has rolled back
@@ -237,7 +237,7 @@ func (w *writer) commit(jobs []*job) error {
 	return err
 }
 
-// apply runs the jobs until one fails after it has written, and reports that.
+// apply runs the jobs in order. It stops and returns true if a job fails after a write.
 func (w *writer) apply(jobs []*job) (spoiled bool) {
 	for _, j := range jobs {
 		w.conn.wrote = false
@@ -248,7 +248,7 @@ func (w *writer) apply(jobs []*job) (spoiled bool) {
 	return false
 }
 
-// applyEach runs each job in a savepoint. It returns an error that ends the whole transaction.
+// applyEach runs each job in a savepoint. An error fails the whole transaction.
 func (w *writer) applyEach(jobs []*job) error {
 	for _, j := range jobs {
 		if _, err := w.conn.exec("SAVEPOINT job"); err != nil {
@@ -277,9 +277,9 @@ func errs(jobs []*job) (all []error) {
 	return all
 }
 
-// note logs when transactions begin to fail and when they succeed again. After an error the next transaction gets a new
-// connection, in case the old one is in a bad state.
-func (w *writer) note(err error) {
+// recordOutcome logs the first failed transaction and the first successful one after failures. After an error other
+// than busy, the next transaction uses a new connection, in case the old one is in a bad state.
+func (w *writer) recordOutcome(err error) {
 	if err != nil && w.conn != nil {
 		if !w.conn.AutocommitEnabled() {
 			_, _ = w.conn.exec("ROLLBACK") // closing the connection does the same

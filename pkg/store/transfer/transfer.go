@@ -1,8 +1,8 @@
 // Package transfer copies a deployment from one store to another and compares the two.
 //
-// The records of each kind are copied in the order of their keys, a batch at a time. After each batch the last key is
-// saved to a file, so that an interrupted copy resumes there. Copying a record again changes nothing. No process may
-// write to either store meanwhile.
+// The records of each kind are copied in batches, ordered by key. The last key of each batch is saved to a progress
+// file, so that an interrupted copy resumes after it. Copying is idempotent. No other process may write to either store
+// during the copy.
 package transfer
 
 import (
@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/store"
@@ -26,20 +27,21 @@ import (
 // bytes.
 const batch = 200
 
-// settled is the minimum remaining lifetime of a compared record: stores remove expired records during the comparison.
+// settled is the minimum remaining lifetime of a compared record, because stores remove expired records during the
+// comparison.
 const settled = time.Hour
 
 // Config configures a copy.
 type Config struct {
 	From, To store.Portable
-	// Names of both stores in the progress file, which is rejected for another pair of stores.
+	// Names of both stores. A progress file with other names is rejected.
 	FromName, ToName string
-	Progress         string                              // path of the progress file; it is removed when everything is copied and equal
+	Progress         string                              // path of the progress file; removed after a successful comparison
 	Now              func() time.Time                    // nil: time.Now
 	Copied           func(kind store.Kind, copied int64) // called after each batch; optional
 }
 
-// Summary is the content of both stores for one kind.
+// Summary describes the records of one kind, equal in both stores.
 type Summary struct {
 	Kind  store.Kind
 	Count int64  // without records that are about to expire
@@ -49,7 +51,7 @@ type Summary struct {
 // ErrNotEmpty is returned if the target has data that, according to the progress file, did not come from this source.
 var ErrNotEmpty = errors.New("the target is not empty, and no earlier run has started to fill it")
 
-// progress is the file with the progress of a copy.
+// progress is the content of the progress file.
 type progress struct {
 	From  string                `json:"from"`
 	To    string                `json:"to"`
@@ -62,8 +64,8 @@ type status struct {
 	Done   bool   `json:"done"`
 }
 
-// Run copies everything, compares both stores, and returns their content summaries. After an error it can be called
-// again.
+// Run copies all records, compares both stores, and returns a summary per kind. After an error, another call resumes
+// the copy.
 func Run(ctx context.Context, c Config) ([]Summary, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -169,7 +171,7 @@ func (c Config) save(p progress) error {
 	return err
 }
 
-// compare reads both stores. A difference is an error that names the kind.
+// compare reads both stores and returns an error with the kind if they differ.
 func (c Config) compare(ctx context.Context) ([]Summary, error) {
 	until := c.Now().Add(settled)
 	var summaries []Summary
@@ -223,9 +225,9 @@ func add(to hash.Hash, r store.Record) {
 	_, _ = to.Write(r.Value)
 }
 
-// expiresBefore reports whether a store may remove the record before that time.
+// expiresBefore reports whether the record expires before the given time.
 func expiresBefore(kind store.Kind, r store.Record, until time.Time) (bool, error) {
-	if kind != "idempotency" && kind != "files" {
+	if !slices.Contains([]store.Kind{"idempotency", "files", "webhookDeliveries"}, kind) { // stores sweep these
 		return false, nil
 	}
 	var v struct {

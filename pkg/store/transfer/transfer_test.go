@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,14 +100,15 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// forgetful loses a record, changes another, or adds one.
+// forgetful changes the records of a kind before it writes them.
 type forgetful struct {
 	store.Portable
+	kind   store.Kind
 	change func([]store.Record) []store.Record
 }
 
 func (f forgetful) WriteRecords(ctx context.Context, kind store.Kind, records []store.Record) error {
-	if kind == "messages" {
+	if kind == f.kind {
 		records = f.change(records)
 	}
 	return f.Portable.WriteRecords(ctx, kind, records)
@@ -123,9 +125,29 @@ func TestDifferencesAreDetected(t *testing.T) {
 			return r
 		},
 	} {
-		c := config(t, from, forgetful{storetest.Open(t), change})
+		c := config(t, from, forgetful{storetest.Open(t), "messages", change})
 		if _, err := transfer.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "messages differ") {
 			t.Errorf("%s: got %v, want that messages differ", name, err)
+		}
+	}
+}
+
+// Stores remove expired records during the comparison.
+func TestExpiredRecordsAreNotCompared(t *testing.T) {
+	t.Parallel()
+	from := storetest.Open(t)
+	storetest.Fill(t, from)
+	for _, kind := range []store.Kind{"idempotency", "files", "webhookDeliveries"} {
+		removed := 0
+		c := config(t, from, forgetful{storetest.Open(t), kind, func(r []store.Record) []store.Record {
+			before := len(r)
+			r = slices.DeleteFunc(r, func(r store.Record) bool { return !strings.Contains(string(r.Value), `"expiresAt":"0001-`) })
+			removed += before - len(r)
+			return r
+		}})
+		c.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+		if _, err := transfer.Run(t.Context(), c); err != nil || removed == 0 {
+			t.Errorf("%s: got %v with %d removed records, want success", kind, err, removed)
 		}
 	}
 }

@@ -32,6 +32,7 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/abusetest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 )
 
 const (
@@ -128,8 +129,8 @@ func newAbuse(t *testing.T) *abuse {
 	check(t, err)
 	w, err := widgetapi.New(widget)
 	check(t, err)
-	runInside(t, c.Run)
-	runInside(t, w.Run)
+	servicetest.Run(t, c.Run)
+	servicetest.Run(t, w.Run)
 	world := a.createRecords(t)
 	a.targets = []*abused{
 		newAbused(t, c.Handler(), clientapi.OpenAPI(), world.client), newAbused(t, w.Handler(), widgetapi.OpenAPI(), world.widget),

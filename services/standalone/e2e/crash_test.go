@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // A shutdown and a crash, each followed by a restart, preserve everything; so does a shutdown under load.
@@ -183,7 +184,7 @@ func beginPost(t *testing.T, target string, credential header, body string) half
 	return halfPost{conn, body[8:]}
 }
 
-func (h halfPost) finish(t *testing.T) answer {
+func (h halfPost) finish(t *testing.T) httpapitest.Response {
 	t.Helper()
 	_, err := io.WriteString(h.conn, h.rest)
 	check(t, err)
@@ -192,7 +193,7 @@ func (h halfPost) finish(t *testing.T) answer {
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	check(t, err)
-	return answer{status: response.StatusCode, header: response.Header, body: data}
+	return httpapitest.Response{Status: response.StatusCode, Header: response.Header, Body: string(data)}
 }
 
 // A busy port ends the process with one clear line.

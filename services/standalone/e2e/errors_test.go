@@ -41,7 +41,7 @@ func (r refusal) check(t *testing.T) {
 	}
 	var fields []string
 	for _, d := range got.Details {
-		fields = append(fields, d.Field)
+		fields = append(fields, d.Name)
 	}
 	slices.Sort(fields)
 	slices.Sort(r.fields)
@@ -217,8 +217,8 @@ func TestCompaniesDoNotSeeEachOther(t *testing.T) {
 	app, _, _ := putCompany(t, s)
 	a := p.widgetAPI(t)
 	answer := a.call(t, http.MethodGet, "/settings/"+app.ID, nil)
-	if !strings.Contains(string(answer.body), string(app.WidgetConfigs)) {
-		t.Errorf("settings: got %s, want the widgetConfigs as they were stored: %s", answer.body, app.WidgetConfigs)
+	if !strings.Contains(answer.Body, string(app.WidgetConfigs)) {
+		t.Errorf("settings: got %s, want the widgetConfigs as they were stored: %s", answer.Body, app.WidgetConfigs)
 	}
 	email := uuid.NewString() + "@example.com"
 	var chats []string

@@ -55,9 +55,9 @@ func TestLoadOfOneApplication(t *testing.T) {
 				case <-tick.C:
 				}
 				switch got, err := api.try(http.MethodPost, "/message", body, bearer(v.token)); {
-				case err == nil && got.status == http.StatusCreated:
+				case err == nil && got.Status == http.StatusCreated:
 					accepted.Add(1)
-				case err == nil && got.status == http.StatusTooManyRequests:
+				case err == nil && got.Status == http.StatusTooManyRequests:
 					refused.Add(1)
 				default:
 					strange.Add(1)

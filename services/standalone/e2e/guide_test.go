@@ -19,9 +19,9 @@ func TestHowToWorksAsPrinted(t *testing.T) {
 	need(t, "curl")
 	s := commonStandalone(t)
 	c := openChat(t, openStore(t, s.place), s.place, time.Now())
-	_, commands, found := strings.Cut(strings.Join(s.howTo, "\n"), "Be the company")
+	_, commands, found := strings.Cut(strings.Join(s.howTo, "\n"), "Act as the company")
 	if !found {
-		t.Fatalf("the how-to does not say how to be the company:\n%s", strings.Join(s.howTo, "\n"))
+		t.Fatalf("the instructions lack the commands of the company:\n%s", strings.Join(s.howTo, "\n"))
 	}
 	var script strings.Builder
 	for line := range strings.Lines(commands) {
@@ -36,7 +36,7 @@ func TestHowToWorksAsPrinted(t *testing.T) {
 		t.Errorf("got %v and\n%s\nof\n%s", err, out, script.String())
 	}
 	if strings.Contains(strings.Join(s.howTo, "\n"), s.AccessToken) {
-		t.Error("the how-to shows the secret token")
+		t.Error("the instructions contain the access token")
 	}
 }
 
@@ -82,8 +82,8 @@ func TestRevokedTokenStopsWorking(t *testing.T) {
 	revoked := time.Now()
 	eventually(t, "the revocation", func() error {
 		got := client.call(t, http.MethodPost, "/push-message", "{}", accessToken(p.AccessToken))
-		if got.status != http.StatusUnauthorized {
-			return fmt.Errorf("got %d, want 401", got.status)
+		if got.Status != http.StatusUnauthorized {
+			return fmt.Errorf("got %d, want 401", got.Status)
 		}
 		return nil
 	})

@@ -28,6 +28,7 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/redistest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
@@ -63,7 +64,7 @@ func startReplicas(t *testing.T) *replicas {
 		widget.NATS, widget.Storage.SQLitePath, widget.VisitorKeysFile, widget.Listener = nats, path, r.keysFile, ln
 		service, err := widgetapi.New(widget)
 		check(t, err)
-		runInside(t, service.Run)
+		servicetest.Run(t, service.Run)
 	}
 	for i := range 2 {
 		ln := listenAnywhere(t)
@@ -73,7 +74,7 @@ func startReplicas(t *testing.T) *replicas {
 		gateway.JWKSURL = r.widgets[i] + "/.well-known/jwks.json"
 		service, err := socketgateway.New(gateway)
 		check(t, err)
-		runInside(t, service.Run)
+		servicetest.Run(t, service.Run)
 	}
 	return r
 }
@@ -111,25 +112,6 @@ func listenAnywhere(t *testing.T) net.Listener {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	return ln
-}
-
-// runInside runs a service in this process until the test ends.
-func runInside(t *testing.T, run func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Errorf("Run: got %v, want nil", err)
-			}
-		case <-time.After(limit):
-			t.Error("a service did not stop")
-		}
-	})
 }
 
 func (r *replicas) register(base, email string) (string, error) {

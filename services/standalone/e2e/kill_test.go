@@ -241,7 +241,7 @@ func (f *deployment) visitorsGatewayKilled(t *testing.T) {
 	if got := back.ask(t, "read", map[string]string{"messageId": answers[0].ID}); !strings.Contains(got, `"unread":0`) {
 		t.Errorf("an earlier message read on another gateway: got %s, want nothing unread", got)
 	}
-	got := a.api.call(t, http.MethodGet, "/message", nil, bearer(a.token)).header
+	got := a.api.call(t, http.MethodGet, "/message", nil, bearer(a.token)).Header
 	if got.Get("Parley-Unread") != "0" || got.Get("Parley-Read-Up-To") != answers[1].ID {
 		t.Errorf("got %s unread after %s, want 0 after %s", got.Get("Parley-Unread"), got.Get("Parley-Read-Up-To"), answers[1].ID)
 	}
@@ -305,8 +305,8 @@ func (f *deployment) presence(t *testing.T, key string) (again func()) {
 			}
 			return err
 		})
-		if ttl := client.TTL(t.Context(), entry).Val(); ttl <= 0 || ttl > presence.Life {
-			t.Errorf("got an entry that lives for %v, want at most %v", ttl, presence.Life)
+		if ttl := client.TTL(t.Context(), entry).Val(); ttl <= 0 || ttl > presence.TTL {
+			t.Errorf("got an entry that lives for %v, want at most %v", ttl, presence.TTL)
 		}
 	}
 	online()
@@ -413,15 +413,15 @@ func (f *deployment) processorKilled(t *testing.T) {
 		})
 	}
 	noticed("handover")
-	state := asks.api.call(t, http.MethodGet, "/chat", nil, bearer(asks.token)).body
-	if !strings.Contains(string(state), `"control":"agent"`) || !strings.Contains(string(state), `"waiting":true`) {
+	state := asks.api.call(t, http.MethodGet, "/chat", nil, bearer(asks.token)).Body
+	if !strings.Contains(state, `"control":"agent"`) || !strings.Contains(state, `"waiting":true`) {
 		t.Errorf("got %s, want a chat that waits for the agents", state)
 	}
 	o.run("chats", "close", chatID, "--yes")
 	noticed("closed")
 	rated := asks.api.call(t, http.MethodPost, "/chat/"+chatID+"/rating", map[string]any{"score": 4}, bearer(asks.token))
-	if rated.status != http.StatusOK || !strings.Contains(string(rated.body), `"score":4`) {
-		t.Errorf("rating: got %d %s, want 200", rated.status, rated.body)
+	if rated.Status != http.StatusOK || !strings.Contains(rated.Body, `"score":4`) {
+		t.Errorf("rating: got %d %s, want 200", rated.Status, rated.Body)
 	}
 	r.await(t, webhook.TypeChatClosed+" "+chatID, webhook.TypeChatRated+" "+chatID)
 	if n, m := notices("handover"), notices("closed"); n != 1 || m != 1 {

@@ -14,7 +14,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // operator runs parleyctl in the folder of a running demo, without any settings.
@@ -84,7 +86,7 @@ func TestParleyctl(t *testing.T) {
 	watching, err := spawn("parleyctl", o.env, o.path, "watch", "--app", app, "--since", "1m", "-o", "json")
 	check(t, err)
 	watching.stopAtEnd(t)
-	send := func() answer {
+	send := func() httpapitest.Response {
 		return api.call(t, http.MethodPost, "/message/send", map[string]any{"chatId": chatID, "type": "TEXT", "data": map[string]string{"text": "from the CRM"}}, accessToken(token.Secret))
 	}
 	accepted := want[sent](t, http.StatusOK, send())
@@ -119,10 +121,10 @@ func TestParleyctl(t *testing.T) {
 	}
 }
 
-func refusedAs(got answer, status int, code string) error {
-	var body errorBody
-	if err := json.Unmarshal(got.body, &body); err != nil || got.status != status || body.Code != code {
-		return fmt.Errorf("got %d %s, want %d %s", got.status, got.body, status, code)
+func refusedAs(got httpapitest.Response, status int, code string) error {
+	var body httpapi.Problem
+	if err := json.Unmarshal([]byte(got.Body), &body); err != nil || got.Status != status || body.Code != code {
+		return fmt.Errorf("got %d %s, want %d %s", got.Status, got.Body, status, code)
 	}
 	return nil
 }

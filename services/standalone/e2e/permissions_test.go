@@ -41,7 +41,7 @@ func (f *deployment) permissions(t *testing.T) {
 		// The first two are NATS's errors if a service's account does not import a subject, the last is Redis's.
 		log := strings.ToLower(f.run[name].stderr.String())
 		refused := func(words string) bool { return strings.Contains(log, words) }
-		if slices.ContainsFunc([]string{"no responders", "no stream takes this subject", "permission", "noperm"}, refused) {
+		if slices.ContainsFunc([]string{"no responders", "no stream for the subject", "permission", "noperm"}, refused) {
 			t.Errorf("%s was refused something:\n%s", name, log)
 		}
 	}
@@ -87,8 +87,8 @@ func (f *deployment) revocation(t *testing.T) {
 		t.Logf("the socket on gateway %d had ended %v after parleyctl was started", n+1, time.Since(began).Round(time.Millisecond))
 	}
 	eventually(t, "the token is refused", func() error {
-		if got := v.api.call(t, http.MethodGet, "/message", nil, bearer(v.token)); got.status != http.StatusUnauthorized {
-			return fmt.Errorf("got %d, want 401", got.status)
+		if got := v.api.call(t, http.MethodGet, "/message", nil, bearer(v.token)); got.Status != http.StatusUnauthorized {
+			return fmt.Errorf("got %d, want 401", got.Status)
 		}
 		return nil
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 )
@@ -165,25 +166,6 @@ func newAPI(t testing.TB, base string) *api {
 	return &api{base: base, client: &http.Client{Transport: checked, Timeout: limit}}
 }
 
-// answer is a response.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-// errorBody is the common error body.
-type errorBody struct {
-	StatusCode int    `json:"statusCode"`
-	Code       string `json:"code"`
-	Message    string `json:"message"`
-	RequestID  string `json:"requestId"`
-	Details    []struct {
-		Field   string `json:"field"`
-		Message string `json:"message"`
-	} `json:"details"`
-}
-
 // header is one header of a request.
 type header struct{ name, value string }
 
@@ -191,10 +173,10 @@ func bearer(token string) header      { return header{"Authorization", "Bearer "
 func accessToken(token string) header { return header{"x-access-token", token} }
 
 // try sends a request; body is JSON text, or a value to encode, or nil.
-func (a *api) try(method, path string, body any, headers ...header) (answer, error) {
+func (a *api) try(method, path string, body any, headers ...header) (httpapitest.Response, error) {
 	r, err := http.NewRequest(method, a.base+path, encoded(body))
 	if err != nil {
-		return answer{}, err
+		return httpapitest.Response{}, err
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -206,13 +188,7 @@ func (a *api) try(method, path string, body any, headers ...header) (answer, err
 		}
 		r.Header.Set(h.name, h.value)
 	}
-	response, err := a.client.Do(r)
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	return answer{status: response.StatusCode, header: response.Header, body: data}, err
+	return httpapitest.Do(a.client, r)
 }
 
 func encoded(body any) io.Reader {
@@ -230,7 +206,7 @@ func encoded(body any) io.Reader {
 }
 
 // call is try for a request that must get a response.
-func (a *api) call(t testing.TB, method, path string, body any, headers ...header) answer {
+func (a *api) call(t testing.TB, method, path string, body any, headers ...header) httpapitest.Response {
 	t.Helper()
 	got, err := a.try(method, path, body, headers...)
 	if err != nil {
@@ -240,33 +216,21 @@ func (a *api) call(t testing.TB, method, path string, body any, headers ...heade
 }
 
 // want decodes a success into T.
-func want[T any](t testing.TB, status int, got answer) (v T) {
+func want[T any](t testing.TB, status int, got httpapitest.Response) (v T) {
 	t.Helper()
-	if got.status != status {
-		t.Fatalf("got %d %s, want %d", got.status, got.body, status)
+	if got.Status != status {
+		t.Fatalf("got %d %s, want %d", got.Status, got.Body, status)
 	}
-	if err := json.Unmarshal(got.body, &v); err != nil {
-		t.Fatalf("decoding %s: %v", got.body, err)
-	}
+	got.Into(t, &v)
 	return v
 }
 
-// wantError checks the status and the common parts of an error, and returns the body.
-func wantError(t testing.TB, status int, got answer) errorBody {
+// wantError checks the status of an error and returns its body; the transport of api has checked the common parts.
+func wantError(t testing.TB, status int, got httpapitest.Response) httpapi.Problem {
 	t.Helper()
-	if got.status != status {
-		t.Errorf("got %d %s, want %d", got.status, got.body, status)
-		return errorBody{}
+	if got.Status != status {
+		t.Errorf("got %d %s, want %d", got.Status, got.Body, status)
+		return httpapi.Problem{}
 	}
-	var e errorBody
-	if err := json.Unmarshal(got.body, &e); err != nil {
-		t.Errorf("decoding %s: %v", got.body, err)
-	}
-	if e.StatusCode != status || e.Code == "" || e.Message == "" || e.RequestID == "" || e.RequestID != got.header.Get("X-Request-Id") {
-		t.Errorf("got %s with X-Request-Id %q, want the status, code, message and the same requestId", got.body, got.header.Get("X-Request-Id"))
-	}
-	if mime := got.header.Get("Content-Type"); !strings.HasPrefix(mime, "application/json") {
-		t.Errorf("got an error as %q, want application/json", mime)
-	}
-	return e
+	return got.Problem(t)
 }

@@ -26,6 +26,7 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/redistest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
@@ -85,9 +86,9 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	gatewayCfg.JWKSURL = "http://" + widgetLn.Addr().String() + "/.well-known/jwks.json"
 	gateway, err := socketgateway.New(gatewayCfg)
 	check(t, err)
-	runInside(t, client.Run)
-	runInside(t, widget.Run)
-	runInside(t, gateway.Run)
+	servicetest.Run(t, client.Run)
+	servicetest.Run(t, widget.Run)
+	servicetest.Run(t, gateway.Run)
 	clientURL, widgetURL, gatewayURL := "http://"+clientLn.Addr().String(), "http://"+widgetLn.Addr().String(), "http://"+gatewayLn.Addr().String()
 
 	transport := &http.Transport{}

@@ -173,8 +173,8 @@ func session(t *testing.T, p place, transports ...string) {
 	}
 	nextEvent(t, events, func(e *eventsv1.Reply) bool { return e.GetMessage().GetId() == message })
 	awaitStatus(t, p, company, message, "delivered")
-	if got := widget.call(t, http.MethodPost, "/message/"+message+"/read", nil, bearer(v.token)); got.status != http.StatusNoContent {
-		t.Errorf("read: got %d %s, want 204", got.status, got.body)
+	if got := widget.call(t, http.MethodPost, "/message/"+message+"/read", nil, bearer(v.token)); got.Status != http.StatusNoContent {
+		t.Errorf("read: got %d %s, want 204", got.Status, got.Body)
 	}
 	awaitStatus(t, p, company, message, "read")
 

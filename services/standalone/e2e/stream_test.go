@@ -96,7 +96,7 @@ func (d *delivery) words(t testing.TB) (text, finishReason string) {
 
 func (v *visitor) stop(t testing.TB, messageID string) int {
 	t.Helper()
-	return v.api.call(t, http.MethodPost, "/message/"+messageID+"/stop", nil, bearer(v.token)).status
+	return v.api.call(t, http.MethodPost, "/message/"+messageID+"/stop", nil, bearer(v.token)).Status
 }
 
 // The demo bot streams an answer. A socket that connects late gets the text so far as one part, and both end with the message in

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // tenant is a company with one record of every kind.
@@ -184,17 +185,17 @@ func TestCompaniesNeverMeet(t *testing.T) {
 				for i := range foreign {
 					got := send(t, one.api, method, foreign[i])
 					like := send(t, one.api, method, absent[i])
-					if got.status != foreign[i].status || got.status != like.status || withoutRequestID(got) != withoutRequestID(like) {
+					if got.Status != foreign[i].status || got.Status != like.Status || withoutRequestID(got) != withoutRequestID(like) {
 						t.Errorf("%s, another company's %s: got %d %s, want %d and the same as for an unknown id, %d %s",
-							operation, foreign[i].what, got.status, got.body, foreign[i].status, like.status, like.body)
+							operation, foreign[i].what, got.Status, got.Body, foreign[i].status, like.Status, like.Body)
 					}
 					tried++
 					if mine[i].status == http.StatusUnauthorized {
 						continue
 					}
 					eventually(t, operation+", one's own "+mine[i].what, func() error { // otherwise the errors above would prove nothing
-						if own := send(t, one.api, method, mine[i]); own.status >= 300 && own.status != http.StatusConflict {
-							return fmt.Errorf("got %d %s", own.status, own.body)
+						if own := send(t, one.api, method, mine[i]); own.Status >= 300 && own.Status != http.StatusConflict {
+							return fmt.Errorf("got %d %s", own.Status, own.Body)
 						}
 						return nil
 					})
@@ -206,13 +207,13 @@ func TestCompaniesNeverMeet(t *testing.T) {
 		t.Errorf("tried %d requests, want all that are listed", tried)
 	}
 	// The other company's chat is unchanged, and two people with one name are two visitors.
-	history := string(p.widgetAPI(t).call(t, http.MethodGet, "/message", nil, bearer(other.visitor)).body)
+	history := p.widgetAPI(t).call(t, http.MethodGet, "/message", nil, bearer(other.visitor)).Body
 	if strings.Contains(history, me.app.ID) || !strings.Contains(history, other.app.ID) || strings.Contains(history, `"text":"x"`) {
 		t.Errorf("the other visitor's history: got %s, want theirs and nothing else", history)
 	}
 }
 
-func send(t *testing.T, a *api, method string, p probe) answer {
+func send(t *testing.T, a *api, method string, p probe) httpapitest.Response {
 	t.Helper()
 	var body any
 	if p.body != "" {
@@ -222,7 +223,7 @@ func send(t *testing.T, a *api, method string, p probe) answer {
 }
 
 // withoutRequestID returns a body without the parts that differ from request to request.
-func withoutRequestID(a answer) string {
-	before, _, _ := strings.Cut(string(a.body), `"requestId"`)
+func withoutRequestID(a httpapitest.Response) string {
+	before, _, _ := strings.Cut(a.Body, `"requestId"`)
 	return before
 }

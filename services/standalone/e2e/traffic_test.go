@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // traffic writes into chats as visitors and as the company until it is stopped, and records every success.
@@ -78,7 +79,7 @@ func (f *traffic) write(ctx context.Context, v *visitor, chatID string) {
 	}
 }
 
-func (f *traffic) note(v *visitor, success int, idMember string, got answer, err error) {
+func (f *traffic) note(v *visitor, success int, idMember string, got httpapitest.Response, err error) {
 	switch {
 	case err != nil:
 		if errors.Is(err, syscall.ECONNREFUSED) {
@@ -87,20 +88,20 @@ func (f *traffic) note(v *visitor, success int, idMember string, got answer, err
 			f.cut.Add(1)
 		}
 		time.Sleep(10 * time.Millisecond) // the server is down: avoid a busy loop
-	case got.status == success:
+	case got.Status == success:
 		var members map[string]any
-		_ = json.Unmarshal(got.body, &members)
+		_ = json.Unmarshal([]byte(got.Body), &members)
 		id, _ := members[idMember].(string)
 		f.mu.Lock()
 		f.messages[id] = v.token
 		f.mu.Unlock()
 		f.accepted.Add(1)
-	case got.status == http.StatusServiceUnavailable && got.header.Get("Retry-After") != "":
+	case got.Status == http.StatusServiceUnavailable && got.Header.Get("Retry-After") != "":
 		f.refused.Add(1)
 		time.Sleep(10 * time.Millisecond)
 	default:
 		f.mu.Lock()
-		f.strange = append(f.strange, fmt.Sprintf("%d %s", got.status, got.body))
+		f.strange = append(f.strange, fmt.Sprintf("%d %s", got.Status, got.Body))
 		f.mu.Unlock()
 	}
 }

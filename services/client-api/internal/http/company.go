@@ -74,7 +74,7 @@ func (l Limits) publish(c echo.Context, companyID string, data int) error {
 	if err := l.Bytes.Spend(c, companyID, data+eventBytes); err != nil {
 		return err
 	}
-	if !idempotency.Asked(c.Request().Header) {
+	if !idempotency.HasKey(c.Request().Header) {
 		return nil
 	}
 	return l.Keys.Spend(c, companyID, 1)

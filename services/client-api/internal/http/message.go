@@ -40,7 +40,7 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 	if err := a.Limits.publish(c, companyID, len(r.Data)); err != nil {
 		return err
 	}
-	if idempotency.Asked(c.Request().Header) {
+	if idempotency.HasKey(c.Request().Header) {
 		return a.sendOnce(c, companyID, &r)
 	}
 	answer, err := a.send(c.Request().Context(), companyID, r.draft(), chat.MessageIdentity{})

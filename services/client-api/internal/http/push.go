@@ -65,7 +65,7 @@ func (a api) pushMessage(c echo.Context, companyID string) error {
 	if err := a.Limits.publish(c, companyID, len(r.Parameters)+chat.MaxTextLength); err != nil {
 		return err
 	}
-	if idempotency.Asked(c.Request().Header) {
+	if idempotency.HasKey(c.Request().Header) {
 		return a.pushOnce(c, companyID, r.order)
 	}
 	answer, err := a.push(c.Request().Context(), companyID, r.order, chat.MessageIdentity{})

@@ -135,7 +135,7 @@ func (a api) cookieOf(c echo.Context) string {
 func (a api) setCookie(c echo.Context, secret string) {
 	cookie := &http.Cookie{
 		Name: a.cookieName(c), Value: secret, Path: "/", HttpOnly: true, Secure: a.secure(c), SameSite: http.SameSiteLaxMode,
-		MaxAge: int(account.SessionLife.Seconds()),
+		MaxAge: int(account.SessionTTL.Seconds()),
 	}
 	if secret == "" {
 		cookie.MaxAge = -1

@@ -349,7 +349,7 @@ func (a api) reply(c echo.Context, who caller) error {
 }
 
 func (a api) replyOnce(c echo.Context, who caller, found chat.Chat, draft admin.Draft, fingerprint string) error {
-	if !idempotency.Asked(c.Request().Header) {
+	if !idempotency.HasKey(c.Request().Header) {
 		return errKeyRequired
 	}
 	return a.Idempotent.Answer(c, "POST /api/chats/messages|"+who.User.ID+"|"+found.ID, fingerprint,

@@ -66,7 +66,7 @@ func (a api) notePresence(c echo.Context, who caller) error {
 	}
 	err = live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{
 		Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
-		Expires: int(live.PresenceLife / time.Second), AppID: applicationOf(found), VisitorID: found.ChatUserID,
+		Expires: int(live.PresenceTTL / time.Second), AppID: applicationOf(found), VisitorID: found.ChatUserID,
 	})
 	if err != nil {
 		return err

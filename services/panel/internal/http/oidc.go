@@ -14,8 +14,8 @@ import (
 const (
 	oidcCookie = "parley-panel-oidc"
 	oidcPath   = "/api/oidc"
-	// oidcLife is the time limit of a sign-in at the issuer.
-	oidcLife = 10 * time.Minute
+	// oidcTimeout is the time limit of a sign-in at the issuer.
+	oidcTimeout = 10 * time.Minute
 )
 
 var errNoOIDC = apperr.OIDCNotConfigured.New()
@@ -37,7 +37,7 @@ func (a api) startOIDC(c echo.Context) error {
 func (a api) keepAttempt(c echo.Context, keep string) {
 	cookie := &http.Cookie{
 		Name: oidcCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(keep)), Path: oidcPath, HttpOnly: true, Secure: a.secure(c),
-		SameSite: http.SameSiteLaxMode, MaxAge: int(oidcLife.Seconds()),
+		SameSite: http.SameSiteLaxMode, MaxAge: int(oidcTimeout.Seconds()),
 	}
 	if keep == "" {
 		cookie.MaxAge = -1

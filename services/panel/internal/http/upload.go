@@ -7,6 +7,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -14,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/idempotency"
-	"github.com/parley-chat/parley/services/panel/internal/upload"
 )
 
 var errForm = apperr.MalformedForm.New()
@@ -26,7 +27,7 @@ func (a api) replyFile(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if !idempotency.Asked(c.Request().Header) {
+	if !idempotency.HasKey(c.Request().Header) {
 		return errKeyRequired
 	}
 	kept, caption, err := a.receive(c, found)
@@ -41,11 +42,11 @@ func (a api) replyFile(c echo.Context, who caller) error {
 			}
 		}
 	}()
-	data, err := kept.Data(caption)
+	data, err := kept.Data(strings.TrimSuffix(a.WidgetBaseURL, "/"), caption)
 	if err != nil {
 		return err
 	}
-	draft := admin.Draft{Type: kept.Type, Data: data}
+	draft := admin.Draft{Type: kept.Kind.Type, Data: data}
 	if err := draft.Check(); err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (a api) replyFile(c echo.Context, who caller) error {
 }
 
 // receive reads the form as it arrives: one file, and optionally a caption.
-func (a api) receive(c echo.Context, found chat.Chat) (kept upload.Kept, caption string, err error) {
+func (a api) receive(c echo.Context, found chat.Chat) (kept file.Kept, caption string, err error) {
 	r := c.Request()
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if err != nil || kind != "multipart/form-data" {

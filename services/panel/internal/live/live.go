@@ -214,7 +214,7 @@ func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, em
 	}()
 	openChats := newOpenChats(f)
 	defer openChats.close()
-	tick := time.NewTicker(PresenceLife / 3)
+	tick := time.NewTicker(PresenceTTL / 3)
 	defer tick.Stop()
 	for {
 		var err error
@@ -369,8 +369,8 @@ const (
 	Read     = "read"
 )
 
-// PresenceLife is how long an agent counts as present in a chat.
-const PresenceLife = 30 * time.Second
+// PresenceTTL is how long an agent counts as present in a chat.
+const PresenceTTL = 30 * time.Second
 
 type presenceEvent struct {
 	ChatID  string `json:"chatId"`

@@ -10,7 +10,7 @@ import (
 )
 
 // openChats is the set of conversations that a browser has open, for which it gets typing and read cursors. A conversation is open for
-// [PresenceLife] after the browser's last request, so each browser gets only the signals of what it shows.
+// [PresenceTTL] after the browser's last request, so each browser gets only the signals of what it shows.
 type openChats struct {
 	feed    Feed
 	signals chan signal
@@ -36,10 +36,10 @@ func newOpenChats(f Feed) *openChats {
 // at records that the browser shows a visitor's conversation.
 func (l *openChats) at(v visitor, now time.Time) error {
 	if o := l.open[v]; o != nil {
-		o.until = now.Add(PresenceLife)
+		o.until = now.Add(PresenceTTL)
 		return nil
 	}
-	o := &opened{until: now.Add(PresenceLife)}
+	o := &opened{until: now.Add(PresenceTTL)}
 	for _, subj := range []string{subject.Typing("*", v.appID, v.id), subject.ReadCursor(subject.SideVisitor, v.appID, v.id)} {
 		stop, err := l.feed.Bus.OnSignal(subj, "", func(subj string, data []byte) {
 			select {
@@ -57,7 +57,7 @@ func (l *openChats) at(v visitor, now time.Time) error {
 	return nil
 }
 
-// expire drops conversations that the browser has not named within [PresenceLife].
+// expire drops conversations that the browser has not named within [PresenceTTL].
 func (l *openChats) expire(now time.Time) {
 	for v, o := range l.open {
 		if now.After(o.until) {
@@ -100,7 +100,7 @@ const typingPrefix = "chat.typing."
 func (l *openChats) emit(s signal, now time.Time, emit func(Event) error) error {
 	if strings.HasPrefix(s.subject, typingPrefix) {
 		e, ok := decodedSignal[event.Typing](s)
-		if !ok || e.CompanyID != l.feed.CompanyID || now.Sub(e.At) > event.TypingLife {
+		if !ok || e.CompanyID != l.feed.CompanyID || now.Sub(e.At) > event.TypingTTL {
 			return nil
 		}
 		return emitJSON("", "typing", typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)}, emit)

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
-// seenEvery is the resolution of a session's last use.
-const seenEvery = time.Minute
+// seenInterval is the resolution of a session's last use.
+const seenInterval = time.Minute
 
 // Store stores users and sessions.
 type Store interface {
@@ -169,7 +169,7 @@ func (s *Service) Check(ctx context.Context, secret string) (Principal, error) {
 func (s *Service) Resume(ctx context.Context, secret string) (Principal, error) {
 	who, err := s.Check(ctx, secret)
 	now := s.Now()
-	if err != nil || now.Sub(who.Session.LastSeenAt) < seenEvery {
+	if err != nil || now.Sub(who.Session.LastSeenAt) < seenInterval {
 		return who, err
 	}
 	who.Session.LastSeenAt, who.Session.ExpiresAt = now, who.Session.Extended(now)

@@ -4,8 +4,6 @@ package web
 
 import (
 	"embed"
-	"io/fs"
-	"path"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -19,11 +17,6 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-const (
-	pageCache  = "no-cache"
-	assetCache = "public, max-age=31536000, immutable"
-)
-
 // Config holds the addresses that the app may reach.
 type Config struct {
 	WidgetBaseURL string // origin of visitors' files
@@ -31,44 +24,13 @@ type Config struct {
 
 // Assets is the built app.
 type Assets struct {
-	files  map[string]httpapi.Asset
+	files  httpapi.Assets
 	policy string
 }
 
 // New reads the embedded files.
 func New(cfg Config) *Assets {
-	root, err := fs.Sub(dist, "dist")
-	if err != nil {
-		panic("web: " + err.Error()) // the directory is embedded
-	}
-	return newAssets(cfg, root)
-}
-
-func newAssets(cfg Config, root fs.FS) *Assets {
-	a := &Assets{files: map[string]httpapi.Asset{}, policy: policy(cfg.WidgetBaseURL)}
-	_ = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error { // an embedded directory can be read
-		if err == nil && !d.IsDir() && wanted(name) {
-			cache := pageCache
-			if hashed(path.Base(name)) {
-				cache = assetCache
-			}
-			a.files[name] = httpapi.NewAsset(root, name, cache)
-		}
-		return err
-	})
-	return a
-}
-
-func wanted(name string) bool {
-	return !strings.HasPrefix(path.Base(name), ".") && !strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, ".br") && name != "manifest.json"
-}
-
-// hashed reports whether a name ends with esbuild's hash: a dash and eight upper-case letters or digits.
-func hashed(name string) bool {
-	const length = 8
-	stem := strings.TrimSuffix(name, path.Ext(name))
-	i := strings.LastIndexByte(stem, '-')
-	return i >= 0 && len(stem)-i-1 == length && strings.Trim(stem[i+1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
+	return &Assets{files: httpapi.NewAssets(dist, "dist", "no-cache"), policy: policy(cfg.WidgetBaseURL)}
 }
 
 // policy is the Content-Security-Policy of the app (CSP 3).
@@ -80,9 +42,6 @@ func policy(widget string) string {
 		"frame-src 'self'", "frame-ancestors 'self'", "form-action 'self'", "base-uri 'none'", "manifest-src 'self'",
 	}, "; ")
 }
-
-// Built reports whether the binary has the app.
-func (a *Assets) Built() bool { return len(a.files) > 0 }
 
 // Routes adds the app to e.
 func (a *Assets) Routes(e *echo.Echo) {
@@ -98,12 +57,9 @@ func (a *Assets) Routes(e *echo.Echo) {
 var errNotBuilt = apperr.PanelNotBuilt.New()
 
 func (a *Assets) serve(c echo.Context, name string) error {
-	f, ok := a.files[name]
-	if !ok && !a.Built() {
-		return errNotBuilt
-	}
-	if !ok {
-		return echo.ErrNotFound
+	f, err := a.files.Find(name, errNotBuilt)
+	if err != nil {
+		return err
 	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentSecurityPolicy, a.policy)

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// moderateEvery is the maximum number of characters held back before a moderation; the end of a sentence triggers one
+	// maxUnmoderated is the maximum number of characters held back before a moderation; the end of a sentence triggers one
 	// earlier.
-	moderateEvery     = 200
+	maxUnmoderated    = 200
 	moderationTimeout = 5 * time.Second
 )
 
@@ -95,7 +95,7 @@ func (m *moderator) moderate(ctx context.Context, e event.VisitorMessageAccepted
 
 // sentence reports whether a text is due for a check.
 func sentence(s string) bool {
-	return strings.HasSuffix(s, "\n") || strings.ContainsAny(lastRune(strings.TrimRight(s, " ")), ".!?。！？") || utf8.RuneCountInString(s) >= moderateEvery
+	return strings.HasSuffix(s, "\n") || strings.ContainsAny(lastRune(strings.TrimRight(s, " ")), ".!?。！？") || utf8.RuneCountInString(s) >= maxUnmoderated
 }
 
 func lastRune(s string) string {

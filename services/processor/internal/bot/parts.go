@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// partEvery is the minimum time between two parts of a message: about 16 a second.
-	partEvery = 60 * time.Millisecond
-	// wholeEvery is how often a part repeats the whole text, so that a reader that has missed a part recovers.
-	wholeEvery = 5 * time.Second
+	// partInterval is the minimum time between two parts of a message: about 16 a second.
+	partInterval = 60 * time.Millisecond
+	// wholeInterval is how often a part repeats the whole text, so that a reader that has missed a part recovers.
+	wholeInterval = 5 * time.Second
 	// partTimeout bounds the publishing of one part.
 	partTimeout = 2 * time.Second
 	// defaultSilence is how long a streamed answer may be silent before it is interrupted.
@@ -103,7 +103,7 @@ func (w *PartWriter) awake() {
 	}
 }
 
-// run publishes new text, at most every partEvery.
+// run publishes new text, at most every partInterval.
 func (w *PartWriter) run() {
 	defer close(w.ended)
 	for {
@@ -114,7 +114,7 @@ func (w *PartWriter) run() {
 		}
 		w.flush()
 		select {
-		case <-time.After(partEvery):
+		case <-time.After(partInterval):
 		case <-w.ending:
 			return
 		}
@@ -132,7 +132,7 @@ func (w *PartWriter) flush() {
 	}
 	part := w.first
 	part.N, part.Text = w.n, text
-	if whole = whole || now.Sub(w.wholeAt) >= wholeEvery; !whole {
+	if whole = whole || now.Sub(w.wholeAt) >= wholeInterval; !whole {
 		part.Offset, part.Text, part.NameOfSender = int32(w.units), text[w.sent:], ""
 	}
 	w.n++

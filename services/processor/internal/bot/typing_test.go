@@ -55,7 +55,7 @@ func TestBotTypes(t *testing.T) {
 				if s.Side != subject.SideSupport || s.Name != "Nora" || s.ChatUserID != asked.ChatUserID || s.CompanyID != asked.CompanyID {
 					t.Errorf("got %+v, want the bot typing to the visitor", s)
 				}
-				if i > 0 && s.At.Sub(signals[i-1].At) >= event.TypingLife {
+				if i > 0 && s.At.Sub(signals[i-1].At) >= event.TypingTTL {
 					t.Errorf("got %v between two, want less than one lasts", s.At.Sub(signals[i-1].At))
 				}
 				if !replies[0].Message.CreatedAt.After(s.At) {

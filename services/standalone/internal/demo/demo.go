@@ -1,5 +1,5 @@
-// Package demo serves two pages that embed the widget as any site does, with one script tag: one beside the Widget API, and one
-// on another port, so another origin, with the strictest policy that the widget supports.
+// Package demo serves two pages that embed the widget with one script tag, like any site: one on the origin of the Widget API, and one on
+// another port and therefore another origin. Both have the strictest Content-Security-Policy that the widget supports.
 package demo
 
 import (
@@ -21,14 +21,14 @@ type Config struct {
 	WidgetBaseURL string
 	ClientBaseURL string // for the curl command on the page
 	TokenCommand  string // the shell line that reads the company's token
-	SiteURL       string // the page of the other origin
+	SiteURL       string // the page on the other origin
 }
 
 // Handler serves the page under /demo, its assets under /demo/, and the demo bot's files under /demo/assets/.
 func Handler(c Config, bot fs.FS) (http.Handler, error) {
 	p, err := newPage(c, view{
-		Title: "Kettle & Co.", Where: "the Widget API's own address",
-		OtherTitle: "The same on another site", OtherText: "Another origin, with a strict policy:", OtherURL: c.SiteURL,
+		Title: "Kettle & Co.", Where: "the origin of the Widget API",
+		OtherTitle: "The widget on another site", OtherText: "The same page on another origin, with a strict Content-Security-Policy:", OtherURL: c.SiteURL,
 	})
 	if err != nil {
 		return nil, err
@@ -43,11 +43,11 @@ func Handler(c Config, bot fs.FS) (http.Handler, error) {
 	return secured(mux), nil
 }
 
-// Site serves the page of another origin under /.
+// Site serves the page on another origin under /.
 func Site(c Config) (http.Handler, error) {
 	p, err := newPage(c, view{
-		Title: "Kettle & Co. elsewhere", Where: "another origin than the Widget API's, with a strict Content-Security-Policy",
-		OtherTitle: "The same beside the Widget API", OtherText: "The page on the widget's own address:", OtherURL: c.WidgetBaseURL + "/demo",
+		Title: "Kettle & Co. on another origin", Where: "another origin than the Widget API, with a strict Content-Security-Policy",
+		OtherTitle: "The widget on the origin of the Widget API", OtherText: "The same page on the origin of the Widget API:", OtherURL: c.WidgetBaseURL + "/demo",
 	})
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	v.Nonce = rand.Text()
 	var body bytes.Buffer
 	if err := p.template.Execute(&body, v); err != nil {
-		http.Error(w, "The page could not be made.", http.StatusInternalServerError)
+		http.Error(w, "The page could not be rendered.", http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()

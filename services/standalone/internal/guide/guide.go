@@ -12,12 +12,12 @@ import (
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 )
 
-// TokenCommand returns the shell command that puts the company's secret token into $TOKEN. The secret itself is never printed.
+// TokenCommand returns the shell command that sets $TOKEN to the company's access token. The token itself is never printed.
 func TokenCommand(demoFile string) string {
 	return `TOKEN=$(sed -n 's/.*"accessToken": "\([^"]*\)".*/\1/p' ` + quote(demoFile) + `)`
 }
 
-// quote quotes path as one word of a shell.
+// quote quotes path for the shell.
 func quote(path string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:-"
 	if path != "" && strings.Trim(path, plain) == "" {
@@ -30,29 +30,29 @@ func quote(path string) string {
 var howTo = template.Must(template.New("how-to").Parse(`
 Parley is ready.
 
-  The panel                 {{.PanelURL}}/ as {{.PanelEmail}}, password {{.PanelPassword}}
-  Chat in the widget        {{.WidgetBaseURL}}/demo
-  Who answers there         {{.Answers}}
-  The widget elsewhere      {{.SiteURL}}/ (another origin, a strict policy)
-  Read the APIs             {{.ClientBaseURL}}/docs   {{.WidgetBaseURL}}/docs
-  Watch the events pass by  make parleyctl && bin/parleyctl watch
-                            nats --server {{.NATSURL}} sub 'chat.>' (the nats CLI; the README says how to get it)
-  Look into the data        sqlite3 -readonly {{.SQLitePath}}
-  State and metrics         {{.OpsURL}}/readyz   {{.OpsURL}}/metrics
+  Panel                     {{.PanelURL}}/ (sign in as {{.PanelEmail}}, password {{.PanelPassword}})
+  Chat widget               {{.WidgetBaseURL}}/demo
+  Answers come from         {{.Answers}}
+  Widget on another site    {{.SiteURL}}/ (another origin with a strict Content-Security-Policy)
+  API documentation         {{.ClientBaseURL}}/docs   {{.WidgetBaseURL}}/docs
+  Watch events              make parleyctl && bin/parleyctl watch
+                            nats --server {{.NATSURL}} sub 'chat.>' (needs the nats CLI, see README)
+  Inspect the data          sqlite3 -readonly {{.SQLitePath}}
+  Readiness and metrics     {{.OpsURL}}/readyz   {{.OpsURL}}/metrics
 
-Be the company (its token stands in {{.DemoFile}}, and only there):
+Act as the company (its access token is stored only in {{.DemoFile}}):
 
   {{.TokenCommand}}
 
-  # a template to a phone number
+  # send a template to a phone number
   curl -sS {{.ClientBaseURL}}/push-message -H "x-access-token: $TOKEN" -H 'Content-Type: application/json' \
     -d '{"templateId":"{{.TemplateID}}","source":"491701234567","username":"Ada"}'
 
-  # a message into a chat: the demo page shows this line with the chat's id once the bot has answered
+  # send a message to a chat: after the bot's first answer, the demo page shows this command with the chat's id
   curl -sS {{.ClientBaseURL}}/message/send -H "x-access-token: $TOKEN" -H 'Content-Type: application/json' \
     -d '{"type":"TEXT","chatId":"'"$CHAT_ID"'","data":{"text":"Hello from the company"}}'
 
-Be a visitor without a page:
+Act as a visitor without a browser:
 
   VISITOR=$(curl -sS {{.WidgetBaseURL}}/register -H 'Content-Type: application/json' \
     -d '{"appId":"{{.AppID}}","firstName":"Ada","email":"ada@example.com"}' | sed 's/.*"accessToken":"\([^"]*\)".*/\1/')
@@ -60,7 +60,7 @@ Be a visitor without a page:
     -d '{"type":"TEXT","data":{"text":"menu"}}'
   curl -sS {{.WidgetBaseURL}}/message -H "Authorization: Bearer $VISITOR"
 
-Ctrl-C stops it, or kill {{.PID}}; everything is kept.
+Ctrl-C or kill {{.PID}} stops Parley. All data is kept.
 `))
 
 // Bot is the bot that answers visitors.
@@ -74,12 +74,12 @@ func (b Bot) String() string {
 	case "webhook":
 		return "your webhook, " + withoutSecrets(b.Webhook) + " (BOT=webhook)"
 	case "none":
-		return "no bot (BOT=none): agents in the panel, or a processing layer of your own"
+		return "agents in the panel, or your own processing layer (BOT=none)"
 	}
-	return "the demo bot (BOT=demo; webhook asks a bot of yours, none leaves it to agents)"
+	return "the demo bot (BOT=demo; BOT=webhook calls your own bot, BOT=none uses no bot)"
 }
 
-// withoutSecrets returns a URL without user, password and query.
+// withoutSecrets removes the user, the password and the query from a URL.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -88,7 +88,7 @@ func withoutSecrets(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// HowTo prints the instructions for a standalone that is ready.
+// HowTo prints the instructions after standalone has started.
 func HowTo(w io.Writer, d seed.Demo, bot Bot, demoFile, opsURL, siteURL string) error {
 	err := howTo.Execute(w, struct {
 		seed.Demo
@@ -97,7 +97,7 @@ func HowTo(w io.Writer, d seed.Demo, bot Bot, demoFile, opsURL, siteURL string) 
 		PID                                     int
 	}{d, bot, demoFile, TokenCommand(demoFile), opsURL, siteURL, os.Getpid()})
 	if err != nil {
-		return fmt.Errorf("printing the how-to: %w", err)
+		return fmt.Errorf("printing the instructions: %w", err)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func HowTo(w io.Writer, d seed.Demo, bot Bot, demoFile, opsURL, siteURL string) 
 // Setting is one line of an environment file.
 type Setting struct{ Name, Value string }
 
-// Engines prints the settings for services on these engines, one NAME=value a line.
+// Engines prints the settings that connect services to the engines, one NAME=value per line.
 func Engines(w io.Writer, settings []Setting) error {
 	for _, s := range settings {
 		if _, err := fmt.Fprintf(w, "%s=%s\n", s.Name, quote(s.Value)); err != nil {

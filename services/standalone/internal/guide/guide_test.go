@@ -17,7 +17,7 @@ func TestTokenCommandReadsTheToken(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		t.Fatalf("the printed lines are for a shell: %v", err)
+		t.Fatalf("the printed commands need a shell: %v", err)
 	}
 	for _, folder := range []string{"plain", "with space", "it's $HOME"} {
 		path := filepath.Join(t.TempDir(), folder, "demo.json")
@@ -43,12 +43,12 @@ func TestHowToNeverShowsTheSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "secret") {
-		t.Error("the how-to shows the secret token")
+		t.Error("the instructions contain a secret")
 	}
 	for _, want := range []string{"http://127.0.0.1:8082/demo", "the-app", "chat.>", "http://127.0.0.1:8083/readyz", "http://127.0.0.1:8085/", ".parley/demo.json",
 		"your webhook, https://bot.example/hook (BOT=webhook)", fmt.Sprint("or kill ", os.Getpid())} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("the how-to does not show %s:\n%s", want, out.String())
+			t.Errorf("the instructions do not contain %s:\n%s", want, out.String())
 		}
 	}
 }

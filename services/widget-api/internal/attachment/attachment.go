@@ -1,13 +1,9 @@
-// Package attachment stores the files of visitors' messages, serves them, and removes them when they expire. data.go builds the
-// data of a message with a file.
+// Package attachment stores the files of visitors' messages, serves them, and removes them when they expire.
 package attachment
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -49,78 +45,45 @@ type Incoming struct {
 	Content      io.Reader
 }
 
-// Kept is a stored file.
-type Kept struct {
-	file.File
-	Kind   file.Kind
-	Digest string // SHA-256 of the content in hex, to recognise a repeated upload
-}
-
 // Keep stores a visitor's file for the application's retention. It returns Invalid for a file that is empty, does not match its
 // declared type, or exceeds the quota of the visitor or the application (FILE_QUOTA_EXCEEDED, before the file is read), and
 // otherwise the error of in.Content. After an error nothing is stored.
-func (s *Service) Keep(ctx context.Context, app chat.Application, chatUserID string, in Incoming) (Kept, error) {
+func (s *Service) Keep(ctx context.Context, app chat.Application, chatUserID string, in Incoming) (file.Kept, error) {
 	record := chat.StoredFile{
-		ID: file.NewID(s.expiry(app)), CompanyID: app.CompanyID, AppID: app.ID, ChatUserID: chatUserID, Size: in.MaxSize, CreatedAt: s.cfg.Now(),
+		ID: file.NewID(file.Expiry(app, s.cfg.Retention, s.cfg.Now())), CompanyID: app.CompanyID, AppID: app.ID, ChatUserID: chatUserID, Size: in.MaxSize, CreatedAt: s.cfg.Now(),
 	}
 	if err := s.quotas.reserve(ctx, record, s.cfg.Timeout); err != nil {
-		return Kept{}, err
+		return file.Kept{}, err
 	}
 	kept, err := s.keep(ctx, record.ID, app, in)
 	if err != nil {
 		s.quotas.release(ctx, record)
-		return Kept{}, err
+		return file.Kept{}, err
 	}
 	record.Size, record.ExpiresAt = kept.Size, file.ExpiryOf(record.ID)
 	if err := s.quotas.settle(ctx, record, in.MaxSize); err != nil {
 		s.quotas.release(ctx, chat.StoredFile{ID: record.ID, AppID: app.ID, Size: in.MaxSize})
 		s.discard(ctx, kept)
-		return Kept{}, err
+		return file.Kept{}, err
 	}
 	return kept, nil
 }
 
-func (s *Service) keep(ctx context.Context, id string, app chat.Application, in Incoming) (Kept, error) {
-	head := make([]byte, file.SniffLength)
-	n, err := file.Fill(in.Content, head)
-	if err != nil && !file.Ended(err) {
-		return Kept{}, fmt.Errorf("reading a file: %w", err)
+func (s *Service) keep(ctx context.Context, id string, app chat.Application, in Incoming) (file.Kept, error) {
+	kind, content, err := file.Sniff(in.Content, in.DeclaredType)
+	if err != nil {
+		return file.Kept{}, err
 	}
-	if n == 0 {
-		return Kept{}, apperr.Fields{{Name: "file", Message: "must not be empty"}}.Err()
-	}
-	kind := file.KindOf(head[:n], in.DeclaredType)
 	if kind.Contradicts(in.DeclaredType) {
-		return Kept{}, mismatch(kind)
+		return file.Kept{}, mismatch(kind)
 	}
-	return s.store(ctx, kind, file.File{
-		ID: id, AppID: app.ID, Name: file.CleanName(in.Name, kind), ContentType: kind.ContentType,
-	}, &replay{head: head[:n], rest: in.Content, ended: file.Ended(err)})
-}
-
-func (s *Service) store(ctx context.Context, kind file.Kind, f file.File, content io.Reader) (Kept, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	digest := sha256.New()
-	stored, err := s.cfg.Store.Put(ctx, f, io.TeeReader(content, digest))
+	kept, err := file.Keep(ctx, s.cfg.Store, file.File{ID: id, AppID: app.ID, Name: in.Name}, kind, content)
 	if errors.Is(err, context.DeadlineExceeded) { // the store's timeout: the sender has its own
 		err = apperr.Unreachable("file store", err)
 	}
-	if err != nil {
-		return Kept{}, err
-	}
-	return Kept{File: stored, Kind: kind, Digest: hex.EncodeToString(digest.Sum(nil))}, nil
-}
-
-func (s *Service) expiry(app chat.Application) time.Time {
-	retention := s.cfg.Retention
-	if app.FileRetention > 0 {
-		retention = app.FileRetention
-	}
-	if retention <= 0 {
-		return time.Time{}
-	}
-	return s.cfg.Now().Add(retention)
+	return kept, err
 }
 
 func mismatch(k file.Kind) error {
@@ -129,33 +92,14 @@ func mismatch(k file.Kind) error {
 	return e
 }
 
-// replay reads the sniffed beginning, then the rest. A reader that has ended is not read again.
-type replay struct {
-	head  []byte
-	rest  io.Reader
-	ended bool
-}
-
-func (r *replay) Read(p []byte) (int, error) {
-	if len(r.head) > 0 {
-		n := copy(p, r.head)
-		r.head = r.head[n:]
-		return n, nil
-	}
-	if r.ended {
-		return 0, io.EOF
-	}
-	return r.rest.Read(p)
-}
-
 // Discard removes a file that no message names, also after its sender has disconnected. If that fails the file stays until it
 // expires; its address is unknown to everyone.
-func (s *Service) Discard(ctx context.Context, k Kept) {
+func (s *Service) Discard(ctx context.Context, k file.Kept) {
 	s.discard(ctx, k)
 	s.quotas.forget(ctx, k.ID, k.AppID, k.Size)
 }
 
-func (s *Service) discard(ctx context.Context, k Kept) {
+func (s *Service) discard(ctx context.Context, k file.Kept) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	if err := s.cfg.Store.Delete(ctx, k.ID); err != nil {

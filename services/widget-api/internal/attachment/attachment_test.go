@@ -71,32 +71,11 @@ func TestKeepInAHangingStore(t *testing.T) {
 	})
 }
 
-// The sniffed beginning is stored too, whatever the file's length.
-func TestKeepStoresAllOfTheContent(t *testing.T) {
-	t.Parallel()
-	for _, size := range []int{1, file.SniffLength - 1, file.SniffLength, file.SniffLength + 1, 3 * file.SniffLength} {
-		b, content := new(broken), strings.Repeat("x", size)
-		kept, err := service(b, io.Discard).Keep(t.Context(), chat.Application{ID: "app"}, "visitor", attachment.Incoming{Content: strings.NewReader(content)})
-		if err != nil || b.stored != content || kept.AppID != "app" || len(kept.Digest) != 64 {
-			t.Errorf("%d bytes: got %d, %+v, %v, want all of it", size, len(b.stored), kept, err)
-		}
-	}
-	read := errors.New("broken line")
-	_, err := service(new(broken), io.Discard).Keep(t.Context(), chat.Application{}, "visitor", attachment.Incoming{Content: io.MultiReader(strings.NewReader("x"), failing{read})})
-	if !errors.Is(err, read) {
-		t.Errorf("got %v, want the reader's error", err)
-	}
-}
-
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
 // A failed discard is logged, without the secret id of the file.
 func TestFailedDiscard(t *testing.T) {
 	t.Parallel()
 	log, id := new(bytes.Buffer), file.NewID(time.Time{})
-	service(&broken{err: errors.New("away")}, log).Discard(t.Context(), attachment.Kept{File: file.File{ID: id, Name: "a.png"}})
+	service(&broken{err: errors.New("away")}, log).Discard(t.Context(), file.Kept{File: file.File{ID: id, Name: "a.png"}})
 	if !strings.Contains(log.String(), "a.png") || strings.Contains(log.String(), id) {
 		t.Errorf("got the log %q, want the name without the id", log)
 	}

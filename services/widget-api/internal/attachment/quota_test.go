@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
@@ -78,7 +80,7 @@ func limited(l *ledger, q attachment.Quota, s *broken) *attachment.Service {
 	})
 }
 
-func keep(t *testing.T, s *attachment.Service, app, visitor string, content io.Reader, size int64) (attachment.Kept, string) {
+func keep(t *testing.T, s *attachment.Service, app, visitor string, content io.Reader, size int64) (file.Kept, string) {
 	t.Helper()
 	kept, err := s.Keep(t.Context(), chat.Application{ID: app}, visitor, attachment.Incoming{Content: content, MaxSize: size})
 	if err == nil {
@@ -100,13 +102,13 @@ func TestQuotas(t *testing.T) {
 			t.Fatalf("got %s, want room for the first", refused)
 		}
 		const full = "FILE_QUOTA_EXCEEDED"
-		if _, refused := keep(t, s, "app", "a", failing{errors.New("was read")}, 41); refused != full {
+		if _, refused := keep(t, s, "app", "a", iotest.ErrReader(errors.New("was read")), 41); refused != full {
 			t.Errorf("the visitor's quota: got %q, want %s before anything is read", refused, full)
 		}
 		if _, refused := keep(t, s, "app", "b", text(80), 80); refused != "" {
 			t.Errorf("another visitor: got %s, want room", refused)
 		}
-		if _, refused := keep(t, s, "app", "c", failing{errors.New("was read")}, 20); refused != full {
+		if _, refused := keep(t, s, "app", "c", iotest.ErrReader(errors.New("was read")), 20); refused != full {
 			t.Errorf("the application's quota: got %q, want %s", refused, full)
 		}
 		if _, refused := keep(t, s, "other", "d", text(100), 100); refused != "" {
@@ -138,7 +140,7 @@ func TestQuotaIsReleased(t *testing.T) {
 		} {
 			content := text(90)
 			if name == "the sender fails" {
-				content = io.MultiReader(text(10), failing{errors.New("broken line")})
+				content = io.MultiReader(text(10), iotest.ErrReader(errors.New("broken line")))
 			}
 			if _, reason := keep(t, s, "app", "a", content, 90); reason == "" || l.bytes() != 0 {
 				t.Errorf("%s: got %q and %d bytes that count, want an error and none", name, reason, l.bytes())

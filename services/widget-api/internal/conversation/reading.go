@@ -76,8 +76,8 @@ func (d *Service) readingOf(ctx context.Context, c chat.Chat, receipts store.Cha
 	return r
 }
 
-// agentsLife is how long presence is cached.
-const agentsLife = 5 * time.Second
+// agentsTTL is how long presence is cached.
+const agentsTTL = 5 * time.Second
 
 // Agents reports whether a company has agents online. It reads the store once in five seconds per company. A nil *Agents knows
 // nothing.
@@ -115,7 +115,7 @@ func (a *Agents) Online(ctx context.Context, companyID string) (online, known bo
 		return state.online, state.known
 	}
 	found, err := a.store.States(ctx, presence.Agents(companyID))
-	state = agentsState{known: err == nil, until: now.Add(agentsLife)}
+	state = agentsState{known: err == nil, until: now.Add(agentsTTL)}
 	state.online = state.known && found[0].Online
 	a.mu.Lock()
 	defer a.mu.Unlock()

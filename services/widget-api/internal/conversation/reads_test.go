@@ -46,8 +46,15 @@ func TestReadsAreBounded(t *testing.T) {
 		for _, h := range []*held{flood[1], other, h} {
 			h.release()
 		}
-		if !r.memory.TryAcquire(4*readCost) || len(r.applications.entries)+len(r.visitors.entries) != 0 {
+		if !r.memory.TryAcquire(4 * readCost) {
 			t.Error("memory is still held after all releases")
+		}
+		for range 2 {
+			_, application := r.applications.TryAcquire("app")
+			_, visitor := r.visitors.TryAcquire("a")
+			if !application || !visitor {
+				t.Error("a share is still held after all releases")
+			}
 		}
 	})
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
 
 // Files stores the files of visitors' messages.
 type Files interface {
-	Keep(ctx context.Context, app chat.Application, chatUserID string, in attachment.Incoming) (attachment.Kept, error)
-	Discard(ctx context.Context, k attachment.Kept)
+	Keep(ctx context.Context, app chat.Application, chatUserID string, in attachment.Incoming) (file.Kept, error)
+	Discard(ctx context.Context, k file.Kept)
 }
 
 // Form is an upload that is still arriving.
@@ -27,7 +28,7 @@ type Form interface {
 type Upload struct {
 	Draft   Draft
 	Caption string
-	File    attachment.Kept
+	File    file.Kept
 }
 
 // Receive stores the file of a form. base is the public address of this API. It looks up the visitor before it reads the file.

@@ -20,15 +20,15 @@ type fakeFiles struct {
 	kept int
 }
 
-func (c *fakeFiles) Keep(_ context.Context, app chat.Application, _ string, in attachment.Incoming) (attachment.Kept, error) {
+func (c *fakeFiles) Keep(_ context.Context, app chat.Application, _ string, in attachment.Incoming) (file.Kept, error) {
 	if c.fail != nil {
-		return attachment.Kept{}, c.fail
+		return file.Kept{}, c.fail
 	}
 	c.kept++
-	return attachment.Kept{File: file.File{AppID: app.ID, Name: in.Name, Size: 1}, Kind: file.Kind{Type: chat.Image, Mime: "image/png"}}, nil
+	return file.Kept{File: file.File{AppID: app.ID, Name: in.Name, Size: 1}, Kind: file.Kind{Type: chat.Image, Mime: "image/png"}}, nil
 }
 
-func (c *fakeFiles) Discard(context.Context, attachment.Kept) { c.kept-- }
+func (c *fakeFiles) Discard(context.Context, file.Kept) { c.kept-- }
 
 // arriving is a form with configurable faults.
 type arriving struct {

@@ -55,7 +55,7 @@ func spend(c echo.Context, n int, shares ...share) error {
 
 // publish charges the size of a visitor's message, and its idempotency key.
 func (l Limits) publish(c echo.Context, who credential.VisitorClaims, n int) error {
-	if idempotency.Asked(c.Request().Header) {
+	if idempotency.HasKey(c.Request().Header) {
 		if err := l.Keys.Spend(c, who.AppID, 1); err != nil {
 			return err
 		}

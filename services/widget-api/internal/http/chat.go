@@ -123,7 +123,7 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 	if err := a.Limits.publish(c, who, len(r.Message)+2*eventBytes); err != nil {
 		return err
 	}
-	if !idempotency.Asked(c.Request().Header) {
+	if !idempotency.HasKey(c.Request().Header) {
 		m, err := a.Support.LeaveMessage(c.Request().Context(), who, r.message(), chat.MessageIdentity{})
 		if err != nil {
 			return err

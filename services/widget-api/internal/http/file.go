@@ -18,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
+	"github.com/parley-chat/parley/services/widget-api/internal/keyed"
 )
 
 // busyRetryAfter is the Retry-After when the maximum number of uploads is running.
@@ -25,7 +26,7 @@ const busyRetryAfter = 5 * time.Second
 
 // postFile answers POST /message with a file. It rejects what it can before it reads the file.
 func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
-	if header := c.Request().Header; idempotency.Asked(header) {
+	if header := c.Request().Header; idempotency.HasKey(header) {
 		if _, err := idempotency.KeyOf(header); err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversat
 		written = err == nil
 		return m, err
 	}
-	if idempotency.Asked(c.Request().Header) {
+	if idempotency.HasKey(c.Request().Header) {
 		return a.writeOnce(c, who, fingerprint(u), write)
 	}
 	m, err := write(ctx, chat.MessageIdentity{})
@@ -92,10 +93,10 @@ func (a api) enter(c echo.Context, who credential.VisitorClaims) (leave func(), 
 		}
 	}
 	for _, share := range []struct {
-		slots  *slots
+		slots  *keyed.Semaphore
 		caller string
 	}{{a.ofVisitor, who.ChatUserID}, {a.ofAddress, httpapi.ClientAddress(c)}, {a.ofApplication, who.AppID}} {
-		give, ok := share.slots.enter(share.caller)
+		give, ok := share.slots.TryAcquire(share.caller)
 		if !ok {
 			leave()
 			return nil, tooManyUploads(apperr.TooMany)

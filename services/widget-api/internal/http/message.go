@@ -40,7 +40,7 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 	if err := a.Limits.publish(c, who, len(r.Data)+eventBytes); err != nil {
 		return err
 	}
-	if idempotency.Asked(c.Request().Header) {
+	if idempotency.HasKey(c.Request().Header) {
 		d := r.draft()
 		return a.writeOnce(c, who, idempotency.Fingerprint(string(d.Type), idempotency.Canonical(d.Data)),
 			func(ctx context.Context, identity chat.MessageIdentity) (chat.Message, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
+	"github.com/parley-chat/parley/services/widget-api/internal/keyed"
 	"github.com/parley-chat/parley/services/widget-api/internal/registration"
 	"github.com/parley-chat/parley/services/widget-api/internal/web"
 )
@@ -96,16 +97,16 @@ type Limits struct {
 
 type api struct {
 	Config
-	slots                               chan struct{} // one slot per running upload
-	ofVisitor, ofAddress, ofApplication *slots        // the share of each
+	slots                               chan struct{}    // one slot per running upload
+	ofVisitor, ofAddress, ofApplication *keyed.Semaphore // the share of each
 }
 
 // New returns the API.
 func New(cfg Config) *echo.Echo {
 	a := api{
 		Config: cfg, slots: make(chan struct{}, cfg.Uploads.MaxAtOnce),
-		ofVisitor: newSlots(cfg.Uploads.MaxOfVisitor), ofAddress: newSlots(cfg.Uploads.MaxOfAddress),
-		ofApplication: newSlots(cfg.Uploads.MaxOfApplication),
+		ofVisitor: keyed.NewSemaphore(cfg.Uploads.MaxOfVisitor), ofAddress: keyed.NewSemaphore(cfg.Uploads.MaxOfAddress),
+		ofApplication: keyed.NewSemaphore(cfg.Uploads.MaxOfApplication),
 	}
 	e := httpapi.New(httpapi.Config{Service: "widget-api", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies})
 	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read a 429

@@ -10,9 +10,7 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
-	"path"
 	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -25,11 +23,8 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-const (
-	// loaderCache is short, so that a new release arrives soon; a page uses the stale loader while it revalidates.
-	loaderCache = "public, max-age=300, stale-while-revalidate=86400"
-	chunkCache  = "public, max-age=31536000, immutable"
-)
+// loaderCache is short, so that a new release arrives soon; a page uses the stale loader while it revalidates.
+const loaderCache = "public, max-age=300, stale-while-revalidate=86400"
 
 // Config holds the service's settings that the widget needs.
 type Config struct {
@@ -38,38 +33,19 @@ type Config struct {
 
 // Assets is the built widget.
 type Assets struct {
-	files  map[string]httpapi.Asset
+	files  httpapi.Assets
 	limits []byte
 }
 
 // New reads the embedded files.
-func New(cfg Config) *Assets {
-	root, err := fs.Sub(dist, "dist")
-	if err != nil {
-		panic("web: " + err.Error()) // the directory is embedded
-	}
-	return newAssets(cfg, root)
-}
+func New(cfg Config) *Assets { return newAssets(cfg, dist, "dist") }
 
-func newAssets(cfg Config, root fs.FS) *Assets {
-	a := &Assets{files: map[string]httpapi.Asset{}, limits: []byte(`{"maxFileBytes":` + strconv.FormatInt(cfg.MaxFileBytes, 10) + `}`)}
-	names, _ := fs.Glob(root, "widget/*") // the pattern is well formed
-	for _, name := range append(names, "widget.js") {
-		info, err := fs.Stat(root, name)
-		if err != nil || info.IsDir() || path.Ext(name) == ".gz" || path.Ext(name) == ".br" {
-			continue
-		}
-		cache := loaderCache
-		if strings.Contains(path.Base(name), "-") { // a hash
-			cache = chunkCache
-		}
-		a.files[name] = httpapi.NewAsset(root, name, cache)
+func newAssets(cfg Config, root fs.FS, dir string) *Assets {
+	return &Assets{
+		files:  httpapi.NewAssets(root, dir, loaderCache),
+		limits: []byte(`{"maxFileBytes":` + strconv.FormatInt(cfg.MaxFileBytes, 10) + `}`),
 	}
-	return a
 }
-
-// Built reports whether the binary has the widget.
-func (a *Assets) Built() bool { return len(a.files) > 0 }
 
 // Routes adds the widget to e.
 func (a *Assets) Routes(e *echo.Echo) {
@@ -81,12 +57,9 @@ func (a *Assets) Routes(e *echo.Echo) {
 var errNotBuilt = apperr.WidgetNotBuilt.New()
 
 func (a *Assets) serve(c echo.Context, name string) error {
-	f, ok := a.files[name]
-	if !ok && !a.Built() {
-		return errNotBuilt
-	}
-	if !ok {
-		return echo.ErrNotFound
+	f, err := a.files.Find(name, errNotBuilt)
+	if err != nil {
+		return err
 	}
 	c.Response().Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // for pages with Cross-Origin-Embedder-Policy
 	return f.Serve(c)

@@ -30,8 +30,8 @@ var built = fstest.MapFS{
 
 func TestHashedFilesAreImmutable(t *testing.T) {
 	t.Parallel()
-	a := newAssets(Config{MaxFileBytes: 42}, built)
-	for path, want := range map[string]string{"/widget.js": loaderCache, "/widget/chat-0a1b2c3d.js": chunkCache, "/widget/licenses.txt": loaderCache, "/widget/limits.json": loaderCache} {
+	a := newAssets(Config{MaxFileBytes: 42}, built, ".")
+	for path, want := range map[string]string{"/widget.js": loaderCache, "/widget/chat-0a1b2c3d.js": "public, max-age=31536000, immutable", "/widget/licenses.txt": loaderCache, "/widget/limits.json": loaderCache} {
 		w := serve(a, path, nil)
 		if got := w.Header().Get("Cache-Control"); w.Code != http.StatusOK || got != want {
 			t.Errorf("%s: got %d with %q, want %q", path, w.Code, got, want)
@@ -54,7 +54,7 @@ func TestHashedFilesAreImmutable(t *testing.T) {
 // A clean clone compiles; only the widget is missing, and the error names the command that builds it.
 func TestMissingBuild(t *testing.T) {
 	t.Parallel()
-	a := newAssets(Config{}, fstest.MapFS{".gitignore": {Data: []byte("*")}})
+	a := newAssets(Config{}, fstest.MapFS{".gitignore": {Data: []byte("*")}}, ".")
 	for _, path := range []string{"/widget.js", "/widget/chat-0a1b2c3d.js"} {
 		if w := serve(a, path, nil); w.Code != http.StatusServiceUnavailable {
 			t.Errorf("%s: got %d %s, want 503", path, w.Code, w.Body)
