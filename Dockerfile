@@ -4,7 +4,7 @@
 #   docker build --build-arg SERVICE=client-api --build-arg VERSION=v1.0.0 -t parley/client-api:v1.0.0 .
 #
 # SERVICE is client-api, widget-api, socket-gateway, processor, panel or parleyctl. The image holds one static binary and the certificates
-# of public authorities: no shell, no package manager, nothing that is written to.
+# of public CAs: no shell, no package manager, no writable files.
 ARG GO_VERSION=1.26.8
 
 # The chat widget, which widget-api embeds, and the panel's app.
@@ -19,11 +19,11 @@ RUN npm run --silent --workspace web/widget build && npm run --silent --workspac
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}-bookworm AS build
 ARG SERVICE
 WORKDIR /src
-# The modules' requirements first: what they name is downloaded again only when they change.
+# go.mod and go.sum first: Docker caches the module download until they change.
 COPY pkg/go.mod pkg/go.sum pkg/
 COPY pkg/socketio/go.mod pkg/socketio/go.sum pkg/socketio/
 COPY proto-events/go.mod proto-events/go.sum proto-events/
-# Only tests import testkit; go reads the requirements of every module that is named.
+# Only tests import testkit, but go reads the go.mod of every required module.
 COPY testkit/go.mod testkit/
 COPY services/${SERVICE}/go.mod services/${SERVICE}/go.sum services/${SERVICE}/
 ENV GOWORK=off CGO_ENABLED=0
@@ -58,11 +58,10 @@ LABEL org.opencontainers.image.title="parley ${SERVICE}" \
       org.opencontainers.image.created="${DATE}"
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/service /service
-# A new volume that is mounted here belongs to the user below, so that parleyctl can write the visitors' keys into it.
+# A new volume mounted here gets the owner of this directory, so that parleyctl can write the visitors' keys.
 COPY --from=build --chown=65532:65532 /out/keys /keys
 USER 65532:65532
 EXPOSE 8080 9090
-# The services answer on OPS_ADDR. Orchestrators with probes of their own (k8s/) ask /readyz instead; parleyctl has no server and is
-# run to its end.
+# The check asks OPS_ADDR. Kubernetes uses its own probes instead; parleyctl has no server.
 HEALTHCHECK --interval=10s --timeout=6s --start-period=20s --retries=3 CMD ["/service", "healthcheck"]
 ENTRYPOINT ["/service"]

@@ -1,10 +1,10 @@
-# Parley. `make help` lists the targets; CONTRIBUTING.md says which to run before a change is sent.
+# `make help` lists the targets; CONTRIBUTING.md lists those to run before a change is sent.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# Tools are pinned here and live in .tools/bin, apart from whatever the machine has.
+# Pinned tools, installed into .tools/bin.
 BUF_VERSION           := v1.75.0
 PROTOC_GEN_GO_VERSION := v1.36.12
 OAPI_CODEGEN_VERSION  := v2.8.2
@@ -14,16 +14,16 @@ KUBERNETES_VERSION    := v1.34.2
 
 TOOLS   := $(CURDIR)/.tools/bin
 MODULES := $(shell sed -n 's|^[[:space:]]*\./||p' go.work)
-# go.work names the modules; this is every package of every one of them.
+# Every package of every module in go.work.
 PACKAGES := $(addsuffix /...,$(addprefix ./,$(MODULES)))
 SERVICES := client-api widget-api socket-gateway processor panel parleyctl standalone
 FUZZTIME ?= 20s
 
-# What --version and the metric parley_build_info say; the commit and its date the compiler knows.
+# The version that --version and the metric parley_build_info report; the compiler adds the commit and its date.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 
-# CI looks for races and does not accept a skipped test as a passed one (the tests read CI themselves).
+# CI runs the race detector. The tests read CI too: a test that would skip fails instead.
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
 .PHONY: help run engines parleyctl compose-secrets build assets deps test test-web test-mongodb test-kubernetes test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
@@ -31,20 +31,20 @@ TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-# The process takes the place of the shell, so that what is sent to make (SIGTERM, Ctrl-C) reaches it; `go run` hands no SIGTERM on.
+# exec: signals to make (SIGTERM, Ctrl-C) reach the process. `go run` does not forward SIGTERM.
 STANDALONE = mkdir -p bin && CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/standalone ./services/standalone && exec bin/standalone
 
 run: assets ## everything in one process on embedded engines, with a demo page (see README)
 	@$(STANDALONE)
 
-engines: ## only the embedded engines; prints the settings with which each service runs on them
+engines: ## only the embedded engines; prints the settings for services that connect to them
 	@$(STANDALONE) engines
 
 parleyctl: ## the operator's command line, into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/parleyctl ./services/parleyctl/cmd/parleyctl
 
-compose-secrets: ## random passwords for docker compose, into .env; those that are there stay
+compose-secrets: ## random passwords for docker compose, into .env; keeps existing ones
 	@scripts/compose-secrets
 
 build: assets ## the binaries, into bin/
@@ -56,41 +56,41 @@ node_modules/.package-lock.json: package.json package-lock.json clients/typescri
 	npm ci --silent --no-progress
 	@touch $@
 
-# What widget-api embeds. A clean clone has only a placeholder there: everything compiles, and /widget.js answers 503.
+# The widget, which widget-api embeds. A clean clone has a placeholder, with which everything compiles and /widget.js answers 503.
 WIDGET := services/widget-api/internal/web/dist/manifest.json
 $(WIDGET): node_modules/.package-lock.json $(shell find web/shared web/widget -not -path '*/node_modules*' -type f)
 	npm run --silent --workspace web/widget check
 	npm run --silent --workspace web/widget build
 
-# What the panel embeds; its preview mounts the widget.
+# The panel's app, which services/panel embeds. Its preview mounts the widget.
 PANEL := services/panel/internal/web/dist/manifest.json
 $(PANEL): $(WIDGET) $(shell find web/panel -not -path '*/node_modules*' -type f)
 	npm run --silent --workspace web/panel check
 	npm run --silent --workspace web/panel build
 
-# The TypeScript client as it is published. make verify compares what is generated in it with the OpenAPI documents.
+# The TypeScript client as published. `make verify` checks that its generated types are current.
 CLIENT := clients/typescript/dist/index.js
 $(CLIENT): node_modules/.package-lock.json $(shell find clients/typescript/src -type f) $(wildcard clients/typescript/*.json)
 	npm run --silent --workspace clients/typescript check
 	npm run --silent --workspace clients/typescript build
 
-assets: $(WIDGET) $(PANEL) $(CLIENT) ## the chat widget and the panel's app, built for go:embed, which fails when one is over its budget of bytes; the TypeScript client
+assets: $(WIDGET) $(PANEL) $(CLIENT) ## build the chat widget, the panel's app (both within their size budgets) and the TypeScript client
 
 test-web: assets ## the unit tests of the widget, of the panel's app and of the TypeScript client
 	npm test --silent --workspace web/widget
 	npm test --silent --workspace web/panel
 	npm test --silent --workspace clients/typescript
 
-deps: assets ## what the tests need beside Go: official clients, redis-server, Chromium
+deps: assets ## install what the tests need: official clients, redis-server, Chromium, Caddy, PostgreSQL
 	@scripts/require redis-server redis-server
 	@scripts/require chromium chromium
 	@scripts/require caddy caddy
 	@scripts/require systemd-analyze systemd
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 
-test: deps test-web ## all tests of all modules; with CI=1 with the race detector, and nothing may be skipped
+test: deps test-web ## all tests of all modules; with CI=1 under the race detector and without skipped tests
 	go test $(TESTFLAGS) $(filter-out ./services/standalone/...,$(PACKAGES))
-	go test $(TESTFLAGS) ./services/standalone/... # whole systems and browsers: beside nothing else
+	go test $(TESTFLAGS) ./services/standalone/... # whole systems and browsers: not in parallel with other packages
 
 test-mongodb: assets ## the store's tests on FerretDB and on the MongoDB at MONGODB_URI
 	@[ -n "$${MONGODB_URI:-}" ] || { echo "MONGODB_URI is not set"; exit 1; }
@@ -102,7 +102,7 @@ KUBERNETES := $(TOOLS)/kubernetes-$(KUBERNETES_VERSION)
 test-kubernetes: $(KUBERNETES) ## the manifests, components and the chart on a real kube-apiserver; builds it (minutes, once)
 	KUBERNETES_BIN=$(KUBERNETES) go test -count=1 -timeout=30m -tags kubernetes -run TestKubernetes ./deploy/manifests
 
-# kube-apiserver and kubectl of one version, and the etcd that it was made for; deploy/kubernetes pins them.
+# kube-apiserver, kubectl and a matching etcd; deploy/kubernetes pins the versions.
 KUBERNETES_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34
 $(KUBERNETES): deploy/kubernetes/go.mod
 	@mkdir -p $(TOOLS)/build/kubernetes
@@ -124,14 +124,14 @@ lint: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(TOOLS)/buf-$(BUF_VERSION
 	@for m in $(MODULES); do echo "golangci-lint $$m"; (cd $$m && $< run --config $(CURDIR)/.golangci.yml ./...); done
 	cd proto-events && $(TOOLS)/buf-$(BUF_VERSION) lint && $(TOOLS)/buf-$(BUF_VERSION) breaking --against released.binpb
 
-audit: $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION) ## known holes in what the modules call and in the npm packages
+audit: $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION) ## known vulnerabilities in called Go code and in the npm packages
 	@for m in $(MODULES); do echo "govulncheck $$m"; (cd $$m && $< ./...); done
 	npm audit
 
 fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## format the code
 	@for m in $(MODULES); do (cd $$m && $< fmt --config $(CURDIR)/.golangci.yml ./...); done
 
-generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## what is generated: Go from the .proto files, AsyncAPI, the documents that tables in code fill, the clients from the OpenAPI documents
+generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## generate code and documents: Go from .proto, AsyncAPI, tables in docs/, clients from the OpenAPI documents
 	@ln -sf protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/protoc-gen-go
 	cd proto-events && PATH="$(TOOLS):$$PATH" $(TOOLS)/buf-$(BUF_VERSION) generate
 	go test -count=1 ./pkg/event -run TestAsyncAPIIsCurrent -update
@@ -143,8 +143,8 @@ generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VER
 	cd clients/go && $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config webhook/oapi-codegen.yaml ../../docs/webhooks.openapi.json
 	npm run --silent --workspace clients/typescript generate
 
-verify: generate ## what is generated is current, each module is tidy and builds alone
-	@git diff --exit-code -- proto-events docs clients || { echo "something generated is stale: run 'make generate' and commit"; exit 1; }
+verify: generate ## check that generated files are current, and that each module is tidy and builds alone
+	@git diff --exit-code -- proto-events docs clients || { echo "generated files are stale: run 'make generate' and commit"; exit 1; }
 	@for m in $(MODULES); do echo "GOWORK=off $$m"; (cd $$m && export GOWORK=off CGO_ENABLED=0 && go build -trimpath -o /dev/null ./... && go mod tidy -diff); done
 
 bench: build ## POST /message/send and the Widget API against their bounds, in ratios of one run
@@ -154,21 +154,21 @@ bench-realtime: build ## the Socket gateway against the official Node packages, 
 	@scripts/require redis-server redis-server
 	go run ./deploy/bench/realtime
 
-bench-scale: build ## what replicas of processor and gateway bring, and what is waited for when they come and go
+bench-scale: build ## throughput per replica of processor and gateway, and waiting times when replicas start, stop and die
 	@scripts/require redis-server redis-server
 	go run ./deploy/bench/scale
 	go run ./deploy/bench/realtime -rows readers -contenders parley
 
-bench-widget: assets ## how fast the widget opens and types, in Chromium, on what `make run` serves beside it
+bench-widget: assets ## how fast the widget opens and responds to typing, in Chromium; needs a running `make run`
 	@scripts/require chromium chromium
 	node web/widget/bench.mjs
 
-release-contract: $(TOOLS)/buf-$(BUF_VERSION) ## make today's .proto files what the breaking-change check compares with
+release-contract: $(TOOLS)/buf-$(BUF_VERSION) ## make the current .proto files the baseline of the breaking-change check
 	cd proto-events && $(TOOLS)/buf-$(BUF_VERSION) build -o released.binpb
 
 tools: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## the pinned tools
 
-# A tool's file carries its version, so that a new pin is a new file and an old one is never taken for it.
+# The file name contains the version, so that a new pin installs a new file.
 define tool
 $(TOOLS)/$(1)-$(2):
 	@mkdir -p $(TOOLS)/build
@@ -181,6 +181,6 @@ $(eval $(call tool,buf,$(BUF_VERSION),github.com/bufbuild/buf/cmd/buf))
 $(eval $(call tool,oapi-codegen,$(OAPI_CODEGEN_VERSION),github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen))
 $(eval $(call tool,protoc-gen-go,$(PROTOC_GEN_GO_VERSION),google.golang.org/protobuf/cmd/protoc-gen-go))
 
-clean: ## what the targets above made, the demo's data too
+clean: ## remove everything that the targets above created, including the demo's data
 	rm -rf bin .tools .parley node_modules clients/typescript/dist
 	git clean -fdxq services/widget-api/internal/web/dist services/panel/internal/web/dist services/panel/internal/web/dist

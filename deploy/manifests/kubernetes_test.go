@@ -35,8 +35,8 @@ type apiserver struct {
 	kubeconfig string
 }
 
-// serverPatience bounds the start of a server on a busy machine.
-const serverPatience = 3 * time.Minute
+// serverTimeout bounds the start of a server on a busy machine.
+const serverTimeout = 3 * time.Minute
 
 func startAPIServer(t *testing.T, serviceRange, advertise string) *apiserver {
 	t.Helper()
@@ -65,7 +65,7 @@ users: [{name: admin, user: {token: secret}}]
 contexts: [{name: test, context: {cluster: test, user: admin}}]
 current-context: test
 `, port))
-	for deadline := time.Now().Add(serverPatience); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(serverTimeout); ; time.Sleep(200 * time.Millisecond) {
 		out, err := a.kubectl("", "get", "--raw", "/readyz")
 		if err == nil {
 			return a
