@@ -30,7 +30,9 @@ async function register(page, { email = `ada${unique()}@example.com` } = {}) {
 
 /** Sends a message from the company, with the curl command that the page shows. */
 async function sendFromCompany(page) {
-  execFileSync('sh', ['-c', await page.locator('#curl').textContent()]);
+  const command = page.locator('#curl');
+  await command.waitFor(); // it appears with the first reply that the widget reports to the page
+  assert.match(execFileSync('sh', ['-c', await command.textContent()], { encoding: 'utf8' }), /Message sent successfully/);
 }
 
 /** Starts a site. It answers every path with the HTML that was last passed to `serve`. */
@@ -96,8 +98,7 @@ export async function flow({ config, open, report }) {
   await page.locator('.mine.t-image').filter({ hasText: 'my dot' }).waitFor();
   await messageWith(page, 'I got dot.png').waitFor();
 
-  const lines = await page.locator('#curl').textContent();
-  assert.match(execFileSync('sh', ['-c', lines], { encoding: 'utf8' }), /Message sent successfully/);
+  await sendFromCompany(page);
   await messageWith(page, 'Hello from the company').waitFor();
   const token = await page.evaluate((key) => JSON.parse(localStorage.getItem(key)).t, `parley.${config.appId}`);
   await eventually('the message is marked as read on the server', async () => {
@@ -552,6 +553,20 @@ export async function tabs({ open, report }) {
   await messageWith(two, 'You wrote “third offline”').waitFor();
   const sent = (await texts(two, '.mine .words')).filter((t) => t.endsWith(' offline'));
   assert.deepEqual(sent, ['first offline', 'second offline', 'third offline']);
+
+  // A reply that arrives before the history is reported to the page. The history is requested until it is there.
+  const busy = (route) => (route.request().method() === 'GET' ? route.fulfill({ status: 503, headers: cors, json: {} }) : route.fallback());
+  await two.route(/\/message\?/, busy);
+  await two.reload();
+  await two.waitForFunction(() => window.Parley?.open);
+  await two.evaluate(() => Parley.open());
+  await two.locator('.p[data-connection=online]').waitFor();
+  await write(two, 'before the history');
+  await messageWith(two, 'You wrote “before the history”').waitFor();
+  await two.locator('#curl').waitFor();
+  assert.equal(await messageWith(two, 'You wrote “third offline”').count(), 0);
+  await two.unroute(/\/message\?/, busy);
+  await messageWith(two, 'You wrote “third offline”').waitFor();
 
   // Messages received while the chat is closed are counted on the launcher and in the title.
   await eventually('the replies are read', async () => assert.equal(await two.getByRole('button', { name: /^Close chat: \d/ }).count(), 0));

@@ -10,6 +10,11 @@ export class ApiError extends Error {
   constructor(readonly status: number, readonly code: string, message: string, readonly details: FieldError[] = [], readonly retryAfter = 0) {
     super(message);
   }
+
+  /** Whether the same request may succeed later. */
+  get isTemporary(): boolean {
+    return this.status === 0 || this.status >= 500 || [408, 409, 425, 429].includes(this.status);
+  }
 }
 
 export interface Page { messages: Message[]; more: boolean; readState: ReadState }

@@ -192,8 +192,7 @@ export class Outbox {
       this.config.blocked(err); // the item stays for the next session
       return false;
     }
-    const temporary = err.status === 0 || err.status >= 500 || [408, 409, 425, 429].includes(err.status);
-    if (!temporary) return this.#reject(item, err.code || String(err.status));
+    if (!err.isTemporary) return this.#reject(item, err.code || String(err.status));
     this.config.blocked(err);
     const delay = Math.max(err.retryAfter * 1000, Math.min(MAX_DELAY, FIRST_DELAY * 2 ** this.#failures++));
     this.#timer = (this.config.setTimeout ?? setTimeout)(() => this.flush(), delay + Math.random() * 250);

@@ -23,6 +23,8 @@ const STREAM_TIMEOUT = 40_000;
 const FINAL_MESSAGE_TIMEOUT = 5_000;
 /** A tab that becomes visible loads missed messages if its last sync is older than this. */
 const SYNC_MAX_AGE = 30_000;
+/** Longest delay between attempts to load the history, before jitter. */
+const MAX_SYNC_DELAY = 15_000;
 /** Timeout for the acknowledgement of a `read` event; after it the read cursor is sent over HTTP. */
 const ACK_TIMEOUT = 5_000;
 
@@ -50,6 +52,7 @@ export class Session {
   #registration: Data | undefined;
   #fingerprint = '';
   #syncedAt = 0;
+  #syncFailures = 0;
   #maxFileBytes: Promise<number> | undefined;
   #destroyed = false;
   /** Timers of pending retries. Each job has its own, so that none cancels another. */
@@ -278,10 +281,10 @@ export class Session {
       this.#setConnection('online');
       this.#storeRecovery();
       // If the server recovered the session, it replays missed events; otherwise load them from the history.
-      if (!socket.recovered || this.state.older === 'unknown') void this.sync();
+      if (!socket.recovered || this.state.older === 'unknown' || this.#syncFailures) void this.sync();
       this.outbox.flush();
     });
-    socket.on('message', (record: unknown) => this.#onMessage(record));
+    socket.on('message', (record: unknown, offset: unknown) => this.#onMessage(record, text(offset)));
     socket.on('typing', (e: unknown) => {
       const [name, at] = [text(object(e).name), text(object(e).at)];
       this.#typing.heard(name, at);
@@ -313,9 +316,9 @@ export class Session {
     return pid && fresh && !recoveryState(socket)._pid ? { pid, offset } : {};
   }
 
-  #storeRecovery(): void {
+  #storeRecovery(offset?: string): void {
     const { _pid, _lastOffset } = recoveryState(this.#socket!);
-    if (_pid) this.storage.update({ p: [_pid, _lastOffset, Date.now()] });
+    if (_pid) this.storage.update({ p: [_pid, offset || _lastOffset, Date.now()] });
   }
 
   /** Renews the token within the session, with the old token and the registration fields. */
@@ -359,6 +362,7 @@ export class Session {
   async sync(): Promise<void> {
     const generation = this.#generation;
     this.#syncedAt = Date.now();
+    clearTimeout(this.#retries.sync);
     void this.support.load();
     try {
       let before: string | undefined;
@@ -373,12 +377,15 @@ export class Session {
         before = messages[0]!.id;
       }
       if (this.state.older === 'unknown') this.dispatch({ type: 'older', older: 'none' });
+      this.#syncFailures = 0;
       this.#markAvailable();
     } catch (err) {
       if (generation !== this.#generation || !(err instanceof ApiError)) return;
-      if (err.status === 401) return this.#unauthorized();
       if (err.status === 404) return this.dispatch({ type: 'older', older: 'none' }); // no open chat; the next message opens one
-      if (this.state.older === 'unknown') this.#retryLater('sync', () => void this.sync());
+      if (err.status === 401) return this.#unauthorized();
+      // A gap stays until a sync succeeds: a socket that is connected delivers only what follows.
+      const delay = Math.min(MAX_SYNC_DELAY, 1_000 * 2 ** this.#syncFailures++);
+      if (err.isTemporary) this.#retryLater('sync', () => void this.sync(), Math.max(delay, err.retryAfter * 1_000) * (1 + Math.random()));
     }
   }
 
@@ -428,11 +435,11 @@ export class Session {
     }
   }
 
-  #onMessage(record: unknown): void {
+  #onMessage(record: unknown, offset: string): void {
     const m = readMessage(record);
     if (!m) return;
     this.#post({ kind: 'message', message: m });
-    this.#storeRecovery();
+    this.#storeRecovery(offset); // socket.io-client sets its own copy only after this listener
     this.#addMessage(m);
   }
 
@@ -464,10 +471,9 @@ export class Session {
   #addMessage(m: Message): void {
     if (this.state.messages.some((k) => k.id === m.id)) return;
     if (m.isFromSupport) this.#typing.message(m.createdAt);
-    const first = this.state.older === 'unknown'; // the initial history is still loading, so this message is not announced
     this.dispatch({ type: 'messages', messages: [m] });
     this.support.refreshAfter(m);
-    if (!first) this.#notifyMessage(m);
+    this.#notifyMessage(m);
   }
 
   #notifyMessage(m: Message): void {
