@@ -1,8 +1,6 @@
 package clientapi_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -198,12 +196,3 @@ func sendBody(kind, data, chatID string) string {
 
 // openBus returns the test's own bus, to publish invalidations.
 func (w *world) openBus() *bus.Bus { w.t.Helper(); return bustest.Open(w.t, w.engines.NATSURL) }
-
-func compact(t *testing.T, text []byte) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := json.Compact(&b, text); err != nil {
-		t.Fatalf("compacting %s: %v", text, err)
-	}
-	return b.String()
-}

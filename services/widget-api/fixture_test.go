@@ -1,7 +1,6 @@
 package widgetapi_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -219,13 +218,4 @@ func (w *world) history(token string) []record {
 		w.t.Fatalf("GET /message: got %d %s, want 200 and an array", got.Status, got.Body)
 	}
 	return records
-}
-
-func compact(t *testing.T, text []byte) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := json.Compact(&b, text); err != nil {
-		t.Fatalf("compacting %s: %v", text, err)
-	}
-	return b.String()
 }

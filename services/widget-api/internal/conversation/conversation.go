@@ -114,11 +114,7 @@ func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p P
 // does not exist, NotFound if the application does not. The message gets the identity's id and time, or new ones if the identity
 // is zero.
 func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, identity chat.MessageIdentity) (chat.Message, error) {
-	visitor, err := d.visitor(ctx, who)
-	if err != nil {
-		return chat.Message{}, err
-	}
-	app, err := d.admit(ctx, visitor)
+	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -157,28 +153,24 @@ func (d *Service) record(ctx context.Context, chatID string, m chat.Message) {
 // now returns the time in milliseconds, the resolution of stored chats.
 func (d *Service) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Millisecond) }
 
-// visitor returns the visitor of the token. A revoked token is Unauthenticated.
-func (d *Service) visitor(ctx context.Context, who credential.VisitorClaims) (chat.Visitor, error) {
-	v, err := d.cfg.Directory.Visitor(ctx, who.ChatUserID)
+// admit returns the visitor of the token and its application. Errors: Unauthenticated if the visitor does not exist, the token is
+// revoked, or the application requires a proof of identity that the visitor has not given (a token from before that setting only
+// allows registering again); NotFound if the application does not exist.
+func (d *Service) admit(ctx context.Context, who credential.VisitorClaims) (v chat.Visitor, app chat.Application, err error) {
+	v, err = d.cfg.Directory.Visitor(ctx, who.ChatUserID)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
-		return v, apperr.Unauthorized.New()
+		return v, app, apperr.Unauthorized.New()
 	case err != nil:
-		return v, err
+		return v, app, err
 	case v.AppID != who.AppID || v.CompanyID != who.CompanyID, !who.IssuedSince(v.TokensValidFrom):
-		return v, apperr.Unauthorized.New()
+		return v, app, apperr.Unauthorized.New()
 	}
-	return v, nil
-}
-
-// admit rejects visitors of a deleted application, and unproved visitors if the application requires proofs: a token from before
-// that setting only allows registering again.
-func (d *Service) admit(ctx context.Context, v chat.Visitor) (chat.Application, error) {
-	app, err := d.cfg.Applications.FindWidget(ctx, v.AppID)
+	app, err = d.cfg.Applications.FindWidget(ctx, v.AppID)
 	if err == nil && app.Identity.Required() && v.VerifiedBy == "" {
-		return app, apperr.Unauthorized.New()
+		err = apperr.Unauthorized.New()
 	}
-	return app, err
+	return v, app, err
 }
 
 // asNoChat turns every NotFound into CHAT_NOT_FOUND: the visitor has asked for the chat only.

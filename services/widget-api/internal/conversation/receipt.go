@@ -37,11 +37,8 @@ func (d *Service) Read(ctx context.Context, who credential.VisitorClaims, messag
 
 // current returns the visitor's open chat.
 func (d *Service) current(ctx context.Context, who credential.VisitorClaims) (chat.Chat, error) {
-	visitor, err := d.visitor(ctx, who)
+	visitor, _, err := d.admit(ctx, who)
 	if err != nil {
-		return chat.Chat{}, err
-	}
-	if _, err := d.admit(ctx, visitor); err != nil {
 		return chat.Chat{}, asNoChat(err)
 	}
 	c, err := d.cfg.Chats.CurrentChat(ctx, visitor, d.now())

@@ -18,20 +18,13 @@ type Bots interface {
 // the visitor does not exist, Conflict if the message is complete, NotFound without such a message in the open chat, without an
 // open chat or application.
 func (d *Service) Stop(ctx context.Context, who credential.VisitorClaims, messageID string) error {
-	visitor, err := d.visitor(ctx, who)
+	c, err := d.current(ctx, who)
 	if err != nil {
 		return err
 	}
-	if _, err := d.admit(ctx, visitor); err != nil {
-		return asNoChat(err)
-	}
-	c, err := d.cfg.Chats.CurrentChat(ctx, visitor, d.now())
-	if err != nil {
-		return asNoChat(err)
-	}
 	if id, ok := chat.ParseID(messageID); ok {
 		messageID = id
-		if stopped, err := d.cfg.Bots.RequestStop(ctx, visitor.AppID, visitor.ID, id); err != nil || stopped {
+		if stopped, err := d.cfg.Bots.RequestStop(ctx, who.AppID, who.ChatUserID, id); err != nil || stopped {
 			return err
 		}
 	}

@@ -34,11 +34,7 @@ type State struct {
 // State returns the visitor's latest chat, which may be closed. Errors: Unauthenticated if the visitor does not exist, NotFound
 // if the visitor has had no chat or the application does not exist.
 func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (State, error) {
-	visitor, err := d.visitor(ctx, who)
-	if err != nil {
-		return State{}, err
-	}
-	app, err := d.admit(ctx, visitor)
+	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return State{}, asNoChat(err)
 	}
@@ -100,11 +96,7 @@ func (m OfflineMessage) Validate() apperr.Fields {
 // agents before it adds the message. A visitor without an e-mail address gets this one. Errors: Conflict with the reason
 // HANDOVER_NOT_OFFERED if the chat is the bot's and the application offers no handover, and those of [Service.Write].
 func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims, left OfflineMessage, identity chat.MessageIdentity) (chat.Message, error) {
-	visitor, err := d.visitor(ctx, who)
-	if err != nil {
-		return chat.Message{}, err
-	}
-	app, err := d.admit(ctx, visitor)
+	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -146,11 +138,7 @@ func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims
 // the chat is not this visitor's, Conflict with the reason RATING_NOT_OFFERED, CHAT_OPEN, or RATING_ENDED after the rating
 // period; see [chat.Chat.RateableUntil].
 func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID string, r chat.Rating) (State, error) {
-	visitor, err := d.visitor(ctx, who)
-	if err != nil {
-		return State{}, err
-	}
-	app, err := d.admit(ctx, visitor)
+	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return State{}, asNoChat(err)
 	}

@@ -35,11 +35,7 @@ type Upload struct {
 // Errors: Unauthenticated if the visitor does not exist, NotFound if the application does not, and those of the form. After an
 // error nothing is stored.
 func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, form Form, base string) (Upload, error) {
-	visitor, err := d.visitor(ctx, who)
-	if err != nil {
-		return Upload{}, err
-	}
-	app, err := d.admit(ctx, visitor)
+	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return Upload{}, err
 	}
