@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/atomicfile"
 )
 
 // KeyPropagation is how long a new key must be in the file before it signs, so that every service has fetched it:
@@ -252,47 +252,5 @@ func (f *KeyFile) write() error {
 	if _, err := loadKeys(data); err != nil {
 		return fmt.Errorf("the changed visitor keys would not be read: %w", err)
 	}
-	return writePrivate(f.path, append(data, '\n'))
-}
-
-// writePrivate atomically writes data to path with mode 0600, synced before the rename. The temporary file always has
-// the same name, so that the next write overwrites a secret left behind by a crash.
-func writePrivate(path string, data []byte) error {
-	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".draft")
-	err := writeSynced(draft, data)
-	if err == nil {
-		err = os.Rename(draft, path)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	if err != nil {
-		_ = os.Remove(draft)
-		return fmt.Errorf("writing visitor keys: %w", err)
-	}
-	return nil
-}
-
-func writeSynced(path string, data []byte) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if err = file.Chmod(0o600); err == nil { // a file left by a crash may have another mode
-		_, err = file.Write(data)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
-}
-
-// syncDir makes a rename durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
+	return atomicfile.Write(f.path, append(data, '\n'))
 }

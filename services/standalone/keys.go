@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/parley-chat/parley/pkg/atomicfile"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/services/standalone/internal/datadir"
 )
 
 // visitorKeys loads the keys that sign visitor tokens. They are created at the first start only: with new keys every visitor
@@ -19,7 +19,7 @@ func visitorKeys(path string) (*credential.KeySet, error) {
 		if err != nil {
 			return nil, fmt.Errorf("creating the visitor keys: %w", err)
 		}
-		if err := datadir.WriteFile(path, keys); err != nil {
+		if err := atomicfile.Write(path, keys); err != nil {
 			return nil, err
 		}
 	}

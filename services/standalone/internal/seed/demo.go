@@ -16,9 +16,9 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/atomicfile"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/services/standalone/internal/datadir"
 )
 
 // Store stores the demo company.
@@ -111,7 +111,7 @@ func write(path string, d Demo) error {
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", path, err)
 	}
-	return datadir.WriteFile(path, append(data, '\n'))
+	return atomicfile.Write(path, append(data, '\n'))
 }
 
 // accessToken returns a secret that the store knows. The one in demo.json stays unless it was revoked or has expired; a new one
