@@ -1,4 +1,4 @@
-// Package datadir is the data folder of a standalone Parley: its permissions, its lock, and atomic writes of files.
+// Package datadir is the data folder of a standalone Parley: its permissions and its lock.
 package datadir
 
 import (
