@@ -9,10 +9,11 @@ import { app, updateSession, signedOut } from '../state.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
-import { Confirm, Dialog } from '../ui/dialog.js';
+import { Confirm, FormDialog } from '../ui/dialog.js';
 import { Field, PasswordInput, TextInput } from '../ui/field.js';
 import { Card, Facts, Page } from '../ui/page.js';
 import { Badge, Failed, Notice, Skeleton } from '../ui/states.js';
+import { useSubmit } from '../ui/submit.js';
 import { toast } from '../ui/toast.js';
 
 const s = strings.account;
@@ -99,23 +100,12 @@ function PasswordCard({ done }: { done(): void }) {
 
 function AskPassword({ title, action, close, run }: { title: string; action: string; close(): void; run(password: string): Promise<void> }) {
   const [password, setPassword] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
-  const submit = async () => {
-    if (busy || !password) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      await run(password);
-    } catch (err) {
-      setBusy(false);
-      setProblem(err);
-    }
-  };
+  const form = useSubmit(() => run(password), !!password);
+  const { error } = form;
   return (
-    <Dialog title={title} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{action}</Button></>}>
-      <Field label={s.currentPassword} required error={problem ? (isCode(problem, 'WRONG_PASSWORD') ? s.wrongPassword : messageOf(problem)) : undefined}><PasswordInput autoComplete="current-password" value={password} change={setPassword} /></Field>
-    </Dialog>
+    <FormDialog title={title} close={close} form={form} action={action} notice={false}>
+      <Field label={s.currentPassword} required error={error ? (isCode(error, 'WRONG_PASSWORD') ? s.wrongPassword : messageOf(error)) : undefined}><PasswordInput autoComplete="current-password" value={password} change={setPassword} /></Field>
+    </FormDialog>
   );
 }
 
@@ -123,27 +113,17 @@ function AskPassword({ title, action, close, run }: { title: string; action: str
 function EnableTotp({ close, done }: { close(): void; done(): void }) {
   const [offer, setOffer] = useState<{ secret: string; uri: string }>();
   const [code, setCode] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
+  const form = useSubmit(async () => {
+    await api.confirmTotp(code.replace(/\s/g, ''));
+    done();
+  }, !!code.trim());
   if (!offer) return <AskPassword title={s.totpEnable} action={s.next} close={close} run={async (password) => setOffer(await api.totp(password))} />;
-  const submit = async () => {
-    if (busy || !code.trim()) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      await api.confirmTotp(code.replace(/\s/g, ''));
-      done();
-    } catch (err) {
-      setBusy(false);
-      setProblem(err);
-    }
-  };
   return (
-    <Dialog title={s.totpEnable} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{s.confirm}</Button></>}>
+    <FormDialog title={s.totpEnable} close={close} form={form} action={s.confirm} notice={false}>
       <p>{s.totpSetUp}</p>
       <div class="field"><span class="legend">{s.setupKey}</span><Code text={offer.secret.replace(/(.{4})(?=.)/g, '$1 ')} label={s.setupKey} /></div>
       <p><a href={offer.uri}>{s.openApp}</a></p>
-      <Field label={strings.signIn.code} required error={problem ? messageOf(problem) : undefined}><TextInput value={code} change={setCode} inputMode="numeric" autoComplete="one-time-code" maxLength={7} class="code-input" data-autofocus /></Field>
-    </Dialog>
+      <Field label={strings.signIn.code} required error={form.error ? messageOf(form.error) : undefined}><TextInput value={code} change={setCode} inputMode="numeric" autoComplete="one-time-code" maxLength={7} class="code-input" data-autofocus /></Field>
+    </FormDialog>
   );
 }

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks';
 import { applications as api } from '../api/api.js';
-import { fieldErrors, messageOf } from '../api/client.js';
 import type { Application, Ratings } from '../api/types.js';
 import { initials } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
@@ -9,10 +8,11 @@ import { useRule } from '../lib/sheet.js';
 import { can } from '../state.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
-import { Dialog } from '../ui/dialog.js';
+import { FormDialog } from '../ui/dialog.js';
 import { Field, TextInput } from '../ui/field.js';
 import { Page } from '../ui/page.js';
-import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
+import { Badge, Empty, Failed, Skeleton } from '../ui/states.js';
+import { useSubmit } from '../ui/submit.js';
 import { shownColour } from './draft.js';
 import { Average, useRatings } from './support.js';
 import { Editor } from './editor.js';
@@ -61,28 +61,16 @@ function Tile({ app: a, ratings }: { app: Application; ratings: Ratings | undefi
 function Create({ close }: { close(): void }) {
   const [name, setName] = useState('');
   const [botName, setBotName] = useState('');
-  const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
-  const errors = fieldErrors(problem);
-  const submit = async () => {
-    setTried(true);
-    if (busy || !name.trim() || !botName.trim()) return;
-    setBusy(true);
-    try {
-      const app = await api.create({ name: name.trim(), botName: botName.trim(), widgetConfigs: { formInputs: ['firstName', 'email'], requiredFields: ['email'], greetingMessages: [{ content: s.defaultGreeting }] } });
-      close();
-      navigate(`/applications/${app.id}`);
-    } catch (err) {
-      setBusy(false);
-      setProblem(err);
-    }
-  };
+  const form = useSubmit(async () => {
+    const app = await api.create({ name: name.trim(), botName: botName.trim(), widgetConfigs: { formInputs: ['firstName', 'email'], requiredFields: ['email'], greetingMessages: [{ content: s.defaultGreeting }] } });
+    close();
+    navigate(`/applications/${app.id}`);
+  }, !!name.trim() && !!botName.trim());
+  const { errors, tried } = form;
   return (
-    <Dialog title={s.create} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{s.createAction}</Button></>}>
-      {!!problem && !Object.keys(errors).length && <Notice kind="bad">{messageOf(problem)}</Notice>}
+    <FormDialog title={s.create} close={close} form={form} action={s.createAction}>
       <Field label={s.name} hint={s.nameHint} required error={errors.name ?? (tried && !name.trim() ? strings.required : undefined)}><TextInput value={name} change={setName} spellcheck maxLength={100} /></Field>
       <Field label={s.botName} hint={s.botNameHint} required error={errors.botName ?? (tried && !botName.trim() ? strings.required : undefined)}><TextInput value={botName} change={setBotName} maxLength={100} /></Field>
-    </Dialog>
+    </FormDialog>
   );
 }

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { people as api } from '../api/api.js';
-import { fieldErrors, messageOf } from '../api/client.js';
+import { messageOf } from '../api/client.js';
 import type { Role, User } from '../api/types.js';
 import { formatAgo, formatFull, initials } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
@@ -9,11 +9,12 @@ import { app } from '../state.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
-import { Confirm, Dialog } from '../ui/dialog.js';
+import { Confirm, Dialog, FormDialog } from '../ui/dialog.js';
 import { Field, Segmented, Select, TextInput } from '../ui/field.js';
 import { Menu } from '../ui/menu.js';
 import { Page, Table } from '../ui/page.js';
 import { Avatar, Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
+import { useSubmit } from '../ui/submit.js';
 import { toast } from '../ui/toast.js';
 import { CompanyDialog } from './company.js';
 import { SessionList } from './sessions.js';
@@ -121,57 +122,31 @@ function Invite({ operator, hasCompany, first, close, done }: { operator: boolea
   const [email, setEmail] = useState('');
   const [name, setName] = useState('');
   const [role, setRole] = useState<Role>(first);
-  const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
-  const errors = fieldErrors(problem);
-  const submit = async () => {
-    setTried(true);
-    if (busy || !email.trim()) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      done(await api.invite({ email: email.trim(), role, ...(name.trim() && { name: name.trim() }) }));
-    } catch (err) {
-      setBusy(false);
-      setProblem(err);
-    }
-  };
+  const form = useSubmit(async () => done(await api.invite({ email: email.trim(), role, ...(name.trim() && { name: name.trim() }) })), !!email.trim());
+  const { errors, tried } = form;
   return (
-    <Dialog title={s.invite} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{s.inviteAction}</Button></>}>
-      {!!problem && !Object.keys(errors).length && <Notice kind="bad">{messageOf(problem)}</Notice>}
+    <FormDialog title={s.invite} close={close} form={form} action={s.inviteAction}>
       <Field label={s.email} required error={errors.email ?? (tried && !email.trim() ? strings.required : undefined)}><TextInput type="email" value={email} change={setEmail} /></Field>
       <Field label={s.name} optional error={errors.name}><TextInput value={name} change={setName} /></Field>
       <Field label={s.role} hint={s.roleHints[role]} error={errors.role}><Select value={role} change={(r) => setRole(r as Role)} options={roleOptions(operator, hasCompany)} /></Field>
-    </Dialog>
+    </FormDialog>
   );
 }
 
 function Edit({ user, close, put }: { user: User; close(): void; put(u: User): void }) {
   const [name, setName] = useState(user.name);
   const [role, setRole] = useState<Role>(user.role);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
-  const errors = fieldErrors(problem);
-  const submit = async () => {
-    if (busy) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      put(await api.change(user.id, { ...(name.trim() !== user.name && { name: name.trim() }), ...(role !== user.role && { role }) }));
-      toast(s.changed);
-      close();
-    } catch (err) {
-      setBusy(false);
-      setProblem(err);
-    }
-  };
+  const form = useSubmit(async () => {
+    put(await api.change(user.id, { ...(name.trim() !== user.name && { name: name.trim() }), ...(role !== user.role && { role }) }));
+    toast(s.changed);
+    close();
+  });
+  const { errors } = form;
   return (
-    <Dialog title={s.editTitle(user.email)} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{strings.save}</Button></>}>
-      {!!problem && !Object.keys(errors).length && <Notice kind="bad">{messageOf(problem)}</Notice>}
+    <FormDialog title={s.editTitle(user.email)} close={close} form={form} action={strings.save}>
       <Field label={s.name} error={errors.name}><TextInput value={name} change={setName} /></Field>
       <Field label={s.role} hint={s.roleHints[role]} error={errors.role}><Select value={role} disabled={user.role === 'operator'} change={(r) => setRole(r as Role)} options={user.role === 'operator' ? [{ value: 'operator', label: strings.roles.operator }] : roleOptions(false, true)} /></Field>
-    </Dialog>
+    </FormDialog>
   );
 }
 

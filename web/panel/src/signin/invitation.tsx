@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { session as api } from '../api/api.js';
-import { fieldErrors, isStatus, messageOf } from '../api/client.js';
+import { isStatus, messageOf } from '../api/client.js';
 import { useLoad } from '../lib/load.js';
 import { navigate } from '../lib/router.js';
 import { signedIn, signedOut } from '../state.js';
@@ -10,6 +10,7 @@ import { Field, PasswordInput, TextInput } from '../ui/field.js';
 import { Logo } from '../ui/logo.js';
 import { useTitle } from '../ui/page.js';
 import { Empty, Failed, Notice, Skeleton } from '../ui/states.js';
+import { useSubmit } from '../ui/submit.js';
 
 const s = strings.invitation;
 
@@ -19,28 +20,14 @@ export function AcceptInvitation({ token }: { token: string }) {
   const { data, error, reload } = useLoad(() => api.checkInvitation(token), [token]);
   const [name, setName] = useState<string>();
   const [password, setPassword] = useState('');
-  const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
   useTitle(s.title);
   const shownName = name ?? data?.name ?? '';
-  const errors = fieldErrors(problem);
-  const submit = async (e: Event) => {
-    e.preventDefault();
-    setTried(true);
-    if (busy || !shownName.trim() || password.length < MIN_PASSWORD) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      const session = await api.acceptInvitation({ token, name: shownName.trim(), password });
-      signedOut();
-      navigate('/', { replace: true });
-      await signedIn(session);
-    } catch (err) {
-      setBusy(false);
-      setProblem(err);
-    }
-  };
+  const { busy, error: problem, errors, tried, submit } = useSubmit(async () => {
+    const session = await api.acceptInvitation({ token, name: shownName.trim(), password });
+    signedOut();
+    navigate('/', { replace: true });
+    await signedIn(session);
+  }, !!shownName.trim() && password.length >= MIN_PASSWORD);
   return (
     <main class="gate">
       <div class="gate-card">
@@ -52,7 +39,7 @@ export function AcceptInvitation({ token }: { token: string }) {
             <h1>{s.heading(data.companyName)}</h1>
             <p class="lead">{s.lead(data.email, strings.roles[data.role])}</p>
             {!!problem && <Notice kind="bad">{messageOf(problem)}</Notice>}
-            <form noValidate onSubmit={(e) => void submit(e)}>
+            <form noValidate onSubmit={submit}>
               <input type="hidden" name="email" autoComplete="username" value={data.email} />
               <Field label={s.name} required error={errors.name ?? (tried && !shownName.trim() ? strings.required : undefined)}>
                 <TextInput name="name" autoComplete="name" value={shownName} change={setName} />

@@ -12,6 +12,7 @@ import { Dialog } from '../ui/dialog.js';
 import { Field, TextInput } from '../ui/field.js';
 import { Facts, Table } from '../ui/page.js';
 import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
+import { useSubmit } from '../ui/submit.js';
 import { toast } from '../ui/toast.js';
 
 const s = strings.streams;
@@ -109,38 +110,26 @@ function DeadLetterDialog({ sequence, close, redrive }: { sequence: number; clos
 function ActionDialog({ what, sequences, filter, close }: { what: 'redrive' | 'drop'; sequences: number[] | undefined; filter: { stream?: string; consumer?: string }; close(done: boolean): void }) {
   const run = (dryRun: boolean) => (what === 'drop' ? api.drop({ sequences: sequences ?? [], dryRun }) : api.redrive({ ...(sequences ? { sequences } : filter), dryRun }));
   const dryRun = useLoad(() => run(true), []);
-  const [busy, setBusy] = useState(false);
   const [results, setResults] = useState<RedriveResult[]>();
-  const [problem, setProblem] = useState('');
   const shown = results ?? dryRun.data?.results;
   const failed = results?.filter((r) => r.result === 'failed').length ?? 0;
-  const submit = async () => {
-    if (busy || !shown?.length) return;
-    setBusy(true);
-    setProblem('');
-    try {
-      const done = await run(false);
-      setResults(done.results);
-      if (done.results.every((r) => r.result !== 'failed')) {
-        toast(what === 'drop' ? s.dropped(done.results.length) : s.redriven(done.results.length));
-        close(true);
-      }
-    } catch (err) {
-      setProblem(messageOf(err));
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { busy, error, submit } = useSubmit(async () => {
+    const done = await run(false);
+    setResults(done.results);
+    if (done.results.some((r) => r.result === 'failed')) return;
+    toast(what === 'drop' ? s.dropped(done.results.length) : s.redriven(done.results.length));
+    close(true);
+  }, !!shown?.length);
   return (
     <Dialog
       title={what === 'drop' ? s.dropTitle : s.redriveTitle}
       wide
       close={() => close(!!results)}
-      onSubmit={() => void submit()}
+      onSubmit={submit}
       footer={<><Button onClick={() => close(!!results)}>{results ? strings.close : strings.cancel}</Button>{!results && <Button type="submit" kind={what === 'drop' ? 'danger' : 'primary'} busy={busy} disabled={!shown?.length}>{what === 'drop' ? s.dropAction(shown?.length ?? 0) : s.redriveAction(shown?.length ?? 0)}</Button>}</>}
     >
       <p>{what === 'drop' ? s.dropLead : s.redriveLead}</p>
-      {problem && <Notice kind="bad">{problem}</Notice>}
+      {!!error && <Notice kind="bad">{messageOf(error)}</Notice>}
       {!shown && (dryRun.error ? <Failed error={dryRun.error} retry={dryRun.reload} /> : <Skeleton rows={3} />)}
       {failed > 0 && <Notice kind="bad">{s.someFailed(failed)}</Notice>}
       {shown && !results && <Notice kind="info">{s.dryRun(count(shown.length, s.letterForms))}</Notice>}

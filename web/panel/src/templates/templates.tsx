@@ -8,10 +8,11 @@ import { navigate, setGuard, useRoute } from '../lib/router.js';
 import { can } from '../state.js';
 import { strings } from '../strings.js';
 import { Button, LinkButton } from '../ui/button.js';
-import { Confirm, Dialog } from '../ui/dialog.js';
+import { Confirm, Dialog, FormDialog } from '../ui/dialog.js';
 import { Field, TextArea, TextInput } from '../ui/field.js';
 import { Card, Page, Table } from '../ui/page.js';
 import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
+import { useSubmit } from '../ui/submit.js';
 import { toast } from '../ui/toast.js';
 import { partsOf, placeholders } from './placeholders.js';
 
@@ -226,26 +227,14 @@ function usePreview(d: TemplateDraft | undefined, names: string[], values: Recor
 
 function Reject({ close, reject }: { close(): void; reject(reason: string): Promise<void> }) {
   const [reason, setReason] = useState('');
-  const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState('');
-  const submit = async () => {
-    setTried(true);
-    if (busy || !reason.trim()) return;
-    setBusy(true);
-    try {
-      await reject(reason.trim());
-      close();
-    } catch (err) {
-      setBusy(false);
-      setProblem(messageOf(err));
-    }
-  };
+  const form = useSubmit(async () => {
+    await reject(reason.trim());
+    close();
+  }, !!reason.trim());
   return (
-    <Dialog title={s.rejectTitle} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="danger" busy={busy}>{s.reject}</Button></>}>
-      {problem && <Notice kind="bad">{problem}</Notice>}
-      <Field label={s.reason} hint={s.reasonHint} required error={tried && !reason.trim() ? strings.required : undefined}><TextArea value={reason} change={setReason} spellcheck maxLength={500} /></Field>
-    </Dialog>
+    <FormDialog title={s.rejectTitle} close={close} form={form} action={s.reject} danger notice={!!form.error}>
+      <Field label={s.reason} hint={s.reasonHint} required error={form.tried && !reason.trim() ? strings.required : undefined}><TextArea value={reason} change={setReason} spellcheck maxLength={500} /></Field>
+    </FormDialog>
   );
 }
 
@@ -255,28 +244,16 @@ function Test({ template, close }: { template: Template; close(): void }) {
   const [source, setSource] = useState('');
   const [username, setUsername] = useState('');
   const [values, setValues] = useState<Record<string, string>>({});
-  const [busy, setBusy] = useState(false);
   const [result, setResult] = useState<TestPush>();
-  const [problem, setProblem] = useState<unknown>();
-  const errors = fieldErrors(problem);
-  const submit = async () => {
-    if (busy) return;
-    setBusy(true);
-    setProblem(undefined);
+  const { busy, error, errors, submit } = useSubmit(async () => {
     setResult(undefined);
-    try {
-      const given = Object.fromEntries(Object.entries(values).filter(([, v]) => v));
-      setResult(await api.test(template.id, { source, ...(username.trim() && { username: username.trim() }), values: given }));
-    } catch (err) {
-      setProblem(err);
-    } finally {
-      setBusy(false);
-    }
-  };
+    const given = Object.fromEntries(Object.entries(values).filter(([, v]) => v));
+    setResult(await api.test(template.id, { source, ...(username.trim() && { username: username.trim() }), values: given }));
+  });
   return (
-    <Dialog title={s.test} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.close}</Button><Button type="submit" kind="primary" icon="play" busy={busy}>{s.testRun}</Button></>}>
+    <Dialog title={s.test} close={close} onSubmit={submit} footer={<><Button onClick={close}>{strings.close}</Button><Button type="submit" kind="primary" icon="play" busy={busy}>{s.testRun}</Button></>}>
       <p class="muted">{s.testLead}</p>
-      {!!problem && <Notice kind="bad">{messageOf(problem)}</Notice>}
+      {!!error && <Notice kind="bad">{messageOf(error)}</Notice>}
       <Field label={s.source} hint={s.sourceHint} required error={errors.source}><TextInput type="tel" value={source} change={setSource} /></Field>
       <Field label={s.username} optional error={errors.username}><TextInput value={username} change={setUsername} /></Field>
       {names.filter((n) => n !== 'username').map((n) => <Field key={n} label={n} error={errors[`parameters.${n}`]}><TextInput value={values[n] ?? ''} placeholder={template.parameters.find((p) => p.name === n)?.default ?? ''} change={(v) => setValues({ ...values, [n]: v })} /></Field>)}

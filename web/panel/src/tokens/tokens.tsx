@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks';
 import { tokens as api } from '../api/api.js';
-import { fieldErrors, messageOf } from '../api/client.js';
 import type { NewToken, Token } from '../api/types.js';
 import { formatAgo, formatDate, formatFull } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
@@ -9,11 +8,13 @@ import { app } from '../state.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
-import { Confirm, Dialog } from '../ui/dialog.js';
+import { Confirm, Dialog, FormDialog } from '../ui/dialog.js';
 import { Field, Select, TextInput } from '../ui/field.js';
 import { Menu } from '../ui/menu.js';
 import { Page, Table } from '../ui/page.js';
+import { Rotate } from '../ui/rotate.js';
 import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
+import { useSubmit } from '../ui/submit.js';
 import { toast } from '../ui/toast.js';
 import { curlFor } from './curl.js';
 
@@ -67,7 +68,7 @@ export default function Tokens() {
       )}
       <p class="faint">{s.effect}</p>
       {creating && <Create close={() => setCreating(false)} made={made} />}
-      {rotating && <Rotate token={rotating} close={() => setRotating(undefined)} made={made} />}
+      {rotating && <Rotate title={s.rotateTitle(rotating.name)} text={s} close={() => setRotating(undefined)} rotate={async (overlap) => made(await api.rotate(rotating.id, overlap))} />}
       {revoking && (
         <Confirm
           title={s.revokeTitle}
@@ -94,31 +95,13 @@ function Create({ close, made }: { close(): void; made(n: NewToken): void }) {
   const [name, setName] = useState('');
   const [days, setDays] = useState('');
   const [date, setDate] = useState('');
-  const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
-  const errors = fieldErrors(problem);
-  const submit = async () => {
-    setTried(true);
-    if (busy || !name.trim() || (days === 'date' && !date)) return;
-    setBusy(true);
-    setProblem(undefined);
+  const form = useSubmit(async () => {
     const end = days === 'date' ? new Date(`${date}T23:59:59`) : days ? new Date(Date.now() + Number(days) * DAY) : undefined;
-    try {
-      made(await api.create({ name: name.trim(), ...(end && { expiresAt: end.toISOString() }) }));
-    } catch (err) {
-      setBusy(false);
-      setProblem(err);
-    }
-  };
+    made(await api.create({ name: name.trim(), ...(end && { expiresAt: end.toISOString() }) }));
+  }, !!name.trim() && (days !== 'date' || !!date));
+  const { errors, tried } = form;
   return (
-    <Dialog
-      title={s.create}
-      close={close}
-      onSubmit={() => void submit()}
-      footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{s.createAction}</Button></>}
-    >
-      {!!problem && !Object.keys(errors).length && <Notice kind="bad">{messageOf(problem)}</Notice>}
+    <FormDialog title={s.create} close={close} form={form} action={s.createAction}>
       <Field label={s.name} hint={s.nameHint} required error={errors.name ?? (tried && !name.trim() ? strings.required : undefined)}>
         <TextInput value={name} change={setName} maxLength={100} />
       </Field>
@@ -130,38 +113,7 @@ function Create({ close, made }: { close(): void; made(n: NewToken): void }) {
           <TextInput type="date" value={date} change={setDate} min={new Date(Date.now() + DAY).toISOString().slice(0, 10)} />
         </Field>
       )}
-    </Dialog>
-  );
-}
-
-function Rotate({ token, close, made }: { token: Token; close(): void; made(n: NewToken): void }) {
-  const [overlap, setOverlap] = useState('86400');
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState('');
-  const submit = async () => {
-    if (busy) return;
-    setBusy(true);
-    setProblem('');
-    try {
-      made(await api.rotate(token.id, Number(overlap)));
-    } catch (err) {
-      setBusy(false);
-      setProblem(messageOf(err));
-    }
-  };
-  return (
-    <Dialog
-      title={s.rotateTitle(token.name)}
-      close={close}
-      onSubmit={() => void submit()}
-      footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{s.rotate}</Button></>}
-    >
-      {problem && <Notice kind="bad">{problem}</Notice>}
-      <p>{s.rotateLead}</p>
-      <Field label={s.overlap} hint={s.overlapHint}>
-        <Select value={overlap} change={setOverlap} options={s.overlaps.map(([value, label]) => ({ value, label }))} />
-      </Field>
-    </Dialog>
+    </FormDialog>
   );
 }
 

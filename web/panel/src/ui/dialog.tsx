@@ -4,6 +4,7 @@ import { messageOf } from '../api/client.js';
 import { strings } from '../strings.js';
 import { Button, IconButton } from './button.js';
 import { Notice } from './states.js';
+import { type Submit, useSubmit } from './submit.js';
 
 export interface DialogProps {
   title: string;
@@ -58,6 +59,38 @@ export function Dialog({ title, close, footer, onSubmit, wide, dismissible = tru
   );
 }
 
+export interface FormDialogProps {
+  title: string;
+  close(): void;
+  form: Submit;
+  /** The label of the submit button. */
+  action: string;
+  danger?: boolean;
+  /** Whether the error is shown above the fields. By default it is if the error names no field. */
+  notice?: boolean;
+  children: ComponentChildren;
+}
+
+/** A dialog with a form: its error, its fields, and the buttons to cancel and to submit. */
+export function FormDialog({ title, close, form, action, danger, notice, children }: FormDialogProps) {
+  return (
+    <Dialog
+      title={title}
+      close={close}
+      onSubmit={form.submit}
+      footer={
+        <>
+          <Button onClick={close}>{strings.cancel}</Button>
+          <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={form.busy}>{action}</Button>
+        </>
+      }
+    >
+      {(notice ?? (!!form.error && !Object.keys(form.errors).length)) && <Notice kind="bad">{messageOf(form.error)}</Notice>}
+      {children}
+    </Dialog>
+  );
+}
+
 export interface ConfirmProps {
   title: string;
   action: string;
@@ -71,31 +104,22 @@ export interface ConfirmProps {
 }
 
 export function Confirm({ title, action, danger = true, confirm, close, typed, children }: ConfirmProps) {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState('');
   const [word, setWord] = useState('');
   const id = useId();
-  const run = async () => {
-    if (busy || (typed && word.trim() !== typed)) return;
-    setBusy(true);
-    setProblem('');
-    try {
-      await confirm();
-      close();
-    } catch (err) {
-      setBusy(false);
-      setProblem(messageOf(err));
-    }
-  };
+  const ready = !typed || word.trim() === typed;
+  const { busy, error, submit } = useSubmit(async () => {
+    await confirm();
+    close();
+  }, ready);
   return (
     <Dialog
       title={title}
       close={close}
-      onSubmit={() => void run()}
+      onSubmit={submit}
       footer={
         <>
           <Button onClick={close} {...(!typed && { 'data-autofocus': true })}>{strings.cancel}</Button>
-          <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={busy} disabled={!!typed && word.trim() !== typed}>{action}</Button>
+          <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={busy} disabled={!ready}>{action}</Button>
         </>
       }
     >
@@ -106,7 +130,7 @@ export function Confirm({ title, action, danger = true, confirm, close, typed, c
           <input id={id} class="input" autoComplete="off" spellcheck={false} value={word} onInput={(e) => setWord(e.currentTarget.value)} />
         </div>
       )}
-      {problem && <Notice kind="bad">{problem}</Notice>}
+      {!!error && <Notice kind="bad">{messageOf(error)}</Notice>}
     </Dialog>
   );
 }

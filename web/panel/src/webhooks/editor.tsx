@@ -1,12 +1,10 @@
 import { useState } from 'preact/hooks';
 import { webhooks as api } from '../api/api.js';
-import { fieldErrors, messageOf } from '../api/client.js';
 import type { WebhookWithSecrets, WebhookEndpoint } from '../api/types.js';
 import { strings } from '../strings.js';
-import { Button } from '../ui/button.js';
-import { Dialog } from '../ui/dialog.js';
+import { FormDialog } from '../ui/dialog.js';
 import { Checkbox, Field, Segmented, TextArea, TextInput } from '../ui/field.js';
-import { Notice } from '../ui/states.js';
+import { useSubmit } from '../ui/submit.js';
 import { parseHeaders } from './headers.js';
 
 const s = strings.webhooks;
@@ -21,38 +19,20 @@ export function Editor({ endpoint, types, close, created, saved }: { endpoint?: 
   const [clear, setClear] = useState(false);
   const [ordered, setOrdered] = useState(!!endpoint?.ordered);
   const [signatures, setSignatures] = useState<string[]>(['v1']);
-  const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
-  const errors = fieldErrors(problem);
   const toggle = (list: string[], value: string) => (list.includes(value) ? list.filter((x) => x !== value) : [...list, value]);
   const parsed = parseHeaders(headers);
   const invalid = { url: !url.trim(), events: some && !events.length, headers: !parsed, signatures: !endpoint && !signatures.length };
-  const submit = async () => {
-    setTried(true);
-    if (busy || Object.values(invalid).some(Boolean)) return;
-    setBusy(true);
-    setProblem(undefined);
+  const form = useSubmit(async () => {
     const body = { url: url.trim(), description: description.trim(), events: some ? events : [], ordered };
     const given = clear || Object.keys(parsed!).length > 0;
-    try {
-      if (endpoint) saved(await api.update(endpoint.id, { ...body, ...(given && { headers: clear ? {} : parsed! }) }));
-      else created(await api.create({ ...body, headers: parsed!, signatures }));
-    } catch (err) {
-      setBusy(false);
-      setProblem(err);
-    }
-  };
+    if (endpoint) saved(await api.update(endpoint.id, { ...body, ...(given && { headers: clear ? {} : parsed! }) }));
+    else created(await api.create({ ...body, headers: parsed!, signatures }));
+  }, !Object.values(invalid).some(Boolean));
+  const { error, errors, tried } = form;
   const fields = ['url', 'description', 'events', 'headers'];
-  const hasOtherError = !!problem && (!Object.keys(errors).length || Object.keys(errors).some((f) => !fields.includes(f)));
+  const hasOtherError = !!error && (!Object.keys(errors).length || Object.keys(errors).some((f) => !fields.includes(f)));
   return (
-    <Dialog
-      title={endpoint ? s.editTitle : s.create}
-      close={close}
-      onSubmit={() => void submit()}
-      footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{endpoint ? strings.save : s.createAction}</Button></>}
-    >
-      {hasOtherError && <Notice kind="bad">{messageOf(problem)}</Notice>}
+    <FormDialog title={endpoint ? s.editTitle : s.create} close={close} form={form} action={endpoint ? strings.save : s.createAction} notice={hasOtherError}>
       <Field label={s.url} hint={s.urlHint} required error={errors.url ?? (tried && invalid.url ? strings.required : undefined)}>
         <TextInput type="url" value={url} change={setUrl} placeholder="https://crm.example/parley" />
       </Field>
@@ -76,6 +56,6 @@ export function Editor({ endpoint, types, close, created, saved }: { endpoint?: 
           {tried && invalid.signatures && <p class="error">{s.chooseSignature}</p>}
         </div>
       )}
-    </Dialog>
+    </FormDialog>
   );
 }

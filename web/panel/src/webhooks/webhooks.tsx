@@ -8,11 +8,13 @@ import { navigate, useRoute } from '../lib/router.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
-import { Confirm, Dialog } from '../ui/dialog.js';
-import { Field, Select, TextInput } from '../ui/field.js';
+import { Confirm, Dialog, FormDialog } from '../ui/dialog.js';
+import { Field, TextInput } from '../ui/field.js';
 import { Menu } from '../ui/menu.js';
 import { Page, Table } from '../ui/page.js';
+import { Rotate } from '../ui/rotate.js';
 import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
+import { useSubmit } from '../ui/submit.js';
 import { toast } from '../ui/toast.js';
 import { Deliveries } from './deliveries.js';
 import { Editor } from './editor.js';
@@ -102,7 +104,7 @@ function Endpoints({ data, put, drop, retain }: { data: Webhooks; put(e: Webhook
       )}
       {creating && <Editor types={data.types} close={close} created={show} saved={put} />}
       {action?.what === 'edit' && <Editor endpoint={action.endpoint} types={data.types} close={close} created={show} saved={(e) => { put(e); close(); toast(s.saved); }} />}
-      {action?.what === 'rotate' && <Rotate endpoint={action.endpoint} close={close} rotated={show} />}
+      {action?.what === 'rotate' && <Rotate title={s.rotateTitle} text={s} close={close} rotate={async (overlap) => show(await api.rotate(action.endpoint.id, overlap))} />}
       {action?.what === 'disable' && (
         <Confirm title={s.disableTitle} action={s.disable} close={close} confirm={async () => put(await api.disable(action.endpoint.id))}>
           <p>{s.disableLead}</p>
@@ -134,54 +136,18 @@ function reasonOf(e: WebhookEndpoint): string {
   return s.failingSince(formatFull(e.failingSince)) + (e.warnings ? ` ${s.warnings(e.warnings)}` : '');
 }
 
-function Rotate({ endpoint, close, rotated }: { endpoint: WebhookEndpoint; close(): void; rotated(m: WebhookWithSecrets): void }) {
-  const [overlap, setOverlap] = useState('86400');
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState('');
-  const submit = async () => {
-    if (busy) return;
-    setBusy(true);
-    setProblem('');
-    try {
-      rotated(await api.rotate(endpoint.id, Number(overlap)));
-    } catch (err) {
-      setBusy(false);
-      setProblem(messageOf(err));
-    }
-  };
-  return (
-    <Dialog title={s.rotateTitle} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{s.rotate}</Button></>}>
-      {problem && <Notice kind="bad">{problem}</Notice>}
-      <p>{s.rotateLead}</p>
-      <Field label={s.overlap} hint={s.overlapHint}>
-        <Select value={overlap} change={setOverlap} options={s.overlaps.map(([value, label]) => ({ value, label }))} />
-      </Field>
-    </Dialog>
-  );
-}
-
 function Retention({ days, close, saved }: { days: number; close(): void; saved(days: number): void }) {
   const [text, setText] = useState(days ? String(days) : '');
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState('');
-  const submit = async () => {
-    if (busy) return;
-    setBusy(true);
-    setProblem('');
-    try {
-      saved(await api.retention(Number(text)));
-      toast(s.saved);
-      close();
-    } catch (err) {
-      setBusy(false);
-      setProblem(messageOf(err));
-    }
-  };
+  const form = useSubmit(async () => {
+    saved(await api.retention(Number(text)));
+    toast(s.saved);
+    close();
+  });
   return (
-    <Dialog title={s.retention} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{strings.save}</Button></>}>
+    <FormDialog title={s.retention} close={close} form={form} action={strings.save} notice={false}>
       <p>{s.retentionLead}</p>
-      <Field label={s.days} hint={s.daysHint} error={problem}><TextInput class="short" type="number" min={1} max={365} value={text} change={setText} /></Field>
-    </Dialog>
+      <Field label={s.days} hint={s.daysHint} error={form.error ? messageOf(form.error) : undefined}><TextInput class="short" type="number" min={1} max={365} value={text} change={setText} /></Field>
+    </FormDialog>
   );
 }
 
