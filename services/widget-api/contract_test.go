@@ -23,8 +23,6 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-func contains(s, part string) bool { return strings.Contains(s, part) }
-
 func document(t *testing.T) *openapi3.T {
 	t.Helper()
 	return httpapitest.Contract(t, widgetapi.OpenAPI()).Spec()

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { session as api } from '../api/api.js';
-import { fieldErrors, isCode, messageOf } from '../api/client.js';
+import { isCode, messageOf } from '../api/client.js';
 import { useLoad } from '../lib/load.js';
 import { useStore } from '../lib/store.js';
 import { SessionList } from '../people/sessions.js';
@@ -61,34 +61,18 @@ export default function Account() {
 function PasswordCard({ done }: { done(): void }) {
   const [current, setCurrent] = useState('');
   const [next, setNext] = useState('');
-  const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
-  const errors = fieldErrors(problem);
-  const wrongPassword = isCode(problem, 'WRONG_PASSWORD');
-  const submit = async (e: Event) => {
-    e.preventDefault();
-    setTried(true);
-    if (busy || !current || next.length < MIN_PASSWORD) return;
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      updateSession(await api.password({ current, new: next }));
-      setCurrent('');
-      setNext('');
-      setTried(false);
-      toast(s.passwordChanged);
-      done();
-    } catch (err) {
-      setProblem(err);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { busy, error, errors, tried, submit } = useSubmit(async () => {
+    updateSession(await api.password({ current, new: next }));
+    setCurrent('');
+    setNext('');
+    toast(s.passwordChanged);
+    done();
+  }, !!current && next.length >= MIN_PASSWORD);
+  const wrongPassword = isCode(error, 'WRONG_PASSWORD');
   return (
     <Card title={s.password} lead={s.passwordLead}>
-      <form class="stack narrow" noValidate onSubmit={(e) => void submit(e)}>
-        {!!problem && !wrongPassword && !Object.keys(errors).length && <Notice kind="bad">{messageOf(problem)}</Notice>}
+      <form class="stack narrow" noValidate onSubmit={submit}>
+        {!!error && !wrongPassword && !Object.keys(errors).length && <Notice kind="bad">{messageOf(error)}</Notice>}
         <input type="hidden" autoComplete="username" value={app.value.session!.user.email} />
         <Field label={s.currentPassword} required error={wrongPassword ? s.wrongPassword : errors.current ?? (tried && !current ? strings.required : undefined)}><PasswordInput autoComplete="current-password" value={current} change={setCurrent} /></Field>
         <Field label={s.newPassword} hint={strings.invitation.passwordHint(MIN_PASSWORD)} required error={errors.new ?? (tried && next.length < MIN_PASSWORD ? strings.invitation.passwordShort(MIN_PASSWORD) : undefined)}><PasswordInput autoComplete="new-password" value={next} change={setNext} /></Field>
