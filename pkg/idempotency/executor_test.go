@@ -38,7 +38,7 @@ type world struct {
 func open(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, store: storetest.Open(t), clock: &clock{}}
-	// A store expires records by the real clock, so this clock must not lag far behind it.
+	// A store expires records by the real clock, so this clock starts at the current time.
 	w.clock.at.Store(time.Now().UnixMilli())
 	w.executor = w.replica()
 	return w

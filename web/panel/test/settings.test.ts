@@ -58,7 +58,7 @@ test('rates are computed from two responses', () => {
   assert.deepEqual(ratesOf(undefined, now), { streams: {}, consumers: {} });
   assert.deepEqual(ratesOf(answer('2026-01-01T00:00:00.000Z', 100), now), { streams: { INBOUND: 10 }, consumers: { 'INBOUND bot': 10 } });
   const c = { pending: 3, ackPending: 0, oldestAgeSeconds: 90, read: true };
-  assert.equal(healthOf(c), 'behind');
+  assert.equal(healthOf(c), 'lagging');
   assert.equal(healthOf({ ...c, read: false }), 'inactive');
   assert.equal(healthOf({ ...c, oldestAgeSeconds: 2 }), 'good');
 });

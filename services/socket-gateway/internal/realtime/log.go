@@ -12,7 +12,7 @@ import (
 
 const (
 	stateTimeout = 2 * time.Second
-	// replicaPause is the pause before a replica that lags behind its leader is read again.
+	// replicaPause is the pause before a replica that does not have the latest messages yet is read again.
 	replicaPause = 20 * time.Millisecond
 )
 

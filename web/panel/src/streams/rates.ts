@@ -19,10 +19,10 @@ export function ratesOf(before: Streams | undefined, now: Streams): Rates {
   return rates;
 }
 
-/** The health of a consumer: behind when its oldest event is older than 30 seconds, inactive when no process reads from it. */
-export type Health = 'good' | 'behind' | 'inactive';
+/** The health of a consumer: lagging when its oldest event is older than 30 seconds, inactive when no process reads from it. */
+export type Health = 'good' | 'lagging' | 'inactive';
 
 export function healthOf(c: { read: boolean; pending: number; ackPending: number; oldestAgeSeconds: number }): Health {
   if (!c.read) return 'inactive';
-  return c.oldestAgeSeconds > 30 && c.pending + c.ackPending > 0 ? 'behind' : 'good';
+  return c.oldestAgeSeconds > 30 && c.pending + c.ackPending > 0 ? 'lagging' : 'good';
 }

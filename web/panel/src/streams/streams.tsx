@@ -105,7 +105,7 @@ function ConsumerRows({ consumer: c, rate: perSecond }: { consumer: Consumer; ra
     const health = healthOf(x);
     return (
       <>
-        <td><Badge kind={health === 'good' ? 'good' : health === 'behind' ? 'warn' : 'bad'}>{s.health[health]}</Badge></td>
+        <td><Badge kind={health === 'good' ? 'good' : health === 'lagging' ? 'warn' : 'bad'}>{s.health[health]}</Badge></td>
         <td class="num">{formatNumber(x.pending)}</td>
         <td class="num">{formatNumber(x.ackPending)}</td>
         <td class="num">{formatNumber(x.redelivered)}</td>
