@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -193,12 +194,8 @@ func (l *ledger) stillHeld(arrivals uint64) int {
 	return n
 }
 
-// newTask decodes a delivery. The second result is its consumer sequence, which the server increments with each message that it sends.
-func newTask(m *nats.Msg, now time.Time) (*task, uint64, error) {
-	meta, err := m.Metadata()
-	if err != nil {
-		return nil, 0, err
-	}
+// newTask returns the task of a delivery.
+func newTask(m *nats.Msg, meta *jetstream.MsgMetadata, now time.Time) *task {
 	delete(m.Header, headerPin) // transport header, not part of the event
 	return &task{
 		delivery: Delivery{
@@ -215,5 +212,5 @@ func newTask(m *nats.Msg, now time.Time) (*task, uint64, error) {
 		delivered: int(meta.NumDelivered),
 		reply:     m.Reply,
 		touched:   now,
-	}, meta.Sequence.Consumer, nil
+	}
 }

@@ -373,13 +373,16 @@ func (p *positions) receive(messages []*nats.Msg) error {
 	now, tasks := time.Now(), make([]*task, 0, len(messages))
 	defer func() { p.group.queue.add(tasks...) }() // with mu held: a partition is released only after its reader was removed
 	for _, m := range messages {
-		t, number, err := newTask(m, now)
+		meta, err := m.Metadata()
 		if err != nil {
 			return fmt.Errorf("decoding a delivery: %w", err)
 		}
-		if number != p.expected {
+		if meta.Sequence.Consumer != p.expected {
 			return errGap
 		}
+		t := newTask(m, &jetstream.MsgMetadata{
+			Stream: meta.Stream, Sequence: jetstream.SequencePair(meta.Sequence), Timestamp: meta.Timestamp, NumDelivered: meta.NumDelivered,
+		}, now)
 		p.expected++
 		if p.accept(t, p.partitionOf(m.Subject)) {
 			tasks = append(tasks, t)

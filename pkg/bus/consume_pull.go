@@ -1,13 +1,11 @@
 package bus
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -23,117 +21,51 @@ var (
 	errRepartitioned = errors.New("the number of partitions has changed")
 )
 
-// puller sends pull requests and handles their status messages. It is not safe for concurrent use.
-type puller struct {
-	conn      *nats.Conn
-	subject   string // of the consumer's pull requests
-	inbox     string
-	batch     int
-	expires   time.Duration // lifetime of a request
-	requested int           // deliveries requested and not received yet
-	pin       string
-	shared    bool // by all replicas, without a pin
-
-	hasRoom   func() bool     // whether the limits allow more deliveries
-	freed     *signal         // sent when there may be room again
-	postponed <-chan struct{} // closed when there may be room for a postponed request; nil: none postponed
-}
-
-// pullRequest is the pull request of the JetStream API.
-type pullRequest struct {
-	Batch     int           `json:"batch"`
-	Expires   time.Duration `json:"expires"`
-	Heartbeat time.Duration `json:"idle_heartbeat"`
-	NoWait    bool          `json:"no_wait,omitempty"` // end the request when no more messages are available
-	Group     string        `json:"group,omitempty"`
-	Pin       string        `json:"id,omitempty"`
-}
-
-func (p *puller) heartbeat() time.Duration { return p.expires / 3 }
-
-// silenceTimeout is how long the server may be silent before the session counts as broken.
-func (p *puller) silenceTimeout() time.Duration { return p.expires + p.heartbeat() }
-
-// request tops the requested deliveries up to a full batch, or postpones that until there is room.
-func (p *puller) request() error {
-	freed := p.freed.wait()
-	if !p.hasRoom() {
-		p.postponed = freed
-		return nil
+// pull requests a batch of deliveries. They are received one at a time until the batch is complete or stopped.
+//
+// The batches limit what a partition holds: no other one is pulled while the group has no room. To stop pulling in the middle of a batch
+// instead would lose deliveries in a NATS cluster, because the consumer's server still sends some when the subscription is gone
+// (decision 26).
+func (r *partitionReader) pull(consumer jetstream.Consumer) (jetstream.ConsumeContext, error) {
+	options := []jetstream.PullConsumeOpt{
+		jetstream.StopAfter(r.batch), jetstream.PullMaxMessages(r.batch),
+		jetstream.PullExpiry(pullExpires), jetstream.PullHeartbeat(pullExpires / 3),
+		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+			if errors.Is(err, jetstream.ErrPinIDMismatch) { // another replica is pinned or may be: wait in standby
+				r.pinned.Store(false)
+				return
+			}
+			r.fail(err)
+		}),
 	}
-	p.postponed = nil
-	group := priorityGroup
-	if p.shared {
-		group = ""
+	if !r.slot.shared {
+		options = append(options, jetstream.PullPriorityGroup(priorityGroup))
 	}
-	data, err := json.Marshal(pullRequest{
-		Batch: p.batch - p.requested, Expires: p.expires, Heartbeat: p.heartbeat(), Group: group, Pin: p.pin,
-	})
+	batch, err := consumer.Consume(r.receive, options...)
 	if err != nil {
-		return fmt.Errorf("encoding the pull request: %w", err)
+		return nil, fmt.Errorf("pulling a batch: %w", err)
 	}
-	if err := p.conn.PublishRequest(p.subject, p.inbox, data); err != nil {
-		return fmt.Errorf("sending a pull request: %w", err)
-	}
-	p.requested = p.batch
-	return nil
+	return batch, nil
 }
 
-// restart discards the count of requested deliveries and requests a full batch.
-func (p *puller) restart() error {
-	p.requested = 0
-	return p.request()
+// fail ends the session with an error.
+func (r *partitionReader) fail(err error) {
+	select {
+	case r.failed <- err:
+	default: // it ends already
+	}
 }
 
-// countDelivery counts a delivery, and requests more before the server has no request left.
-func (p *puller) countDelivery(pin string) error {
-	if pin != "" {
-		p.pin = pin
+// stopPulling stops a batch and waits until the deliveries that have arrived are received.
+func (r *partitionReader) stopPulling(batch jetstream.ConsumeContext) {
+	stopped := batch.Closed()
+	if r.group.bus.conn.IsConnected() {
+		batch.Drain()
+	} else {
+		batch.Stop() // no more arrive, and draining would wait for the server
 	}
-	p.requested = max(0, p.requested-1)
-	if p.requested > p.batch/2 || p.postponed != nil {
-		return nil
+	select {
+	case <-stopped:
+	case <-time.After(releaseLimit):
 	}
-	return p.request()
-}
-
-// status handles a status message. An error ends the session.
-func (p *puller) status(m *nats.Msg) error {
-	switch m.Header.Get("Status") {
-	case "100": // heartbeat
-		return nil
-	case "503":
-		return errConsumerGone
-	case "423": // another replica is pinned or may be: wait in standby
-		if p.pin == "" {
-			return nil
-		}
-		p.pin = ""
-		return p.restart()
-	case "408", "404": // request expired
-		return p.expired(m)
-	case "409":
-		return p.terminated(m)
-	}
-	return fmt.Errorf("pull request rejected: %s %s", m.Header.Get("Status"), m.Header.Get("Description"))
-}
-
-func (p *puller) expired(m *nats.Msg) error {
-	left, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
-	if err != nil {
-		left = p.batch
-	}
-	p.requested = max(0, p.requested-left)
-	if p.requested > p.batch/2 || p.postponed != nil {
-		return nil
-	}
-	return p.request()
-}
-
-// terminated handles a request that the server has terminated: its batch is complete, the consumer was deleted, or its leader is moving.
-func (p *puller) terminated(m *nats.Msg) error {
-	if m.Header.Get("Description") == "Batch Completed" {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", errConsumerGone, m.Header.Get("Description"))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,10 +15,15 @@ import (
 // partitionReader reads one durable consumer while its partition is assigned to this replica.
 type partitionReader struct {
 	*partition
-	reorder *reorderBuffer
-	pull    puller
+	batch int // number of deliveries that are pulled together
 
-	incoming chan *nats.Msg
+	mu      sync.Mutex
+	reorder *reorderBuffer // guarded by mu
+	ended   bool           // guarded by mu: the reader has returned its deliveries
+
+	pinned   atomic.Bool   // as of the last delivery
+	failed   chan error    // capacity 1: the error that ends the session
+	closed   chan struct{} // capacity 1: the reorder buffer has closed
 	counts   chan pendingCount
 	queries  sync.WaitGroup
 	declared bool // the consumer was created or found at least once
@@ -31,22 +37,12 @@ type pendingCount struct {
 }
 
 func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *partitionReader {
-	conn := g.bus.conn
-	batch = min(batch, g.cfg.MaxAckPending)
 	r := &partitionReader{
+		batch:   min(batch, g.cfg.MaxAckPending),
 		reorder: newReorderBuffer(3 * g.cfg.AckWait),
-		pull: puller{
-			conn:    conn,
-			subject: "$JS.API.CONSUMER.MSG.NEXT." + g.cfg.Stream + "." + s.name,
-			inbox:   conn.NewInbox(),
-			batch:   batch,
-			expires: pullExpires,
-			shared:  s.shared,
-			hasRoom: g.hasRoom,
-			freed:   &g.freed,
-		},
-		incoming: make(chan *nats.Msg, 4*batch+64), // more than the server sends before it waits
-		counts:   make(chan pendingCount),
+		failed:  make(chan error, 1),
+		closed:  make(chan struct{}, 1),
+		counts:  make(chan pendingCount),
 	}
 	r.partition = newPartition(g, s, newLedger(2*g.cfg.MaxAckPending, r.sendAck), stop)
 	return r
@@ -61,72 +57,67 @@ func (r *partitionReader) sendAck(reply, ack string) {
 // run reads until ctx is done. Then it returns unstarted deliveries to the server and unpins the consumer for the next replica. It
 // returns when the running handlers have ended.
 func (r *partitionReader) run(ctx context.Context) {
-	r.sessions(ctx)
+	r.group.sessions(ctx, r.slot.name, r.session)
 	r.stopping.Store(true)
-	r.nakAll(append(r.group.queue.release(r.partition), r.reorder.release()...))
+	r.mu.Lock()
+	r.ended = true
+	buffered := r.reorder.release()
+	r.mu.Unlock()
+	r.nakAll(append(r.group.queue.release(r.partition), buffered...))
 	r.release()
 	<-r.idle
 	r.nakAll(r.unfinished)
 }
 
-// sessions subscribes and runs sessions until ctx is done, with a new session after every error.
-func (r *partitionReader) sessions(ctx context.Context) {
-	sub, err := r.group.bus.conn.ChanSubscribe(r.pull.inbox, r.incoming)
-	if err != nil { // the bus is closed
-		<-ctx.Done()
-		return
-	}
-	r.group.sessions(ctx, r.slot.name, r.session)
-	r.unsubscribe(sub)
-}
-
-// session creates the consumer if missing and pulls its deliveries, until ctx is done, the connection was re-established, or the consumer
-// appears to be gone.
-func (r *partitionReader) session(ctx context.Context, up <-chan struct{}) error {
+// session creates the consumer if missing and pulls its deliveries, batch by batch, until ctx is done or a pull request fails. After a lost
+// connection the batch is requested again by itself.
+func (r *partitionReader) session(ctx context.Context, _ <-chan struct{}) error {
 	consumer, err := r.ensureConsumer(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.pull.restart(); err != nil {
-		return err
-	}
-	if pin := pinnedClient(consumer.CachedInfo()); pin != "" && pin != r.pull.pin {
-		r.unpin(ctx)
-	}
-	silence := time.NewTimer(r.pull.silenceTimeout())
-	defer silence.Stop()
+	r.pinned.Store(false)
+	takeOver := pinnedClient(consumer.CachedInfo()) != "" // from the previous reader or session
+	var batch jetstream.ConsumeContext                    // nil: waiting for room
+	defer func() {
+		if batch != nil {
+			r.stopPulling(batch)
+		}
+	}()
 	defer r.queries.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // runs before queries.Wait
-	if !r.reorder.open() {
+	if !r.isOpen() {
 		r.queryPending(ctx, consumer, 0)
 	}
 	r.group.interrupted.Store(false)
+	var complete <-chan struct{}
 	for {
-		var err error
+		freed := r.group.freed.wait()
+		if batch == nil && r.group.hasRoom() {
+			if batch, err = r.pull(consumer); err != nil {
+				return err
+			}
+			complete = batch.Closed()
+		}
+		if takeOver && batch != nil { // after the pull request: the server may pin another that still waits, even that of a dead process
+			takeOver = false
+			r.unpin(ctx)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-silence.C:
-			if silence.Reset(r.pull.silenceTimeout()); r.pull.postponed == nil {
-				err = errSilent
-			}
-		case <-up: // requests may have been lost with the old connection
-			return nil
-		case <-r.pull.postponed:
-			err = r.pull.request()
+		case err := <-r.failed:
+			return err
+		case <-complete:
+			batch, complete = nil, nil
+		case <-freed:
 		case <-r.membersChanged:
-			if r.pull.pin == "" {
-				r.unpin(ctx)
-			}
-		case m := <-r.incoming:
-			silence.Reset(r.pull.silenceTimeout())
-			err = r.receiveAll(ctx, consumer, m)
+			takeOver = !r.pinned.Load()
+		case <-r.closed:
+			r.queryPending(ctx, consumer, 0)
 		case c := <-r.counts:
 			r.tryOpen(ctx, consumer, c)
-		}
-		if err != nil {
-			return err
 		}
 	}
 }
@@ -149,7 +140,12 @@ func (r *partitionReader) ensureConsumer(ctx context.Context) (jetstream.Consume
 	if err != nil {
 		return nil, fmt.Errorf("creating the consumer: %w", err)
 	}
-	if info := consumer.CachedInfo(); !r.declared && info.NumAckPending == 0 {
+	// The state in the response may be that of the server's start.
+	info, err := consumer.Info(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the consumer's state: %w", err)
+	}
+	if !r.declared && info.NumAckPending == 0 {
 		r.reorder.expected = info.Delivered.Consumer + 1
 	}
 	r.declared = true
@@ -166,56 +162,50 @@ func sameSlots(slots []slot, s slot) bool {
 	return false
 }
 
-// receiveAll handles m and the messages buffered after it, up to a batch.
-func (r *partitionReader) receiveAll(ctx context.Context, consumer jetstream.Consumer, m *nats.Msg) error {
-	for range r.pull.batch {
-		if err := r.receive(ctx, consumer, m); err != nil {
-			return err
-		}
-		select {
-		case m = <-r.incoming:
-		default:
-			return nil
-		}
-	}
-	return r.receive(ctx, consumer, m)
-}
-
-// receive handles one message of the session: a delivery or the status of a request.
-func (r *partitionReader) receive(ctx context.Context, consumer jetstream.Consumer, m *nats.Msg) error {
-	if m.Reply == "" {
-		return r.pull.status(m)
-	}
+// receive passes a new delivery to the queue, or to the reorder buffer while that is closed.
+func (r *partitionReader) receive(m jetstream.Msg) {
 	now := time.Now()
-	pin := m.Header.Get(headerPin)
-	t, number, err := newTask(m, now)
+	if m.Headers().Get(headerPin) != "" {
+		r.pinned.Store(true)
+	}
+	meta, err := m.Metadata()
 	if err != nil {
-		return fmt.Errorf("decoding a delivery: %w", err)
-	}
-	closed := !r.slot.shared && r.reorder.observe(number, now)
-	if r.ledger.accept(t) {
-		t.partition = r.partition
-		t.key = r.group.cfg.Key(t.delivery)
-		r.group.addHeld(t)
-		r.admit(t)
-	}
-	if closed {
-		r.queryPending(ctx, consumer, 0)
-	}
-	return r.pull.countDelivery(pin)
-}
-
-func (r *partitionReader) admit(t *task) {
-	if r.reorder.open() {
-		r.group.queue.add(t)
+		r.fail(fmt.Errorf("decoding a delivery: %w", err))
 		return
 	}
-	r.reorder.add(t)
+	t := newTask(&nats.Msg{Subject: m.Subject(), Reply: m.Reply(), Header: m.Headers(), Data: m.Data()}, meta, now)
+	t.partition = r.partition
+	t.key = r.group.cfg.Key(t.delivery)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return // the server redelivers it to the next replica
+	}
+	if !r.slot.shared && r.reorder.observe(meta.Sequence.Consumer, now) {
+		wake(r.closed)
+	}
+	if !r.ledger.accept(t) {
+		return
+	}
+	r.group.addHeld(t)
+	if r.reorder.open() {
+		r.group.queue.add(t)
+	} else {
+		r.reorder.add(t)
+	}
+}
+
+func (r *partitionReader) isOpen() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reorder.open()
 }
 
 // queryPending queries, after a delay, the number of pending acknowledgements on the server, and sends the result to r.counts.
 func (r *partitionReader) queryPending(ctx context.Context, consumer jetstream.Consumer, after time.Duration) {
+	r.mu.Lock()
 	gaps := r.reorder.gaps
+	r.mu.Unlock()
 	r.queries.Go(func() {
 		if sleep(ctx, after) != nil {
 			return
@@ -237,52 +227,24 @@ func (r *partitionReader) queryPending(ctx context.Context, consumer jetstream.C
 // before and after the query: the response may or may not include those that arrived or finished in between. While another replica
 // reports running handlers, the buffer has no time limit.
 func (r *partitionReader) tryOpen(ctx context.Context, consumer jetstream.Consumer, c pendingCount) {
-	complete := c.pending >= 0 && c.gaps == r.reorder.gaps && c.pending <= r.ledger.stillHeld(c.arrivals)
 	now := time.Now()
+	r.mu.Lock()
+	complete := c.pending >= 0 && c.gaps == r.reorder.gaps && c.pending <= r.ledger.stillHeld(c.arrivals)
 	if r.group.members.finishing(r.slot.name) {
 		r.reorder.extend(now)
 	}
 	for _, t := range r.reorder.tryRelease(complete, now) {
 		r.group.queue.add(t)
 	}
-	if !r.reorder.open() {
+	open := r.reorder.open()
+	r.mu.Unlock()
+	if !open {
 		r.queryPending(ctx, consumer, pendingPause)
 	}
 }
 
 // pendingPause is the delay between two queries of the pending count.
 const pendingPause = 40 * time.Millisecond
-
-// unsubscribe drains the subscription. Deliveries that arrive until then are returned to the server.
-func (r *partitionReader) unsubscribe(sub *nats.Subscription) {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
-	defer cancel()
-	if conn := r.group.bus.conn; sub.Drain() == nil && conn.IsConnected() {
-		_ = conn.FlushWithContext(ctx) // fails only while NATS is disconnected; then nothing arrives
-	}
-	for {
-		select {
-		case m := <-r.incoming:
-			r.collectLate(m)
-		default:
-			return
-		}
-	}
-}
-
-func (r *partitionReader) collectLate(m *nats.Msg) {
-	if m.Reply == "" {
-		return
-	}
-	if pin := m.Header.Get(headerPin); pin != "" {
-		r.pull.pin = pin
-	}
-	if t, _, err := newTask(m, time.Now()); err == nil && r.ledger.accept(t) {
-		t.partition = r.partition
-		r.group.addHeld(t)
-		r.reorder.add(t) // run returns it to the server, in order
-	}
-}
 
 // nakAll returns tasks to the server in stream order, for the next replica.
 func (r *partitionReader) nakAll(tasks []*task) {
@@ -295,7 +257,7 @@ func (r *partitionReader) nakAll(tasks []*task) {
 
 // release unpins the consumer so that the next replica can start at once. The server has processed the returned deliveries by then.
 func (r *partitionReader) release() {
-	if r.slot.shared || r.pull.pin == "" || !r.group.bus.conn.IsConnected() {
+	if r.slot.shared || !r.pinned.Load() || !r.group.bus.conn.IsConnected() {
 		return
 	}
 	r.unpin(context.Background())

@@ -22,6 +22,14 @@ const (
 	gatherAtMost     = 12 * time.Millisecond
 )
 
+// pullRequest is the pull request of the JetStream API.
+type pullRequest struct {
+	Batch     int           `json:"batch"`
+	Expires   time.Duration `json:"expires"`
+	Heartbeat time.Duration `json:"idle_heartbeat"`
+	NoWait    bool          `json:"no_wait,omitempty"` // end the request when no more messages are available
+}
+
 // rounds pulls deliveries with one request at a time; a round is one request. It is not safe for concurrent use.
 type rounds struct {
 	conn     *nats.Conn

@@ -6,6 +6,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// PinnedTTL is the lifetime of a dead reader's pin.
+const PinnedTTL = pinnedTTL
+
 // JetStream returns the JetStream context of the bus.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 

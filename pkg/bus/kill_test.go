@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
@@ -121,6 +122,47 @@ func TestKilledServerLosesNoAcknowledgedEvent(t *testing.T) {
 	timetest.Until(t, "all are handled", func() bool { return handled.firsts() >= total })
 	awaitEmpty(t, b, "tester")
 	handled.checkFirsts(t, last)
+}
+
+// The server is killed, and then the process that reads crashes. The next process takes its pin at once.
+func TestNextProcessTakesThePinOfADeadOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := startProcess(t, nettest.Addr(t), dir)
+	bustest.DeclareSmall(t, server.url)
+	b := bustest.Open(t, server.url)
+	first, err := bus.Open(bus.Config{URL: server.url, Name: "first", Logger: new(logbook).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(first.Close)
+	bustest.AwaitReady(t, first)
+	handled := make(chan int, 3)
+	handle := func(_ context.Context, d bus.Delivery) error { handled <- number(d); return nil }
+	doomed := consume(t, first, bus.Consumer{Handle: handle})
+	write := func(n int) {
+		t.Helper()
+		publish(t, b, reply("visitor", n))
+		if got := receive(t, fmt.Sprint("message ", n), handled); got != n {
+			t.Errorf("got message %d, want %d", got, n)
+		}
+	}
+	write(0)
+	server.kill()
+	startProcess(t, strings.TrimPrefix(server.url, "nats://"), dir)
+	bustest.AwaitReady(t, b)
+	bustest.AwaitReady(t, first)
+	write(1)
+	awaitEmpty(t, b, "tester")
+	first.Crash()
+	doomed.end()
+
+	started := time.Now()
+	consume(t, b, bus.Consumer{Handle: handle})
+	write(2)
+	if got := time.Since(started); got > bus.PinnedTTL/2 {
+		t.Errorf("the message was handled after %v; the pin of the dead process lasts %v", got, bus.PinnedTTL)
+	}
 }
 
 // publishUntilAcknowledged retries the publish of an event until it is acknowledged.
