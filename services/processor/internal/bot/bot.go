@@ -116,9 +116,7 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
-	now := b.answeredAt(e.Message.CreatedAt)
-	sorry := reply(e, failureIndex, text(b.failureText), application.BotName, now)
-	sorry.Message.CreatedAt = now // before the answers to the next message
+	sorry := reply(e, failureIndex, text(b.failureText), application.BotName, b.answeredAt(e.Message.CreatedAt))
 	if err := b.publisher.Publish(ctx, sorry); err != nil {
 		return fmt.Errorf("publishing the failure text: %w", err)
 	}
@@ -150,9 +148,9 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 		}
 	}
 	answers, handover := split(answers)
-	first := b.answeredAt(e.Message.CreatedAt)
+	at := b.answeredAt(e.Message.CreatedAt)
 	for i, answer := range answers {
-		if err := b.publisher.Publish(ctx, reply(e, i, answer, application.BotName, first)); err != nil {
+		if err := b.publisher.Publish(ctx, reply(e, i, answer, application.BotName, at)); err != nil {
 			return fmt.Errorf("publishing answer %d: %w", i+1, err)
 		}
 	}
@@ -175,7 +173,7 @@ func (b *Bot) begin(e event.VisitorMessageAccepted, sender string, stopTyping fu
 		stopTyping()
 		first := event.MessagePart{
 			CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
-			MessageID: replyID(e.Message, 0), CreatedAt: b.answeredAt(e.Message.CreatedAt), NameOfSender: sender,
+			MessageID: chat.AnswerID(e.Message.ID, 0), CreatedAt: b.answeredAt(e.Message.CreatedAt), NameOfSender: sender,
 		}
 		n := int32(0)
 		if last, err := b.parts.LastPart(ctx, e.AppID, e.ChatUserID); err == nil && last.MessageID == first.MessageID {
@@ -198,26 +196,24 @@ func (b *Bot) agentInControl(ctx context.Context, chatID string) (bool, error) {
 	return c.Control.Agent, nil
 }
 
-// answeredAt returns the current time, but always after the question: clocks of two machines differ, and two events may share a
-// millisecond, while the history is sorted by time.
+// answeredAt returns the current time, but never one before the question: clocks of two machines differ, and the history is sorted by
+// time. Messages of one millisecond are sorted by id (see [chat.AnswerID]).
 func (b *Bot) answeredAt(asked time.Time) time.Time {
-	now := b.now().UTC().Truncate(time.Millisecond)
-	if now.After(asked) {
+	if now := b.now().UTC().Truncate(time.Millisecond); now.After(asked) {
 		return now
 	}
-	return asked.Add(time.Millisecond)
+	return asked
 }
 
-// reply returns answer number i. Each is a millisecond after the one before, so that the history keeps their order.
-func reply(e event.VisitorMessageAccepted, i int, a Answer, sender string, first time.Time) event.Reply {
-	at := first.Add(time.Duration(i) * time.Millisecond)
+// reply returns answer number i.
+func reply(e event.VisitorMessageAccepted, i int, a Answer, sender string, at time.Time) event.Reply {
 	if !a.at.IsZero() {
 		at = a.at
 	}
 	return event.Reply{
 		CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
 		Message: chat.Message{
-			ID:            replyID(e.Message, i),
+			ID:            chat.AnswerID(e.Message.ID, i),
 			CreatedAt:     at,
 			Type:          a.Type,
 			Data:          a.Data,

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -57,7 +56,7 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 			}
 			before := asked.Message
 			for _, r := range replies {
-				if !r.Message.CreatedAt.After(before.CreatedAt) || r.Message.ID <= before.ID {
+				if r.Message.CreatedAt.Before(before.CreatedAt) || r.Message.ID <= before.ID {
 					t.Errorf("got %s %s, want it after %s %s", r.Message.CreatedAt, r.Message.ID, before.CreatedAt, before.ID)
 				}
 				if r.Message.NameOfSender != "Nora" || !r.Message.IsFromSupport || r.ChatID != asked.ChatID || r.AppID != asked.AppID {
@@ -65,8 +64,14 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 				}
 				before = r.Message
 			}
-			if want := asked.Message.CreatedAt.Add(40 * time.Millisecond); name == "a later clock" && !replies[0].Message.CreatedAt.Equal(want) {
-				t.Errorf("got createdAt %s, want now, %s", replies[0].Message.CreatedAt, want)
+			want := now
+			if now.Before(asked.Message.CreatedAt) {
+				want = asked.Message.CreatedAt
+			}
+			for _, r := range replies { // a time in the future would show them after what the visitor writes next
+				if !r.Message.CreatedAt.Equal(want) {
+					t.Errorf("got createdAt %s, want %s", r.Message.CreatedAt, want)
+				}
 			}
 		})
 	}
@@ -149,27 +154,8 @@ func TestFailureText(t *testing.T) {
 		if test.want > 0 && (replies[0].Message.ID != replies[1].Message.ID || string(replies[0].Message.Data) != `{"text":"Sorry."}` || replies[0].Message.NameOfSender != "Nora") {
 			t.Errorf("%s: got %+v, want the text from Nora under one id", name, replies)
 		}
-		if at := asked.Message.CreatedAt.Add(max(test.age, time.Millisecond)); test.want > 0 && !replies[0].Message.CreatedAt.Equal(at) {
+		if at := asked.Message.CreatedAt.Add(test.age); test.want > 0 && !replies[0].Message.CreatedAt.Equal(at) {
 			t.Errorf("%s: got the time %s, want now, %s, or the history shows it after the next answer", name, replies[0].Message.CreatedAt, at)
-		}
-	}
-}
-
-func TestReplyIDsAreDerived(t *testing.T) {
-	t.Parallel()
-	m := wrote(chat.Text, `{}`).Message
-	other := m
-	other.ID = "01980a4e-7b1c-7c3e-9a55-3f2d8c1b7a61"
-	if a, b := replyID(m, 0), replyID(m, 0); a != b {
-		t.Errorf("got %s and %s for one message, want the same", a, b)
-	}
-	if a, b := replyID(m, 0), replyID(other, 0); a == b {
-		t.Errorf("got %s for two messages, want two ids", a)
-	}
-	for i := range 3 {
-		id, err := uuid.Parse(replyID(m, i))
-		if err != nil || id.Version() != 7 || id.Variant() != uuid.RFC4122 {
-			t.Errorf("got %s (version %d), want a UUID of version 7", id, id.Version())
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestBotHandsOver(t *testing.T) {
 	if err := b.VisitorMessage(t.Context(), asked); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{replyID(asked.Message, 0), replyID(asked.Message, 0), "handover-" + asked.Message.ID}; !slices.Equal(q.done, want) {
+	if want := []string{chat.AnswerID(asked.Message.ID, 0), chat.AnswerID(asked.Message.ID, 0), "handover-" + asked.Message.ID}; !slices.Equal(q.done, want) {
 		t.Errorf("got %v, want %v", q.done, want)
 	}
 	if h := q.chat.Control.Handover; h.By != chat.ByBot || h.Reason == "" || h.Note == "" {

@@ -225,7 +225,7 @@ func TestAVisitorStopsAnAnswer(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- b.VisitorMessage(t.Context(), asked) }()
 		time.Sleep(time.Second)
-		id := replyID(asked.Message, 0)
+		id := chat.AnswerID(asked.Message.ID, 0)
 		if b.Stop(asked.AppID, "another visitor", id) || b.Stop(asked.AppID, asked.ChatUserID, "another message") {
 			t.Error("got a stop of what another visitor reads")
 		}
@@ -354,7 +354,7 @@ func TestAStopEndsTheCall(t *testing.T) {
 	asked := newMessage("go")
 	done := make(chan error)
 	go func() { done <- b.VisitorMessage(t.Context(), asked) }()
-	for !b.Stop(asked.AppID, asked.ChatUserID, replyID(asked.Message, 0)) {
+	for !b.Stop(asked.AppID, asked.ChatUserID, chat.AnswerID(asked.Message.ID, 0)) {
 		time.Sleep(time.Millisecond)
 	}
 	if err := <-done; err != nil {

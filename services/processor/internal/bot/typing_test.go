@@ -58,8 +58,8 @@ func TestBotTypes(t *testing.T) {
 				if i > 0 && s.At.Sub(signals[i-1].At) >= event.TypingTTL {
 					t.Errorf("got %v between two, want less than one lasts", s.At.Sub(signals[i-1].At))
 				}
-				if !replies[0].Message.CreatedAt.After(s.At) {
-					t.Error("got a signal that is not before the message, want the message to end it")
+				if replies[0].Message.CreatedAt.Before(s.At) {
+					t.Error("got a signal after the message, want the message to end it")
 				}
 			}
 		})

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
@@ -63,7 +61,7 @@ func (r *Recorder) notify(ctx context.Context, c chat.Chat, e event.ChatControlC
 	return r.publisher.Publish(ctx, event.Reply{
 		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID,
 		Message: chat.Message{
-			ID: uuid.NewSHA1(uuid.NameSpaceOID, []byte("notice|"+eventID)).String(), CreatedAt: e.ChangedAt, Type: chat.Text, Data: data,
+			ID: chat.NoticeID(e.ChangedAt, eventID), CreatedAt: e.ChangedAt, Type: chat.Text, Data: data,
 			NameOfSender: app.Name, IsFromSupport: true,
 		},
 	})
