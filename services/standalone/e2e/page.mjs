@@ -81,3 +81,14 @@ export async function assertNoErrors(...pages) {
     assert.deepEqual(await page.evaluate(() => window.violations), [], 'the page does not violate its Content-Security-Policy');
   }
 }
+
+/** Holds POST requests to the URLs that match the pattern until the returned function is called. */
+export async function holdPosts(page, pattern) {
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route(pattern, async (route) => {
+    if (route.request().method() === 'POST') await released;
+    await route.fallback();
+  });
+  return release;
+}

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { jetstream } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { Webhook } from 'standardwebhooks';
-import { assertNoErrors, axeRules, button, chatRow, eventually, loadAxe, openVisitor, png, signIn, unique, write } from './page.mjs';
+import { assertNoErrors, axeRules, button, chatRow, eventually, holdPosts, loadAxe, openVisitor, png, signIn, unique, write } from './page.mjs';
 
 const sh = (line) => execFileSync('sh', ['-c', line], { encoding: 'utf8' });
 const dialog = (page, name) => page.getByRole('dialog', { name });
@@ -307,12 +307,18 @@ export async function keyboard(env) {
   await page.keyboard.press('r');
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Your reply');
   await page.keyboard.type('jar? no: r, t and e are letters here');
+  const releasePost = await holdPosts(page, /\/api\/chats\/[^/]+\/messages/);
   await page.keyboard.press('Enter');
   await messageWith(page, 'jar? no: r, t and e are letters here').waitFor();
   await page.keyboard.press('Escape');
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('role')), 'log');
   await page.keyboard.press('ArrowUp');
-  assert.equal(await page.evaluate(() => document.activeElement?.tagName), 'ARTICLE');
+  assert.match(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), /Sending/);
+  releasePost();
+  await page.locator('article.pending').waitFor({ state: 'detached' });
+  const focused = await page.evaluate(() => [document.activeElement?.tagName, document.activeElement?.textContent]);
+  assert.equal(focused[0], 'ARTICLE', 'the focus stays in the messages');
+  assert.match(focused[1], /r, t and e are letters here/, 'the sent message has the focus of the pending one');
   await page.keyboard.press('a');
   await page.locator('.conv-title').getByText('Waiting for an agent').waitFor();
   await page.keyboard.press('?');
@@ -340,7 +346,10 @@ export async function applications(env) {
   await frame.locator('.header').waitFor();
   await page.getByLabel('Primary', { exact: true }).fill('#7c2d12');
   await eventually('the preview has the new primary colour', async () => assert.equal(await frame.locator('.sendbutton, .header').first().evaluate((e) => getComputedStyle(e.closest('.p')).getPropertyValue('--primary').trim()), '#7c2d12'));
-  await page.getByLabel('Title').fill('Preview only');
+  await page.getByLabel('Title').fill('Preview');
+  await frame.getByRole('heading', { name: 'Preview', exact: true }).waitFor();
+  await page.keyboard.type(' only', { delay: 100 }); // the preview, which has changed in between, has not taken the focus
+  assert.equal(await page.getByLabel('Title').inputValue(), 'Preview only');
   await frame.getByText('Preview only').waitFor();
   await frame.getByLabel('Your message').fill('hello');
   await frame.getByLabel('Your message').press('Enter');

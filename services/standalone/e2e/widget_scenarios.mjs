@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { abortRoute, axePath, axeRules, eventually, forgeScript, png, unique, write } from './page.mjs';
+import { abortRoute, axePath, axeRules, eventually, forgeScript, holdPosts, png, unique, write } from './page.mjs';
 
 /** A picture with visible content. */
 const picture = readFileSync(fileURLToPath(new URL('../../processor/internal/bot/assets/parley.png', import.meta.url)));
@@ -319,6 +319,17 @@ export async function keyboard({ open, report }) {
   await page.keyboard.press('Enter');
   await messageWith(page, /^Your message came at/).waitFor();
   await page.keyboard.press('Escape'); // moves the focus out of the message
+  await tabTo(/^Your message$/);
+  const releasePost = await holdPosts(page, /\/message$/);
+  await page.keyboard.type('help');
+  await page.keyboard.press('Enter');
+  await page.locator('.pending').waitFor();
+  for (let i = 0; i < 40 && (await focused()) !== 'Messages'; i++) await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('End');
+  await eventually('the message that is sent has the focus', async () => assert.match(await focused(), /Sending/));
+  releasePost();
+  await page.locator('.pending').waitFor({ state: 'detached' });
+  assert.match(await focused(), /^You, /, `the sent message has the focus of the pending one, but ${await focused()} has it`);
   await tabTo(/^More options/);
   await page.keyboard.press('Enter');
   await tabTo(/^Delete this chat/);

@@ -362,6 +362,14 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
     box.current!.scrollTop = box.current!.scrollHeight;
   };
 
+  // A sent message replaces the pending one. If that had the focus, it moves along.
+  const focusedBefore = box.current?.contains(document.activeElement) && document.activeElement!.closest('.pending');
+  useLayoutEffect(() => {
+    if (!focusedBefore || focusedBefore.isConnected || document.activeElement !== document.body) return;
+    const sent = [...box.current!.querySelectorAll<HTMLElement>('.own:not(.pending)')].at(-1);
+    (sent ?? box.current!).focus({ preventScroll: true });
+  });
+
   const keys = (e: KeyboardEvent) => {
     const rows = [...box.current!.querySelectorAll<HTMLElement>('article')];
     const focused = document.activeElement as HTMLElement;

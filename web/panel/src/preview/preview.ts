@@ -24,6 +24,12 @@ window.fetch = async (input, init = {}) => {
 FakeRequest.backend = backend;
 window.XMLHttpRequest = FakeRequest as unknown as typeof XMLHttpRequest;
 
+// The widget takes the focus when it opens, and it opens again after every change: it must not take it from the editor.
+const focus = HTMLElement.prototype.focus;
+HTMLElement.prototype.focus = function (options) {
+  if (document.hasFocus()) focus.call(this, options);
+};
+
 let shown = '';
 let stage: PreviewStage | undefined;
 

@@ -1,6 +1,6 @@
 import { Manager, type Socket } from 'socket.io-client';
 import { Api, ApiError, type ReadState, type Settings } from '@parley/shared/api.js';
-import { object, readMessage, text, type Data, type Message } from '@parley/shared/message.js';
+import { before, object, readMessage, text, type Data, type Message } from '@parley/shared/message.js';
 import { throttle, Typing } from '@parley/shared/typing.js';
 import { readPart, type Part } from '@parley/shared/parts.js';
 import type { Host, Identity } from '../host.js';
@@ -395,7 +395,7 @@ export class Session {
     this.dispatch({ type: 'messages', messages, ...(more !== undefined && { more }) });
     const reply = newestReply(this.state);
     if (reply) this.#typing.message(reply.createdAt);
-    if (missed && last) for (const m of messages) if (!known.has(m.id) && m.isFromSupport && m.createdAt > last.createdAt) this.#notifyMessage(m);
+    if (missed && last) for (const m of messages) if (!known.has(m.id) && m.isFromSupport && before(last, m)) this.#notifyMessage(m);
   }
 
   /** Applies the read state and agent availability from the history response. */

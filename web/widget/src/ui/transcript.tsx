@@ -57,10 +57,28 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
     this.#afterRender();
   }
 
-  override componentDidUpdate(before: TranscriptProps) {
+  /** Returns the focused message. */
+  override getSnapshotBeforeUpdate() {
+    return this.#focused()?.closest('.row');
+  }
+
+  override componentDidUpdate(before: TranscriptProps, _: TranscriptState, focusedRow?: Element | null) {
     const submitted = this.props.state.outbox.length > before.state.outbox.length;
     if (submitted) this.#stickToEnd = true; // show the message that the visitor has just sent
     this.#afterRender();
+    if (focusedRow && !focusedRow.isConnected && !this.#focused()) this.#focusSuccessor(focusedRow);
+  }
+
+  /** Moves the focus to the message that has replaced a pending or streamed one: the newest of the same side. */
+  #focusSuccessor(row: Element) {
+    const log = this.#log.current!;
+    const side = row.classList.contains('mine') ? 'mine' : 'theirs';
+    const stored = [...log.querySelectorAll<HTMLElement>(`.${side}:not(.pending,.writing,.typing)`)].at(-1);
+    (stored ?? log).focus({ preventScroll: true });
+  }
+
+  #focused(): Element | null {
+    return (this.#log.current!.getRootNode() as ShadowRoot).activeElement;
   }
 
   override componentWillUnmount() {
@@ -175,8 +193,7 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
   /** Moves focus to the log before the page with the focused element is removed from the DOM. */
   #rescueFocus(from: number, to: number) {
     const log = this.#log.current!;
-    const focused = (log.getRootNode() as ShadowRoot).activeElement;
-    const page = focused?.closest<HTMLElement>('.page');
+    const page = this.#focused()?.closest<HTMLElement>('.page');
     if (!page || !log.contains(page)) return;
     const at = this.#pages.findIndex((p) => p.key === Number(page.dataset.page));
     if (at >= 0 && (at < from || at >= to)) log.focus({ preventScroll: true });
@@ -190,7 +207,7 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
   readonly #onKeyDown = (e: KeyboardEvent) => {
     const log = this.#log.current!;
     const rows = [...log.querySelectorAll<HTMLElement>('.row:not(.typing)')];
-    const focused = (log.getRootNode() as ShadowRoot).activeElement as HTMLElement;
+    const focused = this.#focused()!;
     const inside = focused.closest<HTMLElement>('.row');
     if (inside && focused !== inside) {
       if (e.key === 'Escape') {
