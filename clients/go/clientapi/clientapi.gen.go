@@ -2790,7 +2790,7 @@ type ClientInterface interface {
 	//
 	// Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
 	//
-	// The success text is `Message sent successfully`, without a full stop: in the platform's specification the stop ends the sentence around the text, as it does for the other texts of one sentence (`Chat not found`); texts of two sentences have theirs.
+	// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2801,7 +2801,7 @@ type ClientInterface interface {
 	//
 	// Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
 	//
-	// The success text is `Message sent successfully`, without a full stop: in the platform's specification the stop ends the sentence around the text, as it does for the other texts of one sentence (`Chat not found`); texts of two sentences have theirs.
+	// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2898,7 +2898,7 @@ func (c *Client) ListMessages(ctx context.Context, id string, params *ListMessag
 //
 // Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
 //
-// The success text is `Message sent successfully`, without a full stop: in the platform's specification the stop ends the sentence around the text, as it does for the other texts of one sentence (`Chat not found`); texts of two sentences have theirs.
+// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2919,7 +2919,7 @@ func (c *Client) SendMessageWithBody(ctx context.Context, params *SendMessagePar
 //
 // Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
 //
-// The success text is `Message sent successfully`, without a full stop: in the platform's specification the stop ends the sentence around the text, as it does for the other texts of one sentence (`Chat not found`); texts of two sentences have theirs.
+// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3691,7 +3691,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
 	//
-	// The success text is `Message sent successfully`, without a full stop: in the platform's specification the stop ends the sentence around the text, as it does for the other texts of one sentence (`Chat not found`); texts of two sentences have theirs.
+	// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3702,7 +3702,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
 	//
-	// The success text is `Message sent successfully`, without a full stop: in the platform's specification the stop ends the sentence around the text, as it does for the other texts of one sentence (`Chat not found`); texts of two sentences have theirs.
+	// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4579,7 +4579,7 @@ func (c *ClientWithResponses) ListMessagesWithResponse(ctx context.Context, id s
 //
 // Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
 //
-// The success text is `Message sent successfully`, without a full stop: in the platform's specification the stop ends the sentence around the text, as it does for the other texts of one sentence (`Chat not found`); texts of two sentences have theirs.
+// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4596,7 +4596,7 @@ func (c *ClientWithResponses) SendMessageWithBodyWithResponse(ctx context.Contex
 //
 // Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
 //
-// The success text is `Message sent successfully`, without a full stop: in the platform's specification the stop ends the sentence around the text, as it does for the other texts of one sentence (`Chat not found`); texts of two sentences have theirs.
+// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -14,7 +14,7 @@ export interface paths {
          * Send a message into a chat
          * @description Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
          *
-         *     The success text is `Message sent successfully`, without a full stop: in the platform's specification the stop ends the sentence around the text, as it does for the other texts of one sentence (`Chat not found`); texts of two sentences have theirs.
+         *     The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
          */
         post: operations["sendMessage"];
         delete?: never;
