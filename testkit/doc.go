@@ -10,6 +10,7 @@
 //	opstest       what a service's operations server reports
 //	tracingtest   the spans of a test, in memory
 //	nettest       free addresses, listeners
+//	logtest       a log that a test reads
 //	timetest      a clock, and polling for a state
 //	enginetest    the engines of a service, which a test can stop
 //	servicetest   a service that runs, and what its binary links

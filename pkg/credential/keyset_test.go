@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func writeKeys(t testing.TB, path string, keys ...key) {
@@ -30,7 +31,7 @@ func TestRotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := NewVerifier(set, (&clock{now: testTime}).Now)
+	v := NewVerifier(set, timetest.NewClock(testTime).Now)
 	before := mustSign(t, set, testClaims())
 
 	writeKeys(t, path, fresh, old)

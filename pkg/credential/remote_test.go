@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // jwksServer is the other service, an http.RoundTripper so that it works in a synctest bubble.
@@ -80,7 +81,7 @@ func TestRemoteKeysSurviveAnOutageAndRotation(t *testing.T) {
 		server.fail()
 		logged, log := bufferLogger()
 		remote := newRemoteKeys(t, server, log)
-		v := NewVerifier(remote, (&clock{now: testTime}).Now)
+		v := NewVerifier(remote, timetest.NewClock(testTime).Now)
 		token := mustSign(t, set, testClaims())
 
 		ctx, cancel := context.WithCancel(t.Context())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // newKeyFile returns a file with one key, as created at the first start.
@@ -46,7 +47,7 @@ func TestKeysRotateInThreeSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := NewVerifier(set, (&clock{now: testTime}).Now)
+	v := NewVerifier(set, timetest.NewClock(testTime).Now)
 	first := mustSign(t, set, testClaims())
 
 	added, err := f.Add(testTime)

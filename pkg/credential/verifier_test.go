@@ -17,6 +17,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 var testTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -65,24 +66,6 @@ func testClaims() VisitorClaims {
 	}
 }
 
-// clock is a clock that moves only when set.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) set(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = t
-}
-
 func mustSign(t testing.TB, set *KeySet, claims VisitorClaims) string {
 	t.Helper()
 	token, err := set.Sign(claims)
@@ -95,7 +78,7 @@ func mustSign(t testing.TB, set *KeySet, claims VisitorClaims) string {
 func TestSignedTokenVerifies(t *testing.T) {
 	t.Parallel()
 	set := newKeySet(t, newKey(t))
-	v := NewVerifier(set, (&clock{now: testTime}).Now)
+	v := NewVerifier(set, timetest.NewClock(testTime).Now)
 	token := mustSign(t, set, testClaims())
 	for _, way := range []string{"parsed", "remembered"} {
 		got, err := v.Verify(t.Context(), token)
@@ -231,7 +214,7 @@ func TestInvalidTokensAreUnauthorized(t *testing.T) {
 		}
 	}
 
-	v := NewVerifier(newKeySet(t, ours), (&clock{now: testTime}).Now)
+	v := NewVerifier(newKeySet(t, ours), timetest.NewClock(testTime).Now)
 	if _, err := v.Verify(t.Context(), good); err != nil {
 		t.Fatalf("the token that the others are made from: got %v, want it to verify", err)
 	}
@@ -249,13 +232,13 @@ func TestInvalidTokensAreUnauthorized(t *testing.T) {
 
 func TestCachedTokenExpires(t *testing.T) {
 	t.Parallel()
-	set, now := newKeySet(t, newKey(t)), &clock{now: testTime}
+	set, now := newKeySet(t, newKey(t)), timetest.NewClock(testTime)
 	v, token := NewVerifier(set, now.Now), mustSign(t, set, testClaims())
-	now.set(testTime.Add(time.Hour - time.Millisecond))
+	now.Set(testTime.Add(time.Hour - time.Millisecond))
 	if _, err := v.Verify(t.Context(), token); err != nil {
 		t.Fatalf("just before exp: got %v, want the token to verify", err)
 	}
-	now.set(testTime.Add(time.Hour))
+	now.Set(testTime.Add(time.Hour))
 	if _, err := v.Verify(t.Context(), token); !apperr.Is(err, apperr.Unauthenticated) {
 		t.Errorf("at exp: got %v, want Unauthenticated", err)
 	}
@@ -282,7 +265,7 @@ func TestCachedTokenIsRejectedAfterItsKeyIsRemoved(t *testing.T) {
 	k := newKey(t)
 	set := newKeySet(t, k)
 	source := &switchable{KeySource: set}
-	v, token := NewVerifier(source, (&clock{now: testTime}).Now), mustSign(t, set, testClaims())
+	v, token := NewVerifier(source, timetest.NewClock(testTime).Now), mustSign(t, set, testClaims())
 	if _, err := v.Verify(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +298,7 @@ func TestUnavailableKeysAreNotUnauthenticated(t *testing.T) {
 	t.Parallel()
 	set := newKeySet(t, newKey(t))
 	source := &switchable{KeySource: set, err: apperr.Unreachable("visitor keys", errors.New("connection refused"))}
-	v := NewVerifier(source, (&clock{now: testTime}).Now)
+	v := NewVerifier(source, timetest.NewClock(testTime).Now)
 	if _, err := v.Verify(t.Context(), mustSign(t, set, testClaims())); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("keys unavailable: got %v, want Unavailable", err)
 	}
@@ -338,7 +321,7 @@ func TestVerifierCacheIsBounded(t *testing.T) {
 
 func TestVerifyConcurrently(t *testing.T) {
 	t.Parallel()
-	set, now := newKeySet(t, newKey(t)), &clock{now: testTime}
+	set, now := newKeySet(t, newKey(t)), timetest.NewClock(testTime)
 	v := NewVerifier(set, now.Now)
 	var group sync.WaitGroup
 	for g := range 8 {
@@ -362,7 +345,7 @@ func TestVerifyConcurrently(t *testing.T) {
 
 func FuzzVerify(f *testing.F) {
 	set := newKeySet(f, newKey(f))
-	v := NewVerifier(set, (&clock{now: testTime}).Now)
+	v := NewVerifier(set, timetest.NewClock(testTime).Now)
 	good := mustSign(f, set, testClaims())
 	f.Add(good)
 	f.Add("")
@@ -384,7 +367,7 @@ func BenchmarkVerify(b *testing.B) {
 	set := newKeySet(b, newKey(b))
 	token := mustSign(b, set, testClaims())
 	b.Run("remembered", func(b *testing.B) {
-		v := NewVerifier(set, (&clock{now: testTime}).Now)
+		v := NewVerifier(set, timetest.NewClock(testTime).Now)
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := v.Verify(b.Context(), token); err != nil {
@@ -393,7 +376,7 @@ func BenchmarkVerify(b *testing.B) {
 		}
 	})
 	b.Run("fresh", func(b *testing.B) {
-		v := NewVerifier(set, (&clock{now: testTime}).Now)
+		v := NewVerifier(set, timetest.NewClock(testTime).Now)
 		b.ReportAllocs()
 		for b.Loop() {
 			v.verified.Purge()

@@ -1,17 +1,16 @@
 package embedded_test
 
 import (
-	"bytes"
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/testkit/logtest"
 )
 
 func TestNATSKeepsStreamsAcrossARestart(t *testing.T) {
@@ -95,7 +94,7 @@ func TestStartNATSReturnsTheReasonOfAFailure(t *testing.T) {
 
 func TestNATSLogsToTheGivenLogger(t *testing.T) {
 	t.Parallel()
-	var log syncBuffer
+	var log logtest.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	startNATS(t, embedded.NATSConfig{Dir: t.TempDir(), Logger: logger}).Stop()
 	if !strings.Contains(log.String(), "Server is ready") {
@@ -125,21 +124,4 @@ func jetStream(t *testing.T, n *embedded.NATS) jetstream.JetStream {
 		t.Fatal(err)
 	}
 	return js
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

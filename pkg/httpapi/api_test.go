@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,44 +21,18 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
+	"github.com/parley-chat/parley/testkit/logtest"
 )
-
-// logBuffer collects a test's log.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) lines(t *testing.T) []map[string]any {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var lines []map[string]any
-	for line := range strings.Lines(l.b.String()) {
-		var record map[string]any
-		if err := json.Unmarshal([]byte(line), &record); err != nil {
-			t.Fatalf("log line %q: %v", line, err)
-		}
-		lines = append(lines, record)
-	}
-	return lines
-}
 
 // api is a server under test with routes for every outcome of a request.
 type api struct {
 	*echo.Echo
-	log      *logBuffer
+	log      *logtest.Buffer
 	registry *prometheus.Registry
 }
 
 func newAPI(cfg httpapi.Config) *api {
-	a := &api{log: &logBuffer{}, registry: prometheus.NewRegistry()}
+	a := &api{log: &logtest.Buffer{}, registry: prometheus.NewRegistry()}
 	cfg.Service, cfg.Registerer = "test", a.registry
 	cfg.Logger = slog.New(slog.NewJSONHandler(a.log, nil))
 	a.Echo = httpapi.New(cfg)
@@ -292,7 +265,7 @@ func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
 	a.do("GET", "/ok/ada@example.com?token=secret", header("X-Request-Id", "r1"), header("Authorization", "Bearer secret"))
-	lines := a.log.lines(t)
+	lines := a.log.Records(t)
 	if len(lines) != 1 {
 		t.Fatalf("lines: got %d, want 1", len(lines))
 	}
@@ -307,7 +280,7 @@ func TestAccessLog(t *testing.T) {
 	if d, ok := line["durationUs"].(float64); !ok || d < 0 {
 		t.Errorf("durationUs: got %v, want a number", line["durationUs"])
 	}
-	if text := a.log.b.String(); strings.Contains(text, "ada@") || strings.Contains(text, "secret") {
+	if text := a.log.String(); strings.Contains(text, "ada@") || strings.Contains(text, "secret") {
 		t.Errorf("got %s, want neither path nor query nor headers", text)
 	}
 }
@@ -326,7 +299,7 @@ func TestErrorsAreLoggedOnceWithTheirCause(t *testing.T) {
 	} {
 		a := newAPI(httpapi.Config{})
 		a.do("GET", test.path)
-		lines := a.log.lines(t)
+		lines := a.log.Records(t)
 		if len(lines) != 1 {
 			t.Fatalf("%s: lines: got %d, want 1", test.path, len(lines))
 		}
@@ -349,7 +322,7 @@ func TestADisconnectedCallerIsNotAnError(t *testing.T) {
 		a.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 	}
 	for i, want := range []float64{499, 499, 400} {
-		if line := a.log.lines(t)[i]; line["status"] != want || line["level"] != "INFO" {
+		if line := a.log.Records(t)[i]; line["status"] != want || line["level"] != "INFO" {
 			t.Errorf("line %d: got %v, want status %v at INFO", i, line, want)
 		}
 	}
@@ -371,7 +344,7 @@ func TestPanicAfterAPartialResponseAbortsTheConnection(t *testing.T) {
 			t.Errorf("%s: got a whole answer, want the connection aborted", path)
 		}
 	}
-	if lines := a.log.lines(t); len(lines) != 1 || lines[0]["level"] != "ERROR" || lines[0]["error"] != "panic: halfway" {
+	if lines := a.log.Records(t); len(lines) != 1 || lines[0]["level"] != "ERROR" || lines[0]["error"] != "panic: halfway" {
 		t.Errorf("log: got %v, want the panic", lines)
 	}
 }

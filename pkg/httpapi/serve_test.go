@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/testkit/logtest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // served is a server that runs until its test stops it.
@@ -25,7 +27,7 @@ type served struct {
 	addr string
 	stop context.CancelFunc
 	done chan error
-	log  *logBuffer
+	log  *logtest.Buffer
 }
 
 func serve(t *testing.T, h http.Handler, grace time.Duration) *served {
@@ -36,7 +38,7 @@ func serve(t *testing.T, h http.Handler, grace time.Duration) *served {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	s := &served{addr: ln.Addr().String(), stop: cancel, done: make(chan error, 1), log: &logBuffer{}}
+	s := &served{addr: ln.Addr().String(), stop: cancel, done: make(chan error, 1), log: &logtest.Buffer{}}
 	s.url = "http://" + s.addr
 	go func() { s.done <- httpapi.Serve(ctx, ln, h, slog.New(slog.NewJSONHandler(s.log, nil)), grace) }()
 	return s
@@ -90,7 +92,7 @@ func TestServeFinishesRequestsInFlight(t *testing.T) {
 	if err := s.end(t); err != nil {
 		t.Errorf("Serve: got %v, want nil", err)
 	}
-	if lines := s.log.lines(t); len(lines) != 0 {
+	if lines := s.log.Records(t); len(lines) != 0 {
 		t.Errorf("log: got %v, want nothing", lines)
 	}
 }
@@ -98,14 +100,13 @@ func TestServeFinishesRequestsInFlight(t *testing.T) {
 // awaitRefused waits until connections are refused.
 func awaitRefused(t *testing.T, addr string) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+	timetest.Until(t, "the server refuses connections", func() bool {
 		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			return
+		if err == nil {
+			_ = conn.Close()
 		}
-		_ = conn.Close()
-	}
-	t.Fatal("the server still accepts")
+		return err != nil
+	})
 }
 
 func TestServeAbortsRequestsAfterGrace(t *testing.T) {
@@ -131,7 +132,7 @@ func TestServeAbortsRequestsAfterGrace(t *testing.T) {
 	if err := <-failed; err == nil {
 		t.Error("request that outlives grace: got an answer, want it aborted")
 	}
-	if lines := s.log.lines(t); len(lines) != 1 || lines[0]["level"] != "WARN" {
+	if lines := s.log.Records(t); len(lines) != 1 || lines[0]["level"] != "WARN" {
 		t.Errorf("log: got %v, want one warning", lines)
 	}
 	close(release)

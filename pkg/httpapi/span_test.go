@@ -41,7 +41,7 @@ func TestRequestsAreSpans(t *testing.T) {
 				t.Errorf("%s %s: got %s=%q, want nothing of what was sent", c.method, c.path, key, value)
 			}
 		}
-		line := a.log.lines(t)[0]
+		line := a.log.Records(t)[0]
 		if line["trace_id"] != got.TraceID || line["span_id"] != got.SpanID || line["requestId"] != "r1" {
 			t.Errorf("%s %s: got %v in the log, want the span and the request", c.method, c.path, line)
 		}
@@ -62,7 +62,7 @@ func TestTheCallersTraceIsLoggedWithoutATracer(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
 	a.do(http.MethodGet, "/ok/1", header("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
-	if line := a.log.lines(t)[0]; line["trace_id"] != "0af7651916cd43dd8448eb211c80319c" {
+	if line := a.log.Records(t)[0]; line["trace_id"] != "0af7651916cd43dd8448eb211c80319c" {
 		t.Errorf("got %v, want the caller's trace", line)
 	}
 }

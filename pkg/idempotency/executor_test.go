@@ -16,36 +16,31 @@ import (
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/testkit/storetest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// clock is a manual clock.
-type clock struct{ at atomic.Int64 }
-
-func (c *clock) now() time.Time       { return time.UnixMilli(c.at.Load()) }
-func (c *clock) move(d time.Duration) { c.at.Add(d.Milliseconds()) }
 
 // world is an executor with a real store.
 type world struct {
 	t        *testing.T
 	store    store.Store
-	clock    *clock
+	clock    *timetest.Clock
 	executor *idempotency.Executor
 	acts     atomic.Int64
 }
 
 func open(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, store: storetest.Open(t), clock: &clock{}}
+	w := &world{t: t, store: storetest.Open(t)}
 	// A store expires records by the real clock, so this clock starts at the current time.
-	w.clock.at.Store(time.Now().UnixMilli())
+	w.clock = timetest.NewClock(time.Now().Truncate(time.Millisecond))
 	w.executor = w.replica()
 	return w
 }
 
 func (w *world) replica() *idempotency.Executor {
-	return idempotency.NewExecutor(w.store, w.clock.now, slog.New(slog.DiscardHandler))
+	return idempotency.NewExecutor(w.store, w.clock.Now, slog.New(slog.DiscardHandler))
 }
 
 var request = idempotency.Request{Scope: "company", Key: "key", Fingerprint: "content"}
@@ -89,7 +84,7 @@ func TestFirstAnswerIsReplayed(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	first := w.ok(request, w.send)
-	w.clock.move(24*time.Hour - time.Millisecond)
+	w.clock.Advance(24*time.Hour - time.Millisecond)
 	again := w.ok(request, w.send)
 	if first.Replayed || !again.Replayed || again.Status != 200 || string(again.Body) != string(first.Body) {
 		t.Errorf("got %+v and then %+v, want the same, replayed", first, again)
@@ -120,7 +115,7 @@ func TestRequestInProgressIsAConflict(t *testing.T) {
 		for _, step := range []struct{ at, wait time.Duration }{
 			{0, time.Second}, {5 * time.Second, 5 * time.Second}, {15 * time.Second, 10 * time.Second}, {9500 * time.Millisecond, time.Second},
 		} {
-			w.clock.move(step.at)
+			w.clock.Advance(step.at)
 			_, err := w.do(request, w.send)
 			e, _ := errors.AsType[*apperr.Error](err)
 			if e == nil || e.Code != apperr.Conflict || e.Reason != "IDEMPOTENCY_KEY_IN_USE" || e.RetryAfter != step.wait {
@@ -185,7 +180,7 @@ func TestFailuresAreRetried(t *testing.T) {
 		if _, got := w.do(request, fail(err)); !errors.Is(got, err) {
 			t.Errorf("got %v, want %v", got, err)
 		}
-		w.clock.move(time.Second)
+		w.clock.Advance(time.Second)
 	}
 	func() {
 		defer func() { _ = recover() }()
@@ -235,7 +230,7 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 	var first chat.MessageIdentity
 	late := w.ok(request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 		first = identity
-		w.clock.move(idempotency.Lease)
+		w.clock.Advance(idempotency.Lease)
 		second = w.ok(request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			if !identity.Again || identity.ID != first.ID || !identity.At.Equal(first.At) {
 				t.Errorf("got the identity %+v, want the same, %+v", identity, first)
@@ -255,7 +250,7 @@ func TestOneOfConcurrentRequestsTakesOver(t *testing.T) {
 	w := open(t)
 	crashed := idempotency.Record{
 		ID: idempotency.Fingerprint(request.Scope, request.Key), Fingerprint: request.Fingerprint, MessageID: "m",
-		At: w.clock.now(), LeasedUntil: w.clock.now(), ExpiresAt: w.clock.now().Add(time.Hour),
+		At: w.clock.Now(), LeasedUntil: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour),
 	}
 	if _, err := w.store.InsertIdempotencyRecord(t.Context(), crashed); err != nil {
 		t.Fatal(err)
@@ -276,7 +271,7 @@ func TestExpiredKeyCanBeReused(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	first := w.ok(request, w.send)
-	w.clock.move(idempotency.KeyTTL)
+	w.clock.Advance(idempotency.KeyTTL)
 	other := request
 	other.Fingerprint = "other content"
 	second := w.ok(other, w.send)
@@ -320,12 +315,12 @@ func (readOnly) AnswerIdempotencyRecord(context.Context, string, string) (string
 func TestAnswerIsReturnedIfStoringItFails(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	executor := idempotency.NewExecutor(readOnly{w.store}, w.clock.now, slog.New(slog.DiscardHandler))
+	executor := idempotency.NewExecutor(readOnly{w.store}, w.clock.Now, slog.New(slog.DiscardHandler))
 	first, err := executor.Do(t.Context(), request, w.send)
 	if err != nil {
 		t.Fatalf("got %v, want the answer", err)
 	}
-	w.clock.move(idempotency.Lease)
+	w.clock.Advance(idempotency.Lease)
 	if second := w.ok(request, w.send); string(second.Body) != string(first.Body) {
 		t.Errorf("got the message %s, want the same, %s", second.Body, first.Body)
 	}

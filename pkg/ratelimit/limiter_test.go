@@ -22,21 +22,14 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/testkit/redistest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a manual clock.
-type clock struct{ at atomic.Int64 }
-
-func newClock() *clock {
-	c := new(clock)
-	c.at.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixNano())
-	return c
+func newClock() *timetest.Clock {
+	return timetest.NewClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 }
-
-func (c *clock) now() time.Time       { return time.Unix(0, c.at.Load()) }
-func (c *clock) move(d time.Duration) { c.at.Add(int64(d)) }
 
 func startRedis(t *testing.T, addr string) *redistest.Redis {
 	t.Helper()
@@ -75,7 +68,7 @@ var hourly = config.Rate{Count: 60, Per: time.Hour}
 func TestRateWithoutRedis(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	l := New(Config{Name: "test", Rate: hourly, Now: c.now})
+	l := New(Config{Name: "test", Rate: hourly, Now: c.Now})
 	if got := allowed(t, l, "a", 100); got != 60 {
 		t.Errorf("got %d of 100 at once, want 60", got)
 	}
@@ -85,15 +78,15 @@ func TestRateWithoutRedis(t *testing.T) {
 	if d := l.Take(t.Context(), "a"); d.Allowed || d.Left != 0 || d.Wait != time.Minute || d.Full != time.Hour {
 		t.Errorf("got %+v, want a wait of a minute for the next permit and an hour for all", d)
 	}
-	c.move(time.Minute - time.Nanosecond)
+	c.Advance(time.Minute - time.Nanosecond)
 	if got := allowed(t, l, "a", 1); got != 0 {
 		t.Error("got a permit too early")
 	}
-	c.move(time.Nanosecond)
+	c.Advance(time.Nanosecond)
 	if got := allowed(t, l, "a", 10); got != 1 {
 		t.Errorf("got %d after a minute, want 1", got)
 	}
-	c.move(10 * time.Hour)
+	c.Advance(10 * time.Hour)
 	if got := allowed(t, l, "a", 100); got != 60 {
 		t.Errorf("got %d after a long time, want 60", got)
 	}
@@ -160,7 +153,7 @@ func TestBusyCallerRarelyContactsRedis(t *testing.T) {
 	r := openRedis(t, startRedis(t, "127.0.0.1:0").URL())
 	c, count := newClock(), new(counting)
 	r.client.AddHook(count)
-	l := New(Config{Name: "test", Rate: config.Rate{Count: 20_000, Per: time.Hour}, Redis: r, Now: c.now})
+	l := New(Config{Name: "test", Rate: config.Rate{Count: 20_000, Per: time.Hour}, Redis: r, Now: c.Now})
 	if got := allowed(t, l, "a", 20_000); got != 20_000 {
 		t.Errorf("got %d of 20000, want all", got)
 	}
@@ -174,7 +167,7 @@ func TestBusyCallerRarelyContactsRedis(t *testing.T) {
 	if n := count.requests.Load() - before; n > 10 {
 		t.Errorf("got %d requests to Redis for a refused caller, want one", n)
 	}
-	c.move(2 * slow) // the pace is reset; an infrequent caller holds no lease
+	c.Advance(2 * slow) // the pace is reset; an infrequent caller holds no lease
 	l.Take(t.Context(), "b")
 	if a, _ := l.accounts.Get("b"); a.permits != 0 {
 		t.Errorf("got %d permits held, want none", a.permits)
@@ -199,14 +192,10 @@ func TestRedisOutageAndRecovery(t *testing.T) {
 		}
 	}
 	startRedis(t, strings.TrimPrefix(url, "redis://"))
-	deadline := time.Now().Add(time.Minute)
-	for n := 0; r.failing.Load(); n++ {
-		if time.Now().After(deadline) {
-			t.Fatal("the limiter did not reconnect to Redis")
-		}
+	timetest.Until(t, "the limiter reconnects to Redis", func() bool {
 		l.Take(t.Context(), "c") // the limiter retries once per second, without a notification
-		time.Sleep(10 * time.Millisecond)
-	}
+		return !r.failing.Load()
+	})
 	if got := allowed(t, l, "d", 100); got < 60 || got > 61 {
 		t.Errorf("got %d of 100, want 60 again", got)
 	}
@@ -245,7 +234,7 @@ func call(e *echo.Echo, from, path string) *httptest.ResponseRecorder {
 func TestRateLimitFields(t *testing.T) {
 	t.Parallel()
 	c, registry := newClock(), prometheus.NewRegistry()
-	l := New(Config{Name: "address", Rate: config.Rate{Count: 2, Per: time.Minute}, Now: c.now, Registerer: registry})
+	l := New(Config{Name: "address", Rate: config.Rate{Count: 2, Per: time.Minute}, Now: c.Now, Registerer: registry})
 	e := httpapi.New(httpapi.Config{})
 	e.Use(l.ByAddress)
 	e.GET("/", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) })

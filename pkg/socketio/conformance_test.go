@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -101,18 +100,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestConformanceUnderLoad repeats the suite on busy processors.
-func TestConformanceUnderLoad(t *testing.T) {
-	if os.Getenv("PARLEY_FAULTS") != "long" {
-		t.Skip("the long form: PARLEY_FAULTS=long")
-	}
-	const times = 200
-	burn.Processors(t)
-	for n := range times {
-		if !t.Run(fmt.Sprint(n+1), runDialogues) {
-			return
-		}
-	}
-}
+func TestConformanceUnderLoad(t *testing.T) { burn.Repeat(t, runDialogues) }
 
 func runDialogues(t *testing.T) {
 	h := conformanceServer(t)

@@ -125,19 +125,7 @@ func TestErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := w.postAs(test.token, test.path, test.body)
-			p := got.Problem(t)
-			if got.Status != test.status || p.StatusCode != test.status || p.Code != test.code {
-				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, test.status, test.code)
-			}
-			if test.message != "" && p.Message != test.message {
-				t.Errorf("got the message %q, want %q", p.Message, test.message)
-			}
-			if got.Details(t) != test.details {
-				t.Errorf("got the details %q, want %q", got.Details(t), test.details)
-			}
-			if p.RequestID == "" || p.RequestID != got.Header.Get("X-Request-Id") {
-				t.Errorf("got the request id %q, want that of the header, %q", p.RequestID, got.Header.Get("X-Request-Id"))
-			}
+			got.IsProblem(t, test.status, test.code, test.message, test.details)
 		})
 	}
 }

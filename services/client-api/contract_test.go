@@ -1,15 +1,10 @@
 package clientapi_test
 
 import (
-	"bufio"
 	"encoding/json"
-	"fmt"
-	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -20,14 +15,11 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/idempotency"
-	"github.com/parley-chat/parley/pkg/ops"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/servicetest"
 )
-
-func contains(s, part string) bool { return strings.Contains(s, part) }
 
 func document(t *testing.T) *openapi3.T {
 	t.Helper()
@@ -94,8 +86,8 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	for _, path := range lookupPaths(w.chatID) {
 		w.getAs(fresh, path)
 	}
-	if missingResponses := w.missingResponses(); len(missingResponses) > 0 {
-		t.Errorf("documented, but never answered: %q", missingResponses)
+	if unseen := w.contract.Unseen(); len(unseen) > 0 {
+		t.Errorf("documented, but never answered: %q", unseen)
 	}
 }
 
@@ -130,29 +122,7 @@ func TestCodesOfLimits(t *testing.T) {
 func TestUnreadableBody(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	req, err := http.NewRequest(http.MethodPost, w.base+"/message/send", nil)
-	w.must(err)
-	conn, err := net.Dial("tcp", req.URL.Host)
-	w.must(err)
-	defer conn.Close()
-	_, err = fmt.Fprintf(conn, "POST /message/send HTTP/1.1\r\nHost: api\r\nx-access-token: %s\r\nContent-Type: application/json\r\n"+
-		"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nno length\r\n", w.token)
-	w.must(err)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
-	w.must(err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	w.must(err)
-	if err := w.contract.Check(req, resp.StatusCode, resp.Header, body); err != nil || !contains(string(body), `"BAD_REQUEST"`) {
-		t.Errorf("got %s with %s, %v, want BAD_REQUEST", resp.Status, body, err)
-	}
-}
-
-// missingResponses lists the documented responses that no test has received, except internal errors and the document itself.
-func (w *world) missingResponses() []string {
-	return slices.DeleteFunc(w.contract.Unseen(), func(exchange string) bool {
-		return strings.HasSuffix(exchange, " 500") || strings.Contains(exchange, " /docs ") || strings.Contains(exchange, " /openapi.json ")
-	})
+	w.contract.RefusesUnreadableBody(w.base, "/message/send", "x-access-token: "+w.token)
 }
 
 // Every request example in the document is accepted, and its data is published unchanged.
@@ -175,7 +145,7 @@ func TestEveryExampleIsAccepted(t *testing.T) {
 			w.must(err)
 			succeeded(t, w.post(path, string(raw)))
 			event := heard.Next()
-			if data, err := json.Marshal(body["data"]); err != nil || path == "/message/send" && !contains(string(event.Data), string(data)) {
+			if data, err := json.Marshal(body["data"]); err != nil || path == "/message/send" && !strings.Contains(string(event.Data), string(data)) {
 				t.Errorf("%s %s: got the event %s, want it to hold %s", path, name, event.Data, data)
 			}
 			tried++
@@ -228,31 +198,9 @@ func TestSharedSchemasAreTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, theirs := schemasOf(t, clientapi.OpenAPI()), schemasOf(t, other)
-	shared := 0
-	for name, schema := range ours {
-		if strings.HasPrefix(name, "Send") || theirs[name] == nil {
-			continue
-		}
-		shared++
-		if !reflect.DeepEqual(schema, theirs[name]) {
-			t.Errorf("schema %s: got %v and %v, want the same", name, schema, theirs[name])
-		}
-	}
-	if shared < 10 {
+	if shared := httpapitest.SharedSchemas(t, clientapi.OpenAPI(), other, "SendMessage", "SendText", "SendFile"); shared < 10 {
 		t.Errorf("got %d shared schemas, want those of the messages' data and the error", shared)
 	}
-}
-
-func schemasOf(t *testing.T, document []byte) map[string]any {
-	t.Helper()
-	var d struct {
-		Components struct{ Schemas map[string]any }
-	}
-	if err := json.Unmarshal(document, &d); err != nil {
-		t.Fatal(err)
-	}
-	return d.Components.Schemas
 }
 
 // The engines of tests and standalone must not end up in the service.
@@ -264,10 +212,5 @@ func TestBinaryLinksNoEngines(t *testing.T) {
 // The page at /docs describes every field, fills in no values, and shows the version of the build.
 func TestDocumentIsReadable(t *testing.T) {
 	t.Parallel()
-	for _, fault := range httpapitest.Readable(t, clientapi.OpenAPI()) {
-		t.Error(fault)
-	}
-	if version := document(t).Info.Version; version != strings.TrimPrefix(ops.ReadBuild().Version, "v") {
-		t.Errorf("got the version %s, want that of the build", version)
-	}
+	httpapitest.Contract(t, clientapi.OpenAPI()).IsReadable()
 }

@@ -2,6 +2,7 @@ package clientapi_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,7 +77,7 @@ func TestNewReportsEveryMissingField(t *testing.T) {
 		t.Fatal("got no error, want one")
 	}
 	for _, name := range []string{"NATS_URL", "MONGODB_URI", "Logger"} {
-		if !contains(err.Error(), name) {
+		if !strings.Contains(err.Error(), name) {
 			t.Errorf("got %q, want it to name %s", err, name)
 		}
 	}

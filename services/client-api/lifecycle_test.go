@@ -1,7 +1,6 @@
 package clientapi_test
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -40,10 +39,7 @@ func TestLifecycle(t *testing.T) {
 			v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: companyID, AppID: appID})
 			w.must(err)
 			a := ask(chattest.Bring(t, s, v, chat.ChannelWidget, state, now))
-			got := fmt.Sprint(a.Status)
-			if a.Status >= 400 {
-				got += " " + a.Problem(t).Code
-			}
+			got := a.Outcome(t)
 			if got != want {
 				t.Errorf("%s, %s: got %q, want %q", endpoint, state, got, want)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 type tokenRow struct{ ID, Name, Status, CreatedBy, ExpiresAt string }
@@ -47,11 +48,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("got %+v, want both to work for a while", rotated)
 	}
 	developer.done(http.StatusOK, http.MethodPost, "/api/tokens/"+made.Token.ID+"/revoke", `{}`)
-	for deadline := time.Now().Add(limit); valid(made.Secret); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a revoked token still works")
-		}
-	}
+	timetest.Until(t, "a revoked token is refused", func() bool { return !valid(made.Secret) })
 	developer.done(http.StatusConflict, http.MethodPost, "/api/tokens/"+made.Token.ID+"/rotate", `{"overlapSeconds":1}`)
 	for _, bad := range []string{`{}`, `{"name":"x","expiresAt":"tomorrow"}`, `{"name":"x","expiresAt":"2020-01-01T00:00:00Z"}`} {
 		developer.done(http.StatusBadRequest, http.MethodPost, "/api/tokens", bad)
@@ -191,12 +188,10 @@ func TestStreams(t *testing.T) {
 			Reason   string
 		}
 	}
-	for deadline := time.Now().Add(limit); len(letters.Letters) == 0; time.Sleep(20 * time.Millisecond) {
+	timetest.Until(t, "a dead letter", func() bool {
 		operator.done(http.StatusOK, http.MethodGet, "/api/dead-letters?consumer=recorder", "").Into(t, &letters)
-		if time.Now().After(deadline) {
-			t.Fatal("there is no dead letter")
-		}
-	}
+		return len(letters.Letters) > 0
+	})
 	stop()
 	sequence := letters.Letters[0].Sequence
 	if a := operator.done(http.StatusOK, http.MethodGet, fmt.Sprint("/api/dead-letters/", sequence), ""); !strings.Contains(a.Body, "doomed") || !strings.Contains(a.Body, "headers") {
@@ -214,15 +209,10 @@ func TestStreams(t *testing.T) {
 	}
 	defer consumer(false)()
 	operator.done(http.StatusBadRequest, http.MethodPost, "/api/dead-letters/drop", `{}`)
-	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+	timetest.Until(t, "the recorder has acknowledged everything", func() bool {
 		a := operator.done(http.StatusOK, http.MethodGet, "/api/streams", "")
-		if strings.Contains(a.Body, `"name":"recorder","pending":0,"ackPending":0`) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("got %s, want the recorder done", a.Body)
-		}
-	}
+		return strings.Contains(a.Body, `"name":"recorder","pending":0,"ackPending":0`)
+	})
 	if e := w.next(tail, "event"); !strings.Contains(e.data, m.ID) {
 		t.Errorf("got %s, want the message as it passed", e.data)
 	}

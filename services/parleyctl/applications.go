@@ -187,9 +187,8 @@ with the visitor's token or a proof; see "identity set".`,
 	}
 	f.add(c)
 	c.Flags().StringVar(&f.provider, "provider", chat.ProviderWidget, "the channel that serves it; the Widget API serves widget")
-	c.Flags().StringVar(&company, "company", "", "the company that it belongs to")
+	a.addCompanyFlag(c, &company, "the company that it belongs to")
 	c.Flags().StringVar(&id, "id", "", "its id, a UUID; default: a new one")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
@@ -262,8 +261,7 @@ func (a *app) applicationsList() *cobra.Command {
 	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.Application, error) {
 		return s.Applications(ctx, company, page)
 	}, viewOfApplication, applicationColumns())
-	c.Flags().StringVar(&company, "company", "", "only this company's")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
+	a.addCompanyFlag(c, &company, "only this company's")
 	return c
 }
 

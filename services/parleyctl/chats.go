@@ -73,15 +73,14 @@ type chatFilter struct {
 }
 
 func (f *chatFilter) add(a *app, c *cobra.Command) {
-	c.Flags().StringVar(&f.CompanyID, "company", "", "only this company's")
+	a.addCompanyFlag(c, &f.CompanyID, "only this company's")
 	c.Flags().StringVar(&f.AppID, "app", "", "only this application's")
 	c.Flags().StringVar(&f.ChatUserID, "visitor", "", "only this visitor's (chatUserId)")
 	c.Flags().StringVar(&f.email, "email", "", "only those of the visitor of --app with this e-mail")
 	c.Flags().StringVar(&f.phone, "phone", "", "only those of the visitor of --app with this phone number")
 	c.Flags().StringVar(&f.userID, "user-id", "", "only those of the visitor of --app with this userId")
 	c.Flags().StringVar(&f.status, "status", "", "only pending, active or closed ones")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flags exist
-	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications)
+	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications) // the flags exist
 	_ = c.RegisterFlagCompletionFunc("status", fixed(string(chat.Pending), string(chat.Active), string(chat.Closed)))
 }
 

@@ -47,6 +47,12 @@ func completeIDs[T any](
 	}
 }
 
+// addCompanyFlag adds --company, which is completed with the ids of the companies.
+func (a *app) addCompanyFlag(c *cobra.Command, company *string, usage string) {
+	c.Flags().StringVar(company, "company", "", usage)
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
+}
+
 func (a *app) completeCompanies(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return completeIDs(a, func(ctx context.Context, s store.Store, p store.Page) ([]chat.Company, error) {
 		return s.Companies(ctx, p)

@@ -364,12 +364,11 @@ func TestVisitors(t *testing.T) {
 	if string(kept.Data) != "2026-11-21T12:00:01Z" {
 		t.Errorf("got %s in the stream, want the same time", kept.Data)
 	}
-	deadline := time.Now().Add(patience)
-	for v := (chat.Visitor{}); v.TokensValidFrom.IsZero(); {
-		if v, err = w.cache.Visitor(t.Context(), id); err != nil || time.Now().After(deadline) {
-			t.Fatalf("got %+v, %v, want the services to receive it", v, err)
-		}
-	}
+	timetest.Until(t, "the services receive it", func() bool {
+		v, err := w.cache.Visitor(t.Context(), id)
+		w.must(err)
+		return !v.TokensValidFrom.IsZero()
+	})
 	w.ctl("visitors", "revoke", appID, "--yes").fails(parleyctl.ExitNotFound, "isitor not found")
 	w.ctl("visitors", "show", "x").fails(parleyctl.ExitUsage, "UUID")
 }

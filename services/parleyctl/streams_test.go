@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/parleyctl"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/logtest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -132,7 +133,7 @@ func TestWatchFollowsUntilInterrupted(t *testing.T) {
 	_, question, answer, _ := w.conversation()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	var out, errs lines
+	var out, errs logtest.Buffer
 	ended := make(chan int, 1)
 	go func() {
 		ended <- parleyctl.Run(ctx, []string{"watch"}, parleyctl.Terminal{

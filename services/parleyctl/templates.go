@@ -109,13 +109,12 @@ func (a *app) templatesCreate() *cobra.Command {
 			return a.printTemplate(t)
 		},
 	}
-	c.Flags().StringVar(&company, "company", "", "the company that it belongs to")
+	a.addCompanyFlag(c, &company, "the company that it belongs to")
 	c.Flags().StringVar(&title, "name", "", "its name")
 	c.Flags().StringVar(&text, "text", "", "its text, with placeholders such as {{order}}")
 	c.Flags().StringVar(&file, "text-file", "", "file with its text; - is standard input")
 	c.Flags().StringArrayVar(&parameters, "param", nil, "a parameter, name or name=default; may be repeated")
 	c.Flags().StringVar(&id, "id", "", "its id, a UUID; default: a new one")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
@@ -135,8 +134,7 @@ func (a *app) templatesList() *cobra.Command {
 	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.MessageTemplate, error) {
 		return s.Templates(ctx, company, page)
 	}, viewOfTemplate, templateColumns(60))
-	c.Flags().StringVar(&company, "company", "", "only this company's")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
+	a.addCompanyFlag(c, &company, "only this company's")
 	return c
 }
 

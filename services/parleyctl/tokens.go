@@ -94,10 +94,9 @@ func (a *app) tokensCreate() *cobra.Command {
 			return printOne(a, view, append(tokenColumns(), column[tokenView]{"secret", func(v tokenView) string { return v.Secret }})...)
 		},
 	}
-	c.Flags().StringVar(&company, "company", "", "the company that it is for")
+	a.addCompanyFlag(c, &company, "the company that it is for")
 	c.Flags().StringVar(&title, "name", "", "what it is for")
 	c.Flags().StringVar(&expires, "expires", "", "its lifetime (90d, 12h) or end (2027-01-31, 2027-01-31T12:00:00Z); default: no end")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
@@ -154,8 +153,7 @@ func (a *app) tokensList() *cobra.Command {
 			return printViews(a, found, a.viewOfToken, tokenColumns())
 		},
 	}
-	c.Flags().StringVar(&company, "company", "", "the company")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
+	a.addCompanyFlag(c, &company, "the company")
 	return c
 }
 

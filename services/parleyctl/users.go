@@ -88,10 +88,9 @@ to no company and may do everything; owner, developer and agent belong to one.`,
 	c.Flags().StringVar(&email, "email", "", "the e-mail address to sign in with")
 	c.Flags().StringVar(&title, "name", "", "the name that others see")
 	c.Flags().StringVar(&role, "role", "", "operator, owner, developer or agent")
-	c.Flags().StringVar(&company, "company", "", "the company; none for an operator")
+	a.addCompanyFlag(c, &company, "the company; none for an operator")
 	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read the password from standard input")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flags exist
-	_ = c.RegisterFlagCompletionFunc("role", fixed(string(account.Operator), string(account.Owner), string(account.Developer), string(account.Agent)))
+	_ = c.RegisterFlagCompletionFunc("role", fixed(string(account.Operator), string(account.Owner), string(account.Developer), string(account.Agent))) // the flag exists
 	return c
 }
 
@@ -135,8 +134,7 @@ func (a *app) usersList() *cobra.Command {
 			return printViews(a, found, viewOfUser, userColumns())
 		},
 	}
-	c.Flags().StringVar(&company, "company", "", "only this company's")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
+	a.addCompanyFlag(c, &company, "only this company's")
 	return c
 }
 

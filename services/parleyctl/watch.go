@@ -48,7 +48,7 @@ its own ephemeral consumers. With -o json each line is an object with the event 
 			return a.follow(c.Context(), b, w, spans)
 		},
 	}
-	c.Flags().StringVar(&w.company, "company", "", "only this company's")
+	a.addCompanyFlag(c, &w.company, "only this company's")
 	c.Flags().StringVar(&w.app, "app", "", "only this application's; for events that name only their chat, the store is queried")
 	c.Flags().StringVar(&w.chat, "chat", "", "only this chat's")
 	c.Flags().StringVar(&w.visitor, "visitor", "", "only this visitor's (chatUserId)")
@@ -60,7 +60,6 @@ its own ephemeral consumers. With -o json each line is an object with the event 
 	c.Flags().IntVarP(&w.count, "count", "n", 0, "end after this many events; 0: never")
 	_ = c.RegisterFlagCompletionFunc("kind", fixed(inspect.Kinds()...)) // the flags exist
 	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...))
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies)
 	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications)
 	_ = c.RegisterFlagCompletionFunc("chat", a.completeChats)
 	return c

@@ -208,10 +208,9 @@ func (a *app) webhooksCreate() *cobra.Command {
 			return printOne(a, a.viewOfWebhook(e, e.Secrets...), append(webhookColumns(), secretColumn())...)
 		},
 	}
-	c.Flags().StringVar(&company, "company", "", "the company that it is for")
+	a.addCompanyFlag(c, &company, "the company that it is for")
 	c.Flags().StringSliceVar(&signatures, "signatures", []string{string(webhook.HMAC)}, "v1 (HMAC), v1a (ed25519), or both")
 	f.add(c)
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies)                                     // the flag exists
 	_ = c.RegisterFlagCompletionFunc("signatures", fixed(string(webhook.HMAC), string(webhook.Ed25519))) // the flag exists
 	return c
 }
@@ -235,8 +234,7 @@ func (a *app) webhooksList() *cobra.Command {
 			return printViews(a, found, func(e webhook.Endpoint) webhookView { return a.viewOfWebhook(e) }, webhookColumns())
 		},
 	}
-	c.Flags().StringVar(&company, "company", "", "the company")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
+	a.addCompanyFlag(c, &company, "the company")
 	return c
 }
 
@@ -543,8 +541,7 @@ func (a *app) webhooksRetention() *cobra.Command {
 				column[retentionView]{"days", func(v retentionView) string { return strconv.Itoa(v.Days) }})
 		},
 	}
-	c.Flags().StringVar(&company, "company", "", "the company")
+	a.addCompanyFlag(c, &company, "the company")
 	c.Flags().IntVar(&days, "days", 0, "1 to 365; 0: the default, 30")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -179,22 +178,4 @@ func message(at time.Time, text string, fromSupport bool) chat.Message {
 		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: at.UTC().Truncate(time.Millisecond), Type: chat.Text,
 		Data: []byte(`{"text":` + string(chat.AppendString(nil, text)) + `}`), NameOfSender: sender, IsFromSupport: fromSupport,
 	}
-}
-
-// lines is a writer whose lines can be awaited.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
@@ -15,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/chattest"
 	"github.com/parley-chat/parley/testkit/storetest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 const lifecycle = "../../docs/lifecycle.md"
@@ -88,14 +88,10 @@ func (w *world) newVisitor(v chat.Visitor) chat.Visitor {
 // awaitKept returns when the chat's history has all of these messages.
 func (w *world) awaitKept(chatID string, ids ...string) {
 	w.t.Helper()
-	deadline := time.Now().Add(time.Minute)
 	for _, id := range ids {
-		for !slices.ContainsFunc(w.history(chatID), func(m chat.Message) bool { return m.ID == id }) {
-			if time.Now().After(deadline) {
-				w.t.Fatalf("message %s is not in the history of %s", id, chatID)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		timetest.Until(w.t, "message "+id+" is in the history of "+chatID, func() bool {
+			return slices.ContainsFunc(w.history(chatID), func(m chat.Message) bool { return m.ID == id })
+		})
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // patience bounds every wait, far above the time that any of them takes.
@@ -152,15 +153,7 @@ func (w *world) webhooks() processor.Config {
 // awaitDelivery returns the delivery when it satisfies ok.
 func (w *world) awaitDelivery(id string, ok func(webhook.Delivery) bool) webhook.Delivery {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		d, err := w.store.WebhookDelivery(w.t.Context(), id)
-		if err == nil && ok(d) {
-			return d
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the delivery did not reach the state:  got %+v, %v", d, err)
-		}
-	}
+	return timetest.Await(w.t, "the state of the delivery", func() (webhook.Delivery, error) { return w.store.WebhookDelivery(w.t.Context(), id) }, ok)
 }
 
 func hasEnded(d webhook.Delivery) bool { return d.Status != webhook.Pending }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/testkit/opstest"
 	"github.com/parley-chat/parley/testkit/servicetest"
 	"github.com/parley-chat/parley/testkit/storetest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestVisitorMessageIsKeptAndAnswered(t *testing.T) {
@@ -79,16 +78,8 @@ func TestDemoBotShowsEveryShape(t *testing.T) {
 		want = append(want, question.Message, reply.Message)
 		asked.Next()
 		kept.Next()
-		awaitClock(reply.Message.CreatedAt)
 	}
 	sameMessages(t, w.history(w.chat.ID), want...)
-}
-
-// awaitClock returns when the clock has passed at, so that the next message is later also in milliseconds.
-func awaitClock(at time.Time) {
-	for !now().After(at) {
-		time.Sleep(time.Until(at.Add(time.Millisecond)))
-	}
 }
 
 func TestCompanyMessageReachesTheWidget(t *testing.T) {
@@ -317,8 +308,7 @@ func TestConsumersAreSwitchedOneByOne(t *testing.T) {
 			cfg := w.config()
 			tt.change(&cfg)
 			stop := w.run(cfg)
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // no event announces what is declared
-				var names []string
+			consumers := func() (names []string, err error) {
 				for _, stream := range []string{subject.Inbound, subject.Sends} {
 					groups, err := w.bus.Groups(t.Context(), stream)
 					w.must(err)
@@ -326,13 +316,9 @@ func TestConsumersAreSwitchedOneByOne(t *testing.T) {
 						names = append(names, g.Name)
 					}
 				}
-				if slices.Equal(names, tt.want) {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("got consumers %v, want only %v", names, tt.want)
-				}
+				return names, nil
 			}
+			timetest.Await(t, "the consumers are only those of "+tt.name, consumers, func(names []string) bool { return slices.Equal(names, tt.want) })
 			stop()
 		})
 	}
@@ -374,18 +360,17 @@ func TestStartsBeforeItsServers(t *testing.T) {
 	documents.Begin()
 	cfg := w.config()
 	cfg.Storage.SharedStore = documents
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	w.must(err)
-	cfg.OpsListener = listener
+	cfg.OpsListener = nettest.Listen(t)
+	ops := "http://" + cfg.OpsListener.Addr().String()
 	w.run(cfg)
-	awaitReadiness(t, listener.Addr().String(), http.StatusServiceUnavailable)
+	opstest.AwaitUnready(t, ops)
 
 	server, err := embedded.StartNATS(embedded.NATSConfig{Addr: natsAddress, Dir: t.TempDir()})
 	w.must(err)
 	t.Cleanup(server.Stop)
 	bustest.DeclareSmall(t, server.URL())
 	documents.End()
-	awaitReadiness(t, listener.Addr().String(), http.StatusOK)
+	opstest.AwaitUp(t, ops)
 	w.bus, w.store = bustest.Open(t, w.natsURL), documents
 	w.seed()
 	replies := w.collect(subject.AllReplies)
@@ -395,38 +380,9 @@ func TestStartsBeforeItsServers(t *testing.T) {
 	// It stays ready when its servers stop: it serves no requests, and waits for them.
 	documents.Begin()
 	server.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		state, err := opstest.Read("http://" + listener.Addr().String())
-		w.must(err)
-		if !state.Ready {
-			t.Fatalf("got %+v, want it ready", state)
-		}
-		if state.Down("nats") && state.Down("store") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("got %+v, want both down", state)
-		}
-	}
+	opstest.AwaitDown(t, ops, "nats")
+	opstest.AwaitDown(t, ops, "store")
 	documents.End()
-}
-
-// awaitReadiness polls until /readyz has the status: there is no event to wait for.
-func awaitReadiness(t *testing.T, address string, want int) {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	status := 0
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		response, err := client.Get("http://" + address + "/readyz")
-		if err != nil {
-			continue
-		}
-		response.Body.Close()
-		if status = response.StatusCode; status == want {
-			return
-		}
-	}
-	t.Fatalf("got %d from /readyz, want %d", status, want)
 }
 
 func TestDemoAssetsHoldThePicture(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 const webhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -196,9 +197,7 @@ func TestAnOperatorSkipsAMessage(t *testing.T) {
 	replies, dead := w.collect(subject.AllReplies), w.collect(subject.AllDead)
 	w.publish(w.wrote(chat.Text, `{"text":"hang"}`))
 	w.publish(w.wrote(chat.Text, `{"text":"next"}`))
-	for deadline := time.Now().Add(20 * time.Second); calls("hang") == 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	timetest.Until(t, "a call of the bot", func() bool { return calls("hang") > 0 })
 	if _, err := w.bus.Skip(t.Context(), subject.Inbound, "bot", 1); err != nil {
 		t.Fatal(err)
 	}

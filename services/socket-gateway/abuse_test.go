@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 const abusers = 4 // concurrently
@@ -145,7 +147,6 @@ func TestAbuse(t *testing.T) {
 	t.Parallel()
 	f := &faultWorld{world: newWorld(t)}
 	g := f.startChild("PING_INTERVAL=300ms", "PING_TIMEOUT=5s")
-	f.awaitServing(g)
 	v := f.visitor()
 	inside := connect(t, g.url, v.token)
 	inside.await("connect")
@@ -199,13 +200,6 @@ func (f *faultWorld) abuse(g *child, requests int, seed uint64) {
 // awaitConnections returns when no more connections are open. That is asked for: there is no event to wait for.
 func (f *faultWorld) awaitConnections(g *child, most int) {
 	f.t.Helper()
-	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
-		open := f.connections(g)
-		if open <= most {
-			return
-		}
-		if time.Now().After(deadline) {
-			f.t.Fatalf("got %d connections, want %d", open, most)
-		}
-	}
+	timetest.Await(f.t, fmt.Sprintf("at most %d connections", most), func() (int, error) { return f.connections(g), nil },
+		func(open int) bool { return open <= most })
 }

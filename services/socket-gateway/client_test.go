@@ -180,13 +180,21 @@ func eventOf(data []byte) happening {
 // connectOfficial opens a socket with the official client (npm socket.io-client) over one transport.
 func connectOfficial(t *testing.T, baseURL, token, transport string) *client {
 	t.Helper()
-	needOfficialClient(t)
 	c := newClient(t)
-	command := exec.Command("node", "client.mjs")
+	c.stdin = startNode(t, c.happens, "client.mjs", "GATEWAY_URL="+baseURL, "TOKEN="+token, "TRANSPORT="+transport)
+	return c
+}
+
+// startNode runs a program of testdata with the official client until the test ends, and sends the events that it prints, a JSON
+// line each. The program ends when its stdin is closed.
+func startNode[E any](t *testing.T, events chan<- E, program string, env ...string) (stdin io.Writer) {
+	t.Helper()
+	needOfficialClient(t)
+	command := exec.Command("node", program)
 	command.Dir = "testdata"
-	command.Env = append(os.Environ(), "GATEWAY_URL="+baseURL, "TOKEN="+token, "TRANSPORT="+transport)
+	command.Env = append(os.Environ(), env...)
 	command.Stderr = os.Stderr
-	stdin, err := command.StdinPipe()
+	in, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,27 +203,26 @@ func connectOfficial(t *testing.T, baseURL, token, transport string) *client {
 		t.Fatal(err)
 	}
 	if err := command.Start(); err != nil {
-		t.Fatalf("starting the official client: %v", err)
+		t.Fatalf("starting %s: %v", program, err)
 	}
-	c.stdin = stdin
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			var h happening
-			if json.Unmarshal(lines.Bytes(), &h) == nil {
-				c.happens <- h
+			var e E
+			if json.Unmarshal(lines.Bytes(), &e) == nil {
+				events <- e
 			}
 		}
 	}()
 	t.Cleanup(func() {
-		stdin.Close()
+		in.Close()
 		<-read
 		if err := command.Wait(); err != nil {
-			t.Errorf("the official client ended with %v", err)
+			t.Errorf("%s ended with %v", program, err)
 		}
 	})
-	return c
+	return in
 }
 
 // needOfficialClient skips the test, but not in CI, where node or the npm packages of the repository's root are missing.

@@ -1,7 +1,6 @@
 package socketgateway_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +23,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
 )
 
 // faultLimit bounds every wait of the fault tests. It is far above what any of them takes.
@@ -37,35 +36,27 @@ type child struct {
 	ended    chan struct{}
 }
 
-func (f *faultWorld) startChild(settings ...string) *child {
-	f.t.Helper()
-	keys := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(f.keys.JWKS()) }))
-	f.t.Cleanup(keys.Close)
-	serving, watching := nettest.Listen(f.t), nettest.Listen(f.t)
-	serving.Close()
-	watching.Close()
-	c := &child{
-		url: "http://" + serving.Addr().String(), ops: "http://" + watching.Addr().String(),
-		command: exec.Command(os.Args[0]), ended: make(chan struct{}),
-	}
-	c.command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+serving.Addr().String(), "OPS_ADDR="+watching.Addr().String(),
-		"NATS_URL="+f.natsURL, "REDIS_URL="+f.redisURL, "JWKS_URL="+keys.URL, "DRAIN_TIMEOUT=500ms",
+// startChild runs a gateway in a process of this test's own binary, and returns when it serves.
+func (w *world) startChild(settings ...string) *child {
+	w.t.Helper()
+	keys := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(w.keys.JWKS()) }))
+	w.t.Cleanup(keys.Close)
+	addr, ops := nettest.Addr(w.t), nettest.Addr(w.t)
+	c := &child{url: "http://" + addr, ops: "http://" + ops, command: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	c.command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+addr, "OPS_ADDR="+ops,
+		"NATS_URL="+w.natsURL, "REDIS_URL="+w.redisURL, "JWKS_URL="+keys.URL, "DRAIN_TIMEOUT=500ms",
 		"MAX_PENDING_PER_ADDRESS=0") // all clients of a test have one address
 	c.command.Env = append(c.command.Env, settings...)
 	if os.Getenv("PARLEY_TEST_LOG") != "" {
 		c.command.Stdout, c.command.Stderr = os.Stderr, os.Stderr
 	}
 	if err := c.command.Start(); err != nil {
-		f.t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	go func() { _ = c.command.Wait(); close(c.ended) }()
-	f.t.Cleanup(c.kill)
+	w.t.Cleanup(c.kill)
+	opstest.AwaitUp(w.t, c.ops)
 	return c
-}
-
-func (f *faultWorld) awaitServing(c *child) {
-	f.t.Helper()
-	f.awaitReady(&gateway{url: c.url, ops: c.ops}, http.StatusOK)
 }
 
 func (c *child) signal(s syscall.Signal) { _ = c.command.Process.Signal(s) }
@@ -237,7 +228,6 @@ type crowdEvent struct {
 // newCrowd returns when all are connected.
 func newCrowd(t *testing.T, w *world, url, transports string, size int) *crowd {
 	t.Helper()
-	needOfficialClient(t)
 	c := &crowd{t: t, w: w, events: make(chan crowdEvent, 1<<16), sent: make([]atomic.Int64, size), got: make([][]int, size), stop: func() {}}
 	tokens := make([]string, size)
 	for i := range size {
@@ -245,45 +235,13 @@ func newCrowd(t *testing.T, w *world, url, transports string, size int) *crowd {
 		tokens[i] = c.visitors[i].token
 	}
 	encoded, _ := json.Marshal(tokens)
-	c.run("GATEWAY_URL="+url, "TOKENS="+string(encoded), "TRANSPORTS="+transports)
-	c.until("all are connected", func() bool { return c.connects == size })
-	return c
-}
-
-func (c *crowd) run(env ...string) {
-	c.t.Helper()
-	command := exec.Command("node", "visitors.mjs")
-	command.Dir = filepath.Join(".", "testdata")
-	command.Env = append(os.Environ(), env...)
-	command.Stderr = os.Stderr
-	stdin, err := command.StdinPipe()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			var e crowdEvent
-			if json.Unmarshal(lines.Bytes(), &e) == nil {
-				c.events <- e
-			}
-		}
-	}()
-	c.t.Cleanup(func() {
+	startNode(t, c.events, "visitors.mjs", "GATEWAY_URL="+url, "TOKENS="+string(encoded), "TRANSPORTS="+transports)
+	t.Cleanup(func() {
 		c.stop()
 		c.sending.Wait()
-		stdin.Close()
-		<-read
-		_ = command.Wait()
 	})
+	c.until("all are connected", func() bool { return c.connects == size })
+	return c
 }
 
 // publish writes to everybody in turn until finish, a few hundred replies a second. What could not be published is tried

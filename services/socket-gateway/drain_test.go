@@ -5,6 +5,7 @@ import (
 	"time"
 
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/testkit/opstest"
 )
 
 // A gateway that stops takes nobody new, and closes its sockets one after the other.
@@ -29,7 +30,7 @@ func TestDrainingSpreadsTheEnd(t *testing.T) {
 	began := time.Now()
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); g.stop() }()
-	w.awaitReady(g, 503)
+	opstest.AwaitUnready(w.t, g.ops)
 	status := w.get(g.url + "/socket.io/?EIO=4&transport=polling")
 	var first, last time.Duration
 	early := 0

@@ -2,7 +2,6 @@ package socketgateway_test
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"syscall"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
 )
 
 // The fault tests publish to a crowd of official clients while something breaks, and count. They are short, unless the
@@ -90,7 +90,6 @@ func TestFaultGatewayKilled(t *testing.T) {
 	crowd.publish()
 	crowd.awaitEach(3)
 	second := w.startChild()
-	w.awaitServing(second)
 	proxy.open(second.url)
 	first.kill()
 	proxy.close(first.url)
@@ -106,7 +105,6 @@ func TestFaultRollingRestart(t *testing.T) {
 	var running []*child
 	for range 3 {
 		p := w.startChild()
-		w.awaitServing(p)
 		proxy.open(p.url)
 		running = append(running, p)
 	}
@@ -115,7 +113,6 @@ func TestFaultRollingRestart(t *testing.T) {
 	for _, old := range running {
 		crowd.awaitEach(3)
 		p := w.startChild()
-		w.awaitServing(p)
 		proxy.open(p.url)
 		proxy.close(old.url)
 		old.terminate()
@@ -145,7 +142,7 @@ func TestFaultRedisRestart(t *testing.T) {
 		outage(lasting(time.Second, 20*time.Second))
 		w.redis.start()
 		for _, g := range gateways {
-			w.awaitReady(g, http.StatusOK)
+			opstest.AwaitUp(w.t, g.ops)
 		}
 	}
 	crowd.finish()
@@ -158,7 +155,7 @@ func TestFaultGatewayLosesRedis(t *testing.T) {
 	proxy := newProxy(t) // to Redis
 	proxy.open("http://" + w.redis.addr)
 	near := w.start()
-	w.awaitReady(near, http.StatusOK)
+	opstest.AwaitUp(w.t, near.ops)
 	far := w.start(func(c *socketgateway.Config) { c.RedisURL = "redis://" + proxy.addr() })
 	crowd := newCrowd(t, w.world, far.url, "websocket", crowdSize)
 	crowd.publish()
@@ -166,7 +163,7 @@ func TestFaultGatewayLosesRedis(t *testing.T) {
 	proxy.cut()
 	outage(lasting(time.Second, 30*time.Second))
 	proxy.repair()
-	w.awaitReady(far, http.StatusOK)
+	opstest.AwaitUp(w.t, far.ops)
 	crowd.finish()
 	if crowd.connects != crowdSize {
 		t.Errorf("got %d connections, want that the %d sockets stayed", crowd.connects, crowdSize)
@@ -205,7 +202,6 @@ func TestFaultOrderAndOnce(t *testing.T) {
 			var running []*child
 			for range gateways {
 				p := w.startChild()
-				w.awaitServing(p)
 				proxy.open(p.url)
 				running = append(running, p)
 			}
@@ -222,7 +218,6 @@ func TestFaultOrderAndOnce(t *testing.T) {
 				proxy.close(p.url)
 				p.kill()
 				fresh := w.startChild()
-				w.awaitServing(fresh)
 				proxy.open(fresh.url)
 			}
 			crowd.finish()

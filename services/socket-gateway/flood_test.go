@@ -22,6 +22,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/config"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/testkit/opstest"
 )
 
 const long = "long"
@@ -63,7 +64,6 @@ func TestAbuseByPings(t *testing.T) {
 			t.Parallel()
 			f := &faultWorld{world: newWorld(t)}
 			c := f.startChild("MAX_FRAME_RATE=" + rate)
-			f.awaitServing(c)
 			pid := c.command.Process.Pid
 			before := resident(t, pid)
 			var highest atomic.Int64
@@ -153,7 +153,7 @@ func TestAbuseByBareHandshakes(t *testing.T) {
 	g := w.start(func(c *socketgateway.Config) {
 		c.MaxConnections, c.MaxPending, c.MaxPendingPerAddress = places, 300, 200
 	})
-	w.awaitReady(g, http.StatusOK)
+	opstest.AwaitUp(w.t, g.ops)
 	atOnce := 600
 	if os.Getenv("PARLEY_FAULTS") == long {
 		atOnce = 20_000

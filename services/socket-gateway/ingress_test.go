@@ -1,7 +1,6 @@
 package socketgateway_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"os/exec"
 	"reflect"
 	"slices"
 	"strconv"
@@ -25,7 +22,6 @@ import (
 
 	"github.com/parley-chat/parley/pkg/httpapi"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
-	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // roundRobin is a load balancer without any affinity: each request goes to the next gateway.
@@ -98,41 +94,9 @@ type clientGroup struct {
 // startClients runs one of the programs in testdata. The clients end with the test.
 func startClients(t *testing.T, program, baseURL, token, transports string, size int, env ...string) *clientGroup {
 	t.Helper()
-	needOfficialClient(t)
 	f := &clientGroup{t: t, size: size, events: make(chan clientEvent, 10_000)}
-	command := exec.Command("node", program)
-	command.Dir = "testdata"
-	command.Env = append(os.Environ(), "GATEWAY_URL="+baseURL, "TOKEN="+token, "TRANSPORTS="+transports, "CLIENTS="+strconv.Itoa(size))
-	command.Env = append(command.Env, env...)
-	command.Stderr = os.Stderr
-	stdin, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatalf("starting the official clients: %v", err)
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			var e clientEvent
-			if json.Unmarshal(lines.Bytes(), &e) == nil {
-				f.events <- e
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		stdin.Close()
-		<-read
-		if err := command.Wait(); err != nil {
-			t.Errorf("the official clients ended with %v", err)
-		}
-	})
+	env = append(env, "GATEWAY_URL="+baseURL, "TOKEN="+token, "TRANSPORTS="+transports, "CLIENTS="+strconv.Itoa(size))
+	startNode(t, f.events, program, env...)
 	return f
 }
 
@@ -225,7 +189,7 @@ func TestKilledGatewayLosesNobody(t *testing.T) {
 		t.Run(transports, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			victim := w.startProcess()
+			victim := w.startChild()
 			balancer := newRoundRobin(t, victim.url, w.start().url, w.start().url)
 			v := w.visitor()
 			f := startClients(t, "clients.mjs", balancer.url, v.token, transports, 6)
@@ -340,38 +304,6 @@ func request(t *testing.T, method, url string, header http.Header, body ...strin
 	defer response.Body.Close()
 	got, _ := io.ReadAll(response.Body)
 	return response.StatusCode, response.Header, string(got)
-}
-
-// process is a gateway in a process of its own, which can be killed.
-type process struct {
-	url  string
-	kill func()
-}
-
-// startProcess runs a gateway in a process of this test's own binary.
-func (w *world) startProcess() *process {
-	w.t.Helper()
-	keys := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(w.keys.JWKS()) }))
-	w.t.Cleanup(keys.Close)
-	addr := nettest.Addr(w.t)
-	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+addr, "OPS_ADDR=127.0.0.1:0",
-		"NATS_URL="+w.natsURL, "REDIS_URL="+w.redisURL, "JWKS_URL="+keys.URL)
-	command.Stderr = io.Discard
-	if err := command.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	p := &process{url: "http://" + addr, kill: sync.OnceFunc(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	})}
-	w.t.Cleanup(p.kill)
-	for deadline := time.Now().Add(limit); w.get(p.url+"/nothing") == 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatal("got no response from the gateway's process")
-		}
-	}
-	return p
 }
 
 // sameJSON tells whether two texts are the same value.

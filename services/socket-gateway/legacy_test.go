@@ -52,10 +52,10 @@ func TestLegacyClientsShareTheRoom(t *testing.T) {
 				startClients(t, "legacy.cjs", first.url, v.token, transports, 3),
 				startClients(t, "legacy.cjs", newRoundRobin(t, first.url, second.url).url, v.token, transports, 3),
 			}
-			stranger := startClients(t, "legacy.cjs", first.url, w.visitor().token, transports, 1)
+			other := startClients(t, "legacy.cjs", first.url, w.visitor().token, transports, 1)
 			modern := connect(t, second.url, v.token)
 			modern.await("connect")
-			stranger.connected()
+			other.connected()
 			for _, f := range groups {
 				f.connected()
 			}
@@ -68,8 +68,8 @@ func TestLegacyClientsShareTheRoom(t *testing.T) {
 					t.Errorf("got %s on the modern socket, want %s", got, m)
 				}
 			}
-			if len(stranger.events) > 0 {
-				t.Errorf("got %+v for another visitor, want nothing", <-stranger.events)
+			if len(other.events) > 0 {
+				t.Errorf("got %+v for another visitor, want nothing", <-other.events)
 			}
 		})
 	}

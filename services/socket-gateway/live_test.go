@@ -20,6 +20,8 @@ import (
 	"github.com/parley-chat/parley/pkg/redisclient"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/opstest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // emit sends an event with an acknowledgement, which comes as "ack".
@@ -53,7 +55,7 @@ func TestSupportTypes(t *testing.T) {
 	v, other := w.visitor(), w.visitor()
 	var clients []*client
 	for _, g := range []*gateway{w.start(), w.start()} {
-		w.awaitReady(g, 200)
+		opstest.AwaitUp(w.t, g.ops)
 		for range 2 {
 			c := connect(t, g.url, v.token)
 			c.await("connect")
@@ -285,16 +287,8 @@ func TestVisitorsAreOnline(t *testing.T) {
 	key := presence.Visitor(v.appID, v.chatUserID)
 	await := func(what string, wanted func(presence.State) bool) {
 		t.Helper()
-		for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
-			states, err := kept.States(t.Context(), key)
-			w.must(err)
-			if wanted(states[0]) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: got %+v", what, states[0])
-			}
-		}
+		timetest.Await(t, what, func() ([]presence.State, error) { return kept.States(t.Context(), key) },
+			func(states []presence.State) bool { return wanted(states[0]) })
 	}
 	online := func(s presence.State) bool { return s.Online }
 	first := connect(t, one.url, v.token)

@@ -3,7 +3,6 @@ package socketgateway_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -29,7 +28,6 @@ func TestPartsLoad(t *testing.T) {
 	}
 	w := newFaultWorld(t)
 	g := w.startChild()
-	w.awaitReady(&gateway{url: g.url, ops: g.ops}, http.StatusOK)
 	type reader struct {
 		visitor
 		*client

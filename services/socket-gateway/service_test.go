@@ -17,8 +17,11 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/logtest"
 	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
 	"github.com/parley-chat/parley/testkit/servicetest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestReplyReachesAllSocketsOfItsVisitorAndNoOther(t *testing.T) {
@@ -211,7 +214,7 @@ func TestKeysDown(t *testing.T) {
 		if string(h.Data) != `{"code":"SERVICE_UNAVAILABLE"}` || !strings.HasPrefix(h.Message, "Service is temporarily unavailable") {
 			t.Errorf("%s: got %q %s, want unavailable", name, h.Message, h.Data)
 		}
-		w.awaitReady(g, http.StatusServiceUnavailable)
+		opstest.AwaitUnready(w.t, g.ops)
 	}
 }
 
@@ -222,7 +225,7 @@ func TestKeysComeFromTheirServer(t *testing.T) {
 	t.Cleanup(server.Close)
 	g := w.start(func(c *socketgateway.Config) { c.KeySource, c.JWKSURL = nil, server.URL })
 	connect(t, g.url, w.visitor().token).await("connect")
-	w.awaitReady(g, http.StatusOK)
+	opstest.AwaitUp(w.t, g.ops)
 }
 
 func TestSocketEndsWithItsToken(t *testing.T) {
@@ -251,23 +254,23 @@ func TestStartsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := newRealRedis(t)
 	w := newWorldOn(t, redis.url())
-	log := &logLines{}
+	log := &logtest.Buffer{}
 	g := w.start(func(c *socketgateway.Config) { c.Logger = slog.New(slog.NewTextHandler(log, nil)) })
-	w.awaitReady(g, http.StatusServiceUnavailable)
+	opstest.AwaitUnready(w.t, g.ops)
 	v := w.visitor()
 	if h := connect(t, g.url, v.token).await("connect_error"); string(h.Data) != `{"code":"SERVICE_UNAVAILABLE"}` {
 		t.Errorf("got %q %s, want unavailable", h.Message, h.Data)
 	}
 	redis.start()
-	w.awaitReady(g, http.StatusOK)
+	opstest.AwaitUp(w.t, g.ops)
 	c := connect(t, g.url, v.token)
 	c.await("connect")
 	want := w.reply(v, `{"text":"hello"}`)
 	if got := string(c.await("message").Data); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	log.await(t, "Redis connected")
-	if got := log.count("Redis unavailable"); got != 1 {
+	timetest.Until(t, "a line with Redis connected", func() bool { return strings.Contains(log.String(), "Redis connected") })
+	if got := strings.Count(log.String(), "Redis unavailable"); got != 1 {
 		t.Errorf("got %d lines that say that Redis is unavailable, want one", got)
 	}
 }
@@ -283,16 +286,16 @@ func TestRedisGoesAndComesBack(t *testing.T) {
 	clients := []*client{connect(t, gateways[0].url, v.token), connect(t, gateways[1].url, v.token)}
 	for i, c := range clients {
 		c.await("connect")
-		w.awaitReady(gateways[i], http.StatusOK)
+		opstest.AwaitUp(w.t, gateways[i].ops)
 	}
 	redis.stop()
 	for _, g := range gateways {
-		w.awaitDown(g, "redis")
+		opstest.AwaitDown(w.t, g.ops, "redis")
 	}
 	w.reply(v, `{"text":"meanwhile"}`)
 	redis.start()
 	for _, g := range gateways {
-		w.awaitReady(g, http.StatusOK)
+		opstest.AwaitUp(w.t, g.ops)
 	}
 	after := w.reply(v, `{"text":"after"}`)
 	meanwhile := 0

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,7 +29,6 @@ import (
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/nettest"
-	"github.com/parley-chat/parley/testkit/opstest"
 	"github.com/parley-chat/parley/testkit/redistest"
 	"github.com/parley-chat/parley/testkit/servicetest"
 )
@@ -153,42 +151,6 @@ func (w *world) startWithClock() (*gateway, *clock) {
 	return w.start(func(cfg *socketgateway.Config) { cfg.Now = c.now }), c
 }
 
-// awaitReady returns when the gateway's readiness has the status; with 200 it can also use all of its dependencies.
-func (w *world) awaitReady(g *gateway, status int) {
-	w.t.Helper()
-	w.awaitState(g, func(s opstest.State) bool {
-		if status == http.StatusOK {
-			return s.AllUp()
-		}
-		return s.Status != "" && !s.Ready
-	})
-}
-
-// awaitDown returns when the gateway has noticed that a dependency is down; it stays ready.
-func (w *world) awaitDown(g *gateway, dependency string) {
-	w.t.Helper()
-	w.awaitState(g, func(s opstest.State) bool { return s.Down(dependency) })
-	if got := w.get(g.ops + "/readyz"); got != http.StatusOK {
-		w.t.Errorf("without %s: got %d from /readyz, want 200", dependency, got)
-	}
-}
-
-// awaitState asks for the gateway's state until it is as wanted: there is no event to wait for.
-func (w *world) awaitState(g *gateway, wanted func(opstest.State) bool) {
-	w.t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		state, err := opstest.Read(g.ops)
-		if err == nil && wanted(state) {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("got %+v, %v from /readyz?verbose", state, err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
 // get returns the status of a GET; 0 when there is no answer.
 func (w *world) get(url string) int {
 	transport := &http.Transport{DisableKeepAlives: true}
@@ -236,41 +198,6 @@ func (w *world) reply(v visitor, data string) string {
 		w.t.Fatal(err)
 	}
 	return string(e.Message.AppendDelivery(nil, v.chatID))
-}
-
-// logLines is a log that a test can read.
-type logLines struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, string(p))
-	return len(p), nil
-}
-
-func (l *logLines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, line := range l.lines {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
-}
-
-// await returns when a line says text.
-func (l *logLines) await(t *testing.T, text string) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); l.count(text) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("got no line with %q, want one", text)
-		}
-	}
 }
 
 // realRedis is a redis-server process that can be stopped and started again at the same address.

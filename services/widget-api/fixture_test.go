@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -101,10 +100,8 @@ func (w *world) run(options ...option) {
 	}
 	w.handler = s.Handler()
 	w.base, w.ops = "http://"+cfg.Listener.Addr().String(), "http://"+cfg.OpsListener.Addr().String()
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
-	w.t.Cleanup(transport.CloseIdleConnections)
 	w.contract = codes.Add(httpapitest.Contract(w.t, widgetapi.OpenAPI()))
-	w.http = &http.Client{Transport: w.contract.Transport(transport)}
+	w.http = w.contract.Client()
 	w.stop = servicetest.Run(w.t, s.Run)
 }
 
@@ -144,16 +141,7 @@ type headers map[string]string
 
 // do sends a request, without empty headers.
 func (w *world) do(method, path, body string, header headers) (httpapitest.Response, error) {
-	req, err := http.NewRequest(method, w.base+path, strings.NewReader(body))
-	if err != nil {
-		return httpapitest.Response{}, err
-	}
-	for name, value := range header {
-		if value != "" {
-			req.Header.Set(name, value)
-		}
-	}
-	return httpapitest.Do(w.http, req)
+	return httpapitest.Send(w.http, method, w.base+path, body, header)
 }
 
 func (w *world) post(path, token, body string) httpapitest.Response {

@@ -46,10 +46,7 @@ func TestLifecycle(t *testing.T) {
 			w.must(err)
 			before := chattest.Bring(t, s, v, chat.ChannelWidget, state, now)
 			a := ask(email, w.sign(credential.VisitorClaims{ChatUserID: v.ID, AppID: appID, CompanyID: companyID}))
-			got := fmt.Sprint(a.Status)
-			if a.Status >= 400 {
-				got += " " + a.Problem(t).Code
-			}
+			got := a.Outcome(t)
 			v, err = s.Visitor(t.Context(), v.ID)
 			w.must(err)
 			if c, err := s.CurrentChat(t.Context(), v, now); err == nil && c.ID != before {

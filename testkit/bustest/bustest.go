@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // limit is the timeout of every wait in this package, far above the usual duration.
@@ -81,17 +82,7 @@ func OpenConfig(t testing.TB, cfg bus.Config) *bus.Bus {
 // AwaitReady waits until b is ready.
 func AwaitReady(t testing.TB, b *bus.Bus) {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := b.Ready(t.Context())
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the bus did not become ready: %v", err)
-		}
-		time.Sleep(5 * time.Millisecond) // readiness has no notification
-	}
+	timetest.Until(t, "the bus is ready", func() bool { return b.Ready(t.Context()) == nil })
 }
 
 // Collector collects the messages of a plain NATS subscription.

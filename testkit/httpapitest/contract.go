@@ -140,6 +140,13 @@ func (d *Document) Transport(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// Client returns a client that checks every exchange, like [Document.Transport]. It serves until the test ends.
+func (d *Document) Client() *http.Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	d.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: d.Transport(transport)}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
@@ -283,7 +290,7 @@ func (d *Document) UnseenCodes() []string {
 }
 
 // Unseen lists the operations and statuses of the document that have not occurred yet, sorted, such as "POST /message/send 404",
-// so that a suite can prove that all documented ones occur.
+// so that a suite can prove that all documented ones occur. It leaves out internal errors, and the paths that need no document.
 func (d *Document) Unseen() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -291,7 +298,7 @@ func (d *Document) Unseen() []string {
 	for path, item := range d.spec.Paths.Map() {
 		for method, operation := range item.Operations() {
 			for status := range operation.Responses.Map() {
-				if e := exchange(method, path, status); !d.seen[e] {
+				if e := exchange(method, path, status); !d.seen[e] && status != "500" && !d.isIgnored(path) {
 					unseen = append(unseen, e)
 				}
 			}

@@ -1,14 +1,21 @@
 package httpapitest
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
+	"testing"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/ops"
 )
 
 // ListsRoutes fails the test unless the document lists exactly the routes of handler, which wraps an Echo.
@@ -77,4 +84,74 @@ func (d *Document) IsServed(client *http.Client, base string) {
 			d.t.Errorf("GET %s: got %s, want %s", from[1], status, ok)
 		}
 	}
+}
+
+// IsReadable fails the test for each fault of [Readable], and unless the document has the version of the build.
+func (d *Document) IsReadable() {
+	d.t.Helper()
+	for _, fault := range Readable(d.t, d.text) {
+		d.t.Error(fault)
+	}
+	if want := strings.TrimPrefix(ops.ReadBuild().Version, "v"); d.spec.Info.Version != want {
+		d.t.Errorf("got the version %s, want that of the build, %s", d.spec.Info.Version, want)
+	}
+}
+
+// RefusesUnreadableBody fails the test unless the API at base answers a malformed chunked body with the documented BAD_REQUEST. header
+// is a line that authenticates the request.
+func (d *Document) RefusesUnreadableBody(base, path, header string) {
+	d.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, base+path, nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", req.URL.Host)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: api\r\n%s\r\nContent-Type: application/json\r\n"+
+		"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nno length\r\n", path, header); err != nil {
+		d.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.Check(req, resp.StatusCode, resp.Header, body); err != nil || !strings.Contains(string(body), `"BAD_REQUEST"`) {
+		d.t.Errorf("got %s with %s, %v, want BAD_REQUEST", resp.Status, body, err)
+	}
+}
+
+// SharedSchemas fails the test unless the schemas of the same name in two documents are equal, apart from the exceptions. It returns
+// how many they are.
+func SharedSchemas(t testing.TB, ours, theirs []byte, except ...string) (shared int) {
+	t.Helper()
+	their := schemasOf(t, theirs)
+	for name, schema := range schemasOf(t, ours) {
+		if their[name] == nil || slices.Contains(except, name) {
+			continue
+		}
+		shared++
+		if !reflect.DeepEqual(schema, their[name]) {
+			t.Errorf("schema %s: got %v and %v, want the same", name, schema, their[name])
+		}
+	}
+	return shared
+}
+
+func schemasOf(t testing.TB, openapi []byte) map[string]any {
+	t.Helper()
+	var document struct {
+		Components struct{ Schemas map[string]any }
+	}
+	if err := json.Unmarshal(openapi, &document); err != nil {
+		t.Fatalf("reading the OpenAPI document: %v", err)
+	}
+	return document.Components.Schemas
 }

@@ -53,17 +53,22 @@ func Read(url string) (State, error) {
 // AwaitUp waits until the service at url is ready and all of its dependencies are up.
 func AwaitUp(t testing.TB, url string) {
 	t.Helper()
-	timetest.Until(t, "ready", func() bool {
-		state, err := Read(url)
-		return err == nil && state.AllUp()
-	})
+	await(t, url, "ready", State.AllUp)
+}
+
+// AwaitUnready waits until the service at url reports that it is not ready.
+func AwaitUnready(t testing.TB, url string) {
+	t.Helper()
+	await(t, url, "not ready", func(s State) bool { return !s.Ready })
 }
 
 // AwaitDown waits until the service at url is ready although it reports the dependency as down.
 func AwaitDown(t testing.TB, url, dependency string) {
 	t.Helper()
-	timetest.Until(t, "ready without "+dependency, func() bool {
-		state, err := Read(url)
-		return err == nil && state.Ready && state.Down(dependency)
-	})
+	await(t, url, "ready without "+dependency, func(s State) bool { return s.Ready && s.Down(dependency) })
+}
+
+func await(t testing.TB, url, what string, ok func(State) bool) {
+	t.Helper()
+	timetest.Await(t, what, func() (State, error) { return Read(url) }, ok)
 }

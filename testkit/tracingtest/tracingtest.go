@@ -3,12 +3,12 @@ package tracingtest
 
 import (
 	"testing"
-	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // Recorder has the ended spans.
@@ -47,13 +47,9 @@ func (r *Recorder) Spans(name string) []Span {
 // Await waits for the first ended span with a name.
 func (r *Recorder) Await(t testing.TB, name string) Span {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if spans := r.Spans(name); len(spans) > 0 {
-			return spans[0]
-		}
-	}
-	t.Fatalf("no span %q has ended; got %+v", name, r.Spans(""))
-	return Span{}
+	spans := timetest.Await(t, "the end of the span "+name, func() ([]Span, error) { return r.Spans(name), nil },
+		func(spans []Span) bool { return len(spans) > 0 })
+	return spans[0]
 }
 
 func spanOf(s tracetest.SpanStub) Span {

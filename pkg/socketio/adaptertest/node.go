@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/pkg/socketio/internal/testenv"
 )
 
 // Adapter is the constructor of a node's adapter, as in socketio.Options. Nil means a single node.
@@ -127,7 +128,7 @@ func (c *Client) next() string {
 			c.t.Fatal("connection closed, want a message")
 		}
 		return message
-	case <-time.After(patience):
+	case <-time.After(testenv.Patience):
 		c.t.Fatal("got no message")
 	}
 	return ""
@@ -160,7 +161,7 @@ func (c *Client) WantDisconnect() {
 // WantClose waits for the end of the connection; a DISCONNECT packet may precede it.
 func (c *Client) WantClose() {
 	c.t.Helper()
-	late := time.After(patience)
+	late := time.After(testenv.Patience)
 	for {
 		select {
 		case message, open := <-c.received:
@@ -174,17 +175,4 @@ func (c *Client) WantClose() {
 			c.t.Fatal("connection stays open, want it closed")
 		}
 	}
-}
-
-// patience is how long a test waits for an expected event.
-const patience = 20 * time.Second
-
-func eventually(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if cond() {
-			return
-		}
-	}
-	t.Fatalf("timeout: %s", what)
 }

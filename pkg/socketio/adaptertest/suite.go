@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/pkg/socketio/internal/testenv"
 )
 
 // Carrier is the broker that connects the nodes of a cluster, such as Redis.
@@ -81,7 +82,7 @@ func (c *cluster) meet(nodes ...*Node) {
 		defer n.Connect(c.t, "meeting").Close()
 	}
 	for _, n := range nodes {
-		eventually(c.t, "a node reaches the others", func() bool {
+		testenv.Eventually(c.t, "a node reaches the others", func() bool {
 			infos, err := n.To("meeting").FetchSockets(c.t.Context())
 			return err == nil && len(infos) == len(nodes)
 		})
@@ -99,7 +100,7 @@ func (c *cluster) ok(err error) {
 func (c *cluster) rooms() {
 	alice, bob, eve := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room"), c.b.Connect(c.t, "other")
 	c.ok(c.a.To(eve.ID).Join(c.t.Context(), "room"))
-	eventually(c.t, "eve is in both rooms", func() bool { return c.b.RoomSize("room") == c.b.SocketCount() })
+	testenv.Eventually(c.t, "eve is in both rooms", func() bool { return c.b.RoomSize("room") == c.b.SocketCount() })
 
 	all := []*Client{alice, bob, eve}
 	for _, e := range []struct {
@@ -220,12 +221,12 @@ func (c *cluster) metadata() {
 func (c *cluster) joinAndLeave() {
 	alice, bob := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room")
 	c.ok(c.a.To("room").Join(c.t.Context(), "more"))
-	eventually(c.t, "bob joins", func() bool { return c.b.RoomSize("more") == len(c.b.Sockets()) })
+	testenv.Eventually(c.t, "bob joins", func() bool { return c.b.RoomSize("more") == len(c.b.Sockets()) })
 	c.ok(c.a.To("more").Emit("to more"))
 	alice.WantEvent(`["to more"]`)
 	bob.WantEvent(`["to more"]`)
 	c.ok(c.b.To("more").Except(bob.ID).Leave(c.t.Context(), "more"))
-	eventually(c.t, "alice leaves", func() bool { return !slices.Contains(c.a.Socket(alice.ID).Rooms(), "more") })
+	testenv.Eventually(c.t, "alice leaves", func() bool { return !slices.Contains(c.a.Socket(alice.ID).Rooms(), "more") })
 	c.ok(c.a.To("more").Emit("to bob"))
 	bob.WantEvent(`["to bob"]`)
 	c.ok(c.a.To("room").Emit("to both"))
@@ -248,7 +249,7 @@ func (c *cluster) joinIsConfirmed() {
 func (c *cluster) sharedRoom() {
 	bob, eve := c.b.Connect(c.t, "room"), c.b.Connect(c.t, "room")
 	eve.Close()
-	eventually(c.t, "eve has left", func() bool { return c.b.RoomSize("room") == 1 })
+	testenv.Eventually(c.t, "eve has left", func() bool { return c.b.RoomSize("room") == 1 })
 	c.ok(c.a.To("room").Emit("still"))
 	bob.WantEvent(`["still"]`)
 }
@@ -296,7 +297,7 @@ func (c *cluster) disconnect() {
 	bob.WantDisconnect()
 	c.ok(c.a.To("other").DisconnectSockets(c.t.Context(), true))
 	eve.WantClose()
-	eventually(c.t, "nobody is left", func() bool { return c.a.SocketCount() == 0 && c.b.SocketCount() == 0 })
+	testenv.Eventually(c.t, "nobody is left", func() bool { return c.a.SocketCount() == 0 && c.b.SocketCount() == 0 })
 }
 
 // serverSideEmit: each other node receives the event once, the emitting node does not.
@@ -338,7 +339,7 @@ func (c *cluster) nodeLeaves() {
 	c.meet(c.a, c.b, gone)
 	bob := c.b.Connect(c.t, "room")
 	c.ok(gone.close())
-	eventually(c.t, "the nodes that are left answer", func() bool {
+	testenv.Eventually(c.t, "the nodes that are left answer", func() bool {
 		infos, err := c.a.To("room").FetchSockets(c.t.Context())
 		return err == nil && len(infos) == 1
 	})
@@ -356,7 +357,7 @@ func (c *cluster) outage() {
 	c.ok(c.a.To("room").Local().Emit("local"))
 	c.carrier.Start()
 	alice.WantEvent(`["local"]`)
-	eventually(c.t, "an event reaches the other node", func() bool { return c.a.To("room").Emit("again") == nil && len(bob.received) > 0 })
+	testenv.Eventually(c.t, "an event reaches the other node", func() bool { return c.a.To("room").Emit("again") == nil && len(bob.received) > 0 })
 	alice.WantEvent(`["again"]`)
 	bob.WantEvent(`["again"]`)
 }

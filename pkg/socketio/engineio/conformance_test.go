@@ -438,18 +438,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestConformanceUnderLoad repeats the suite on busy processors.
-func TestConformanceUnderLoad(t *testing.T) {
-	if os.Getenv("PARLEY_FAULTS") != "long" {
-		t.Skip("the long form: PARLEY_FAULTS=long")
-	}
-	const times = 200
-	burn.Processors(t)
-	for n := range times {
-		if !t.Run(fmt.Sprint(n+1), runRows) {
-			return
-		}
-	}
-}
+func TestConformanceUnderLoad(t *testing.T) { burn.Repeat(t, runRows) }
 
 func runRows(t *testing.T) {
 	for _, r := range rows() {

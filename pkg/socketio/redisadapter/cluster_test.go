@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/socketio/adaptertest"
+	"github.com/parley-chat/parley/pkg/socketio/internal/testenv"
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
 )
 
@@ -76,7 +77,7 @@ func TestOnlyHostedRoomsAreSubscribed(t *testing.T) {
 		t.Fatalf("got %d subscribers, want only the hosting node", n)
 	}
 	w.Close()
-	eventually(t, "the room is given up", func() bool { return client.PubSubNumSub(ctx, channel).Val()[channel] == 0 })
+	testenv.Eventually(t, "the room is given up", func() bool { return client.PubSubNumSub(ctx, channel).Val()[channel] == 0 })
 }
 
 // TestGapIsReported: the callbacks report the loss of Redis and its time; when OnReconnect is called, all subscriptions are restored.
@@ -114,7 +115,7 @@ func TestSilentRedis(t *testing.T) {
 	adapter := redisadapter.New(client, redisadapter.Options{PublishTimeout: 100 * time.Millisecond})(&counter{})
 	defer adapter.Close()
 	hello := &socketio.Broadcast{Data: reply}
-	eventually(t, "Redis is connected", func() bool { return adapter.Publish(t.Context(), hello) == nil }) // 100 ms may be short
+	testenv.Eventually(t, "Redis is connected", func() bool { return adapter.Publish(t.Context(), hello) == nil }) // 100 ms may be short
 	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestSilentRedis(t *testing.T) {
 	if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Redis answers again", func() bool { return adapter.Publish(t.Context(), hello) == nil })
+	testenv.Eventually(t, "Redis answers again", func() bool { return adapter.Publish(t.Context(), hello) == nil })
 }
 
 func TestJoinWithoutRedis(t *testing.T) {
@@ -186,7 +187,7 @@ func TestClusterComesLate(t *testing.T) {
 	}
 	s.start()
 	s.formCluster()
-	eventually(t, "an event for all arrives", func() bool {
+	testenv.Eventually(t, "an event for all arrives", func() bool {
 		err := sender.Publish(t.Context(), &socketio.Broadcast{Data: reply})
 		return err == nil && to.delivered.Load() > 0
 	})

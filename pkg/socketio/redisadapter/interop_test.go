@@ -2,18 +2,16 @@ package redisadapter_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/socketio/adaptertest"
+	"github.com/parley-chat/parley/pkg/socketio/internal/testenv"
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
 )
 
@@ -25,13 +23,10 @@ func (s *redisServer) port() string {
 // TestOfficialEmitter emits into rooms with @socket.io/redis-emitter.
 func TestOfficialEmitter(t *testing.T) {
 	t.Parallel()
-	nodeModules(t)
 	s := startRedis(t)
 	n := adaptertest.StartNode(t, "/message", newAdapter(t, s.client(), redisadapter.Options{}))
 	alice, bob, gone := n.Connect(t, "room"), n.Connect(t, "room"), n.Connect(t, "room that goes")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	runNode(t, ctx, "emitter.js", s.port(), "room", alice.ID, gone.ID)
+	testenv.RunNode(t, "emitter.js", s.port(), "room", alice.ID, gone.ID)
 
 	one := `42/message,["one",{"text":"héllo","n":[1,-2,3.5,null,true]},9007199254740992]`
 	two := `42/message,["two","1970-01-01T00:00:00.000Z",null]`
@@ -45,7 +40,7 @@ func TestOfficialEmitter(t *testing.T) {
 	alice.Want(`42/message,["all"]`)
 	gone.Want(`42/message,["all"]`)
 	gone.Want("41/message,")
-	eventually(t, "sockets join", func() bool { return n.RoomSize("late") == 2 && n.RoomSize("42") == 2 })
+	testenv.Eventually(t, "sockets join", func() bool { return n.RoomSize("late") == 2 && n.RoomSize("42") == 2 })
 }
 
 // peer is an official server.
@@ -58,9 +53,7 @@ type peer struct {
 
 func startPeer(t *testing.T, redisPort, mode string) *peer {
 	t.Helper()
-	modules := nodeModules(t)
-	cmd := exec.Command("node", filepath.Join("testdata", "peer.js"), redisPort, mode)
-	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	cmd := testenv.Node(t.Context(), t, "peer.js", redisPort, mode)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -134,7 +127,6 @@ func TestOfficialServer(t *testing.T) {
 	for _, mode := range []string{"classic", "sharded"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			nodeModules(t)
 			s := startRedis(t)
 			ours := adaptertest.StartNode(t, "/message", newAdapter(t, s.client(), redisadapter.Options{Sharded: mode == "sharded"}))
 			theirs := startPeer(t, s.port(), mode)
@@ -207,9 +199,9 @@ func testRequests(t *testing.T, ours *adaptertest.Node, theirs *peer, alice *ada
 		}
 	}
 	theirs.do("join", "room", "more")
-	eventually(t, "join by a peer", func() bool { return ours.RoomSize("more") == 1 })
+	testenv.Eventually(t, "join by a peer", func() bool { return ours.RoomSize("more") == 1 })
 	theirs.do("leave", "more", "more")
-	eventually(t, "leave by a peer", func() bool { return ours.RoomSize("more") == 0 })
+	testenv.Eventually(t, "leave by a peer", func() bool { return ours.RoomSize("more") == 0 })
 
 	theirs.do("serverSideAck", "question", "?") // without a handler here: an answer, no time-out
 	var answers []json.RawMessage

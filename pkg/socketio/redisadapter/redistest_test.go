@@ -8,10 +8,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-chat/parley/pkg/socketio/internal/testenv"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -25,15 +26,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m)
-}
-
-// absent skips a test if its tool is missing; in CI it fails the test.
-func absent(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is missing", what)
-	}
-	t.Skipf("%s is missing: install it to run this test", what)
 }
 
 // redisServer is a real redis-server that a test can stop and restart.
@@ -61,9 +53,7 @@ func freeAddr(t testing.TB) string {
 
 func startRedis(t testing.TB, args ...string) *redisServer {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		absent(t, "redis-server")
-	}
+	testenv.Need(t, "redis-server")
 	s := &redisServer{t: t, addr: freeAddr(t), args: args}
 	s.start()
 	t.Cleanup(s.stop)
@@ -99,7 +89,7 @@ func (s *redisServer) formCluster() {
 	if err := c.ClusterAddSlotsRange(context.Background(), 0, 16383).Err(); err != nil {
 		s.t.Fatal(err)
 	}
-	eventually(s.t, "the cluster is up", func() bool {
+	testenv.Eventually(s.t, "the cluster is up", func() bool {
 		info, err := c.ClusterInfo(context.Background()).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
 	})
@@ -116,47 +106,4 @@ func (s *redisServer) stop() {
 
 func (s *redisServer) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
-}
-
-// nodeModules returns the directory of the repository's npm packages.
-func nodeModules(t *testing.T) string {
-	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		absent(t, "node")
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		found := filepath.Join(dir, "node_modules")
-		if _, err := os.Stat(filepath.Join(found, "socket.io-client")); err == nil {
-			return found
-		}
-	}
-	absent(t, "node_modules (npm ci)")
-	return ""
-}
-
-// runNode runs a script of testdata and returns its output.
-func runNode(t *testing.T, ctx context.Context, script string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(ctx, "node", append([]string{filepath.Join("testdata", script)}, args...)...)
-	cmd.Env = append(os.Environ(), "NODE_PATH="+nodeModules(t))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, out)
-	}
-	return string(out)
-}
-
-func eventually(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if cond() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("timeout: %s", what)
 }

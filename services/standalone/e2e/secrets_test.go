@@ -1,13 +1,11 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,34 +23,18 @@ import (
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/logtest"
 	"github.com/parley-chat/parley/testkit/redistest"
 	"github.com/parley-chat/parley/testkit/servicetest"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// evidence is all output that could leak a secret: every service's debug log, and every error body.
-type evidence struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *evidence) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *evidence) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
 // A session and its errors, with secrets that are recognisable in any output.
 func TestSecretsAreNotSeen(t *testing.T) {
 	t.Parallel()
 	const urlSecret = "S3CR3T-of-a-URL"
-	all, registry := new(evidence), prometheus.NewRegistry()
+	// all is all output that could leak a secret: the debug log of every service, and every error body.
+	all, registry := new(logtest.Buffer), prometheus.NewRegistry()
 	log := ops.NewLogger(all, "secrets", slog.LevelDebug)
 	redis, err := redistest.Start("127.0.0.1:0")
 	check(t, err)

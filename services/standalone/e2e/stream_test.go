@@ -138,13 +138,13 @@ func TestAnAnswerIsShownWhileItIsWritten(t *testing.T) {
 // A visitor stops an answer, and another visitor cannot.
 func TestAVisitorStopsAnAnswer(t *testing.T) {
 	s := commonStandalone(t)
-	v, stranger := register(t, s.place, s.widgetAPI(t)), register(t, s.place, s.widgetAPI(t))
+	v, other := register(t, s.place, s.widgetAPI(t)), register(t, s.place, s.widgetAPI(t))
 	socket := connected(t, s.WidgetBaseURL, v.token, "websocket")
 	v.write(t, "stream")
 	var shown reading
 	socket.read(t, &shown, func() bool { return shown.parts >= 5 })
-	if got := stranger.stop(t, shown.id); got != http.StatusNotFound {
-		t.Errorf("got %d for a stranger's stop, want 404", got)
+	if got := other.stop(t, shown.id); got != http.StatusNotFound {
+		t.Errorf("got %d for another visitor's stop, want 404", got)
 	}
 	if got := v.stop(t, shown.id); got != http.StatusNoContent {
 		t.Errorf("got %d for a stop, want 204", got)

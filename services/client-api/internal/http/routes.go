@@ -2,68 +2,30 @@
 package http
 
 import (
-	"context"
 	"log/slog"
 	"net/netip"
-	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
-	"github.com/parley-chat/parley/pkg/idempotency"
-	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/client-api/internal/access"
+	"github.com/parley-chat/parley/services/client-api/internal/lookup"
 	"github.com/parley-chat/parley/services/client-api/internal/message"
 	"github.com/parley-chat/parley/services/client-api/internal/push"
+	"github.com/parley-chat/parley/services/client-api/internal/status"
 )
-
-// Authenticator maps an access token to its company.
-type Authenticator interface {
-	Company(ctx context.Context, secret string) (companyID string, err error)
-}
-
-// Messages sends messages into chats.
-type Messages interface {
-	Send(ctx context.Context, companyID string, d message.Draft, identity chat.MessageIdentity) (message.Sent, error)
-	Check(ctx context.Context, companyID string, d message.Draft) (windowExpiresAt time.Time, err error)
-}
-
-// Pushes sends templates to phone numbers.
-type Pushes interface {
-	Push(ctx context.Context, companyID string, o push.Request, identity chat.MessageIdentity) (push.Accepted, error)
-	Check(ctx context.Context, companyID string, o push.Request) error
-}
-
-// Statuses looks up the status of messages.
-type Statuses interface {
-	Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error)
-}
-
-// Lookups finds a company's chats, messages and templates.
-type Lookups interface {
-	Chats(ctx context.Context, companyID string, f store.InboxFilter, p store.InboxPage) (entries []store.InboxEntry, next *store.InboxCursor, err error)
-	Chat(ctx context.Context, companyID, chatID string) (store.InboxEntry, error)
-	Messages(ctx context.Context, companyID, chatID string, q store.HistoryQuery) (id string, messages []chat.Message, more bool, err error)
-	Templates(ctx context.Context, companyID, status string, p store.Page) (found []chat.MessageTemplate, next string, err error)
-	ChatStatus(c chat.Chat) chat.Status
-}
-
-// Idempotent answers a request with an Idempotency-Key and runs its action at most once.
-type Idempotent interface {
-	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
-}
 
 // Config holds the dependencies of the API.
 type Config struct {
-	Authenticator Authenticator
-	Messages      Messages
-	Pushes        Pushes
-	Statuses      Statuses
-	Lookups       Lookups
-	Idempotent    Idempotent
+	Authenticator *access.Authenticator
+	Messages      *message.Sender
+	Pushes        *push.Service
+	Statuses      *status.Service
+	Lookups       *lookup.Service
+	Idempotent    httpapi.Idempotent
 	Limits        Limits
 	Proxies       []netip.Prefix // see [httpapi.Config]
 	OpenAPI       []byte

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -165,4 +166,19 @@ func (a api) companyOf(c echo.Context, who caller) (string, error) {
 		return "", err
 	}
 	return id, nil
+}
+
+// recordOf returns the record that the route names by its id; one of a company that the caller may not see is not found.
+func recordOf[R any](
+	c echo.Context, who caller, find func(context.Context, string) (R, error), companyID func(R) string, notFound apperr.Definition,
+) (record R, err error) {
+	id, ok := chat.ParseID(c.Param("id"))
+	if !ok {
+		return record, notFound.New()
+	}
+	found, err := find(ctxOf(c), id)
+	if err == nil && !who.sees(companyID(found)) {
+		return record, notFound.New()
+	}
+	return found, err
 }

@@ -106,15 +106,7 @@ func answerJSON(c echo.Context, status int, v any) error {
 
 // application finds the application of a route.
 func (a api) application(c echo.Context, who caller) (chat.Application, error) {
-	id, ok := chat.ParseID(c.Param("id"))
-	if !ok {
-		return chat.Application{}, apperr.ApplicationNotFound.New()
-	}
-	app, err := a.Store.Application(ctxOf(c), id)
-	if err == nil && !who.sees(app.CompanyID) {
-		return chat.Application{}, apperr.ApplicationNotFound.New()
-	}
-	return app, err
+	return recordOf(c, who, a.Store.Application, func(app chat.Application) string { return app.CompanyID }, apperr.ApplicationNotFound)
 }
 
 func (a api) getApplication(c echo.Context, who caller) error {

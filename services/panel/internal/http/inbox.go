@@ -240,15 +240,7 @@ func (a api) countUnread(c echo.Context, who caller) error {
 
 // chat finds the chat of a route.
 func (a api) chat(c echo.Context, who caller) (chat.Chat, error) {
-	id, ok := chat.ParseID(c.Param("id"))
-	if !ok {
-		return chat.Chat{}, apperr.ChatNotFound.New()
-	}
-	found, err := a.Store.Chat(ctxOf(c), id)
-	if err == nil && !who.sees(found.CompanyID) {
-		return chat.Chat{}, apperr.ChatNotFound.New()
-	}
-	return found, err
+	return recordOf(c, who, a.Store.Chat, func(found chat.Chat) string { return found.CompanyID }, apperr.ChatNotFound)
 }
 
 func (a api) getChat(c echo.Context, who caller) error {

@@ -17,7 +17,6 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/store"
@@ -38,7 +37,7 @@ type Config struct {
 	Streams       *bus.Bus
 	Files         file.Store
 	Uploads       *upload.Service
-	Idempotent    Idempotent
+	Idempotent    httpapi.Idempotent
 	Presence      presence.Store     // nil: presence is unknown
 	Typing        *ratelimit.Limiter // per agent and chat
 	Stopping      context.Context    // done when event streams must end
@@ -52,11 +51,6 @@ type Config struct {
 	Logger        *slog.Logger
 	Registerer    prometheus.Registerer
 	Tracer        *tracing.Tracer // nil: no traces
-}
-
-// Idempotent answers a request with an Idempotency-Key and runs its action at most once.
-type Idempotent interface {
-	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
 }
 
 type api struct{ Config }

@@ -71,15 +71,7 @@ func (a api) getTemplates(c echo.Context, who caller) error {
 
 // template finds the template of a route.
 func (a api) template(c echo.Context, who caller) (chat.MessageTemplate, error) {
-	id, ok := chat.ParseID(c.Param("id"))
-	if !ok {
-		return chat.MessageTemplate{}, apperr.TemplateNotFound.New()
-	}
-	t, err := a.Store.Template(ctxOf(c), id)
-	if err == nil && !who.sees(t.CompanyID) {
-		return chat.MessageTemplate{}, apperr.TemplateNotFound.New()
-	}
-	return t, err
+	return recordOf(c, who, a.Store.Template, func(t chat.MessageTemplate) string { return t.CompanyID }, apperr.TemplateNotFound)
 }
 
 func (a api) getTemplate(c echo.Context, who caller) error {

@@ -33,15 +33,7 @@ func (a api) getVisitors(c echo.Context, who caller) error {
 
 // visitor finds the visitor of a route.
 func (a api) visitor(c echo.Context, who caller) (chat.Visitor, error) {
-	id, ok := chat.ParseID(c.Param("id"))
-	if !ok {
-		return chat.Visitor{}, apperr.VisitorNotFound.New()
-	}
-	v, err := a.Store.Visitor(ctxOf(c), id)
-	if err == nil && !who.sees(v.CompanyID) {
-		return chat.Visitor{}, apperr.VisitorNotFound.New()
-	}
-	return v, err
+	return recordOf(c, who, a.Store.Visitor, func(v chat.Visitor) string { return v.CompanyID }, apperr.VisitorNotFound)
 }
 
 func (a api) exportVisitor(c echo.Context, who caller) error {

@@ -113,15 +113,7 @@ func (a api) getWebhooks(c echo.Context, who caller) error {
 
 // endpoint finds the endpoint of a route.
 func (a api) endpoint(c echo.Context, who caller) (webhook.Endpoint, error) {
-	id, ok := chat.ParseID(c.Param("id"))
-	if !ok {
-		return webhook.Endpoint{}, apperr.WebhookEndpointNotFound.New()
-	}
-	e, err := a.Store.WebhookEndpoint(ctxOf(c), id)
-	if err == nil && !who.sees(e.CompanyID) {
-		return webhook.Endpoint{}, apperr.WebhookEndpointNotFound.New()
-	}
-	return e, err
+	return recordOf(c, who, a.Store.WebhookEndpoint, func(e webhook.Endpoint) string { return e.CompanyID }, apperr.WebhookEndpointNotFound)
 }
 
 type createWebhookRequest struct {

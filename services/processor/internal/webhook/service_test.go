@@ -19,32 +19,15 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/testkit/storetest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // patience bounds every wait, far above the time that any of them takes.
 const patience = 10 * time.Second
 
-// clock is a clock that only the test advances.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) set(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = t
-}
-
 // world is a company, a store and a service on a test clock.
 type world struct {
-	*clock
+	*timetest.Clock
 	t       *testing.T
 	store   store.Store
 	cache   *store.Cache
@@ -55,7 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T, change ...func(*Config)) *world {
 	t.Helper()
-	w := &world{t: t, clock: &clock{now: time.Now().UTC().Truncate(time.Millisecond)}, store: storetest.Open(t), company: uuid.NewString()}
+	w := &world{t: t, Clock: timetest.NewClock(time.Now().UTC().Truncate(time.Millisecond)), store: storetest.Open(t), company: uuid.NewString()}
 	w.must(w.store.PutCompany(t.Context(), chat.Company{ID: w.company}))
 	w.cache = store.NewCache(w.store, store.CacheConfig{TTL: time.Nanosecond})
 	cfg := Config{
@@ -122,28 +105,12 @@ func (w *world) send(e webhook.Endpoint, ev webhook.Event, position int) string 
 // await returns the delivery when it satisfies ok.
 func (w *world) await(id string, ok func(webhook.Delivery) bool) webhook.Delivery {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		d, err := w.store.WebhookDelivery(w.t.Context(), id)
-		if err == nil && ok(d) {
-			return d
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the delivery did not reach the state:  got %+v, %v", d, err)
-		}
-	}
+	return timetest.Await(w.t, "the state of the delivery", func() (webhook.Delivery, error) { return w.store.WebhookDelivery(w.t.Context(), id) }, ok)
 }
 
 func (w *world) awaitEndpoint(id string, ok func(webhook.Endpoint) bool) webhook.Endpoint {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		e, err := w.store.WebhookEndpoint(w.t.Context(), id)
-		if err == nil && ok(e) {
-			return e
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the endpoint did not reach the state:  got %+v, %v", e, err)
-		}
-	}
+	return timetest.Await(w.t, "the state of the endpoint", func() (webhook.Endpoint, error) { return w.store.WebhookEndpoint(w.t.Context(), id) }, ok)
 }
 
 func tried(n int) func(webhook.Delivery) bool {
@@ -192,7 +159,7 @@ func TestSchedule(t *testing.T) {
 			t.Fatalf("try %d: got %+v", n, d)
 		}
 		if n < MaxTries {
-			w.set(d.DueAt)
+			w.Set(d.DueAt)
 		}
 	}
 	d := w.await(id, ended)
@@ -203,7 +170,7 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("got it kept until %s, want the default retention", d.ExpiresAt)
 	}
 
-	w.set(w.Now().Add(maxPause)) // its circuit is open until then
+	w.Advance(maxPause) // its circuit is open until then
 	status <- http.StatusOK
 	if replayed, err := w.store.ReplayWebhookDelivery(t.Context(), id, w.Now()); err != nil || !replayed {
 		t.Fatalf("replaying: got %v, %v", replayed, err)
@@ -230,12 +197,12 @@ func TestRetryAfter(t *testing.T) {
 	}
 	// The endpoint has requested a pause, so its other deliveries wait too.
 	other := w.send(e, chatEvent("chat", 2), 1)
-	w.set(w.Now().Add(time.Hour))
+	w.Advance(time.Hour)
 	w.must(w.service.beginDue(t.Context()))
 	if d := w.await(other, func(webhook.Delivery) bool { return true }); len(d.Attempts) != 0 || !d.DueAt.Before(w.Now()) {
 		t.Errorf("got %+v during the pause, want it due, without an attempt", d)
 	}
-	w.set(w.Now().Add(time.Hour))
+	w.Advance(time.Hour)
 	w.await(other, tried(1))
 	now := time.Now()
 	for value, want := range map[string]time.Duration{
@@ -297,10 +264,10 @@ func TestWarnings(t *testing.T) {
 	fail()
 	w.awaitEndpoint(e.ID, func(e webhook.Endpoint) bool { return !e.FailingSince.IsZero() })
 	for warning := 1; warning <= maxWarnings; warning++ {
-		w.set(w.Now().Add(time.Hour)) // what is due fails again
+		w.Advance(time.Hour) // what is due fails again
 		w.awaitEndpoint(e.ID, func(e webhook.Endpoint) bool { return e.Warnings == warning && e.Enabled() })
 	}
-	w.set(w.Now().Add(24 * time.Hour))
+	w.Advance(24 * time.Hour)
 	if e := w.awaitEndpoint(e.ID, func(e webhook.Endpoint) bool { return !e.Enabled() }); e.DisabledReason != webhook.DisabledFailing {
 		t.Errorf("got the reason %q, want failing", e.DisabledReason)
 	}
@@ -407,7 +374,7 @@ func TestOrder(t *testing.T) {
 	for range ids {
 		status <- http.StatusOK
 	}
-	w.set(first.DueAt.Add(time.Minute))
+	w.Set(first.DueAt.Add(time.Minute))
 	for n, id := range ids {
 		if got := receive(t, arrived); got != id {
 			t.Fatalf("got %s at place %d, want %s", got, n, id)

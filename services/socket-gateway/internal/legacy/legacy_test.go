@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -254,11 +255,7 @@ func TestAbandonedHandshakeIsCounted(t *testing.T) {
 	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, `"sid":"x.`) || s.counts.open.Load() != 1 {
 		t.Fatalf("got %d %s, want a session", w.Code, body)
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.counts.open.Load() != 0 || s.counts.leaked.Load() != 1; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("got %d connections and %d leaked sessions, want 0 and 1", s.counts.open.Load(), s.counts.leaked.Load())
-		}
-	}
+	timetest.Until(t, "no connections and one leaked session", func() bool { return s.counts.open.Load() == 0 && s.counts.leaked.Load() == 1 })
 	if s.library.Count() != 1 {
 		t.Errorf("got %d sessions in the library: it does forget them, and need not be counted", s.library.Count())
 	}

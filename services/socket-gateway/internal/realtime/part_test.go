@@ -33,13 +33,13 @@ func eventOf(p event.MessagePart) *socketio.Broadcast {
 	return b
 }
 
-// parting notes the parts that a namespace would have delivered, and to whom not.
-type parting struct {
+// partRecorder records the parts that a namespace would deliver, each with the sockets that are left out.
+type partRecorder struct {
 	audience
 	parts []string
 }
 
-func (p *parting) Deliver(b *socketio.Broadcast) int {
+func (p *partRecorder) Deliver(b *socketio.Broadcast) int {
 	p.parts = append(p.parts, fmt.Sprint(metadata.Of(b).Part.N, b.Except))
 	return 1
 }
@@ -47,7 +47,7 @@ func (p *parting) Deliver(b *socketio.Broadcast) int {
 // A room takes each part once, and a socket that joined with more of the message is left out until the room is there.
 func TestARoomTakesEachPartOnce(t *testing.T) {
 	t.Parallel()
-	p := &parting{}
+	p := &partRecorder{}
 	r := newTestRooms(t, &p.audience)
 	r.members = p
 	r.Open("room", "company", 0)

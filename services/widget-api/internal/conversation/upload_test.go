@@ -79,8 +79,8 @@ func TestFailedReceiveKeepsNothing(t *testing.T) {
 			t.Errorf("%s: got %v with %d files kept, want the error and none", name, err, test.kept)
 		}
 	}
-	form, stranger := new(arriving), credential.VisitorClaims{ChatUserID: "visitor", AppID: "another", CompanyID: "company"}
-	if _, err := receive(t, new(fakeFiles), form, stranger); !apperr.Is(err, apperr.Unauthenticated) || form.read {
+	form, other := new(arriving), credential.VisitorClaims{ChatUserID: "visitor", AppID: "another", CompanyID: "company"}
+	if _, err := receive(t, new(fakeFiles), form, other); !apperr.Is(err, apperr.Unauthenticated) || form.read {
 		t.Errorf("got %v, read %v, want Unauthenticated before anything is read", err, form.read)
 	}
 }

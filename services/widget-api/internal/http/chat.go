@@ -15,14 +15,6 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
-// Support is what a visitor can do apart from writing messages.
-type Support interface {
-	State(ctx context.Context, who credential.VisitorClaims) (conversation.State, error)
-	HandOver(ctx context.Context, who credential.VisitorClaims) (conversation.State, error)
-	LeaveMessage(ctx context.Context, who credential.VisitorClaims, m conversation.OfflineMessage, identity chat.MessageIdentity) (chat.Message, error)
-	Rate(ctx context.Context, who credential.VisitorClaims, chatID string, r chat.Rating) (conversation.State, error)
-}
-
 type chatView struct {
 	ChatID          string      `json:"chatId"`
 	Status          chat.Status `json:"status"`
@@ -90,7 +82,7 @@ func (a api) answerState(c echo.Context, s conversation.State, err error) error 
 }
 
 func (a api) getChat(c echo.Context, who credential.VisitorClaims) error {
-	s, err := a.Support.State(c.Request().Context(), who)
+	s, err := a.Conversations.State(c.Request().Context(), who)
 	return a.answerState(c, s, err)
 }
 
@@ -99,7 +91,7 @@ func (a api) handOver(c echo.Context, who credential.VisitorClaims) error {
 	if err := a.Limits.Bytes.Message(c, who, eventBytes); err != nil {
 		return err
 	}
-	s, err := a.Support.HandOver(c.Request().Context(), who)
+	s, err := a.Conversations.HandOver(c.Request().Context(), who)
 	return a.answerState(c, s, err)
 }
 
@@ -124,7 +116,7 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 		return err
 	}
 	if !idempotency.HasKey(c.Request().Header) {
-		m, err := a.Support.LeaveMessage(c.Request().Context(), who, r.message(), chat.MessageIdentity{})
+		m, err := a.Conversations.LeaveMessage(c.Request().Context(), who, r.message(), chat.MessageIdentity{})
 		if err != nil {
 			return err
 		}
@@ -132,7 +124,7 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 	}
 	return a.Idempotent.Answer(c, "POST /chat/offline-message|"+who.ChatUserID, idempotency.Fingerprint(r.Message, r.Email),
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
-			m, err := a.Support.LeaveMessage(ctx, who, r.message(), identity)
+			m, err := a.Conversations.LeaveMessage(ctx, who, r.message(), identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
 		})
 }
@@ -157,6 +149,6 @@ func (a api) rateChat(c echo.Context, who credential.VisitorClaims) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	s, err := a.Support.Rate(c.Request().Context(), who, c.Param("id"), r.rating())
+	s, err := a.Conversations.Rate(c.Request().Context(), who, c.Param("id"), r.rating())
 	return a.answerState(c, s, err)
 }

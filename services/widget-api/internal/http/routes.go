@@ -2,7 +2,6 @@
 package http
 
 import (
-	"context"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -10,73 +9,31 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
-	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/widget-api/internal/application"
+	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 	"github.com/parley-chat/parley/services/widget-api/internal/keyed"
 	"github.com/parley-chat/parley/services/widget-api/internal/registration"
 	"github.com/parley-chat/parley/services/widget-api/internal/web"
 )
 
-// Applications finds chat applications.
-type Applications interface {
-	Find(ctx context.Context, id string) (chat.Application, error)
-}
-
-// Registrations registers visitors and returns their tokens.
-type Registrations interface {
-	Register(ctx context.Context, f registration.Form, admit func(chat.Application) error) (token string, err error)
-}
-
-// Conversations serves the visitors' open chats.
-type Conversations interface {
-	History(ctx context.Context, who credential.VisitorClaims, p conversation.Page, answer func(conversation.Answer) error) error
-	Read(ctx context.Context, who credential.VisitorClaims, messageID string) error
-	Stop(ctx context.Context, who credential.VisitorClaims, messageID string) error
-	Write(ctx context.Context, who credential.VisitorClaims, d conversation.Draft, identity chat.MessageIdentity) (chat.Message, error)
-	Receive(ctx context.Context, who credential.VisitorClaims, form conversation.Form, base string) (conversation.Upload, error)
-	Discard(ctx context.Context, u conversation.Upload)
-}
-
-// Files finds uploaded files.
-type Files interface {
-	Find(ctx context.Context, id, name string) (file.File, file.Content, error)
-}
-
-// Verifier checks visitors' tokens.
-type Verifier interface {
-	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
-}
-
-// Idempotent answers a request with an Idempotency-Key and runs its action at most once.
-type Idempotent interface {
-	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
-}
-
-// Keys returns the public keys of visitors' tokens.
-type Keys interface {
-	JWKS() []byte
-}
-
 // Config holds the dependencies of the API.
 type Config struct {
-	Applications  Applications
-	Registrations Registrations
-	Conversations Conversations
-	Support       Support
-	Idempotent    Idempotent
-	Files         Files
+	Applications  *application.Finder
+	Registrations *registration.Service
+	Conversations *conversation.Service
+	Idempotent    httpapi.Idempotent
+	Files         *attachment.Service
 	Uploads       Uploads
 	PublicURL     string // public address of this API; empty: that of each request
 	Now           func() time.Time
-	Verifier      Verifier
-	Keys          Keys
+	Verifier      *credential.Verifier
+	Keys          *credential.KeySet
 	Limits        Limits
 	Proxies       []netip.Prefix // see [httpapi.Config]
 	OpenAPI       []byte

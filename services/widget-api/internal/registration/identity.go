@@ -13,7 +13,7 @@ import (
 
 // prove checks the form's proof, if any. It returns the form with the values that the proof adds, and the proved identity or nil.
 //
-// A proof covers one identity, the strongest that was sent. The others are claims, and must not match a visitor whom a proof
+// A proof covers one identity, the strongest that was sent. The others are claims, and must not match a visitor that a proof
 // identifies as someone else. If the application does not verify, proofs are ignored.
 func (r Form) prove(app chat.Application, now time.Time) (Form, *store.Identity, error) {
 	switch {
