@@ -99,7 +99,7 @@ func publishReplies(ctx context.Context, r *bench, p *population) error {
 					return nil
 				}
 				v := p.cold[n%int64(len(p.cold))]
-				err := b.Publish(ctx, event.Reply{
+				err := b.Publish(ctx, event.Derived(), event.Reply{
 					CompanyID: r.demo.CompanyID, AppID: r.demo.AppID, ChatUserID: v.id, ChatID: v.chatID,
 					Message: chat.Message{
 						ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now().UTC(), Type: chat.Text, Data: []byte(messageData),

@@ -138,7 +138,7 @@ func publishMessages(ctx context.Context, b *bus.Bus, senders []sender, events, 
 		}
 		group.Go(func() error {
 			s := senders[n%len(senders)]
-			return b.Publish(ctx, event.VisitorMessageAccepted{
+			return b.Publish(ctx, event.Derived(), event.VisitorMessageAccepted{
 				CompanyID: s.companyID, AppID: s.appID, ChatUserID: s.id, ChatID: s.chatID,
 				Message: chat.Message{
 					ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now().UTC(), Type: chat.Text, Data: []byte(messageData), NameOfSender: "Ada",

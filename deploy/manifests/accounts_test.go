@@ -163,7 +163,7 @@ func TestAccountsInACluster(t *testing.T) {
 		client := openBus(t, s, "client-api", subject.Sends)
 		for range each {
 			e := companyMessage(uuid.NewString())
-			if err := client.Publish(t.Context(), e); err != nil {
+			if err := client.Publish(t.Context(), event.Derived(), e); err != nil {
 				t.Fatalf("publishing at server %d: %v", n, err)
 			}
 			missing[e.EventID()] = true
@@ -292,7 +292,7 @@ func publishAll(b *testing.B, publisher *bus.Bus) {
 	for range 64 {
 		callers.Go(func() {
 			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
-				if err := publisher.Publish(b.Context(), companyMessage(chats[n%int64(len(chats))])); err != nil {
+				if err := publisher.Publish(b.Context(), event.Derived(), companyMessage(chats[n%int64(len(chats))])); err != nil {
 					b.Error(err)
 					return
 				}

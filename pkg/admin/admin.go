@@ -20,7 +20,7 @@ import (
 
 // Bus notifies the services of changes.
 type Bus interface {
-	Publish(ctx context.Context, e event.Event) error
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 	Invalidate(ctx context.Context, kind, key string) error
 	RevokeVisitorTokens(ctx context.Context, chatUserID string, validFrom time.Time) error
 }

@@ -77,7 +77,7 @@ func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d D
 		}
 	}
 	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: d.Type, Data: d.Data, NameOfSender: by.DisplayName(), IsFromSupport: true}
-	return m, s.Send(ctx, c, m, true)
+	return m, s.Send(ctx, ActorOf(by), c, m, true)
 }
 
 // fill renders the data of a template message.
@@ -117,12 +117,12 @@ func (s *Service) fill(ctx context.Context, c chat.Chat, d Draft) (Draft, error)
 
 // Send publishes a message to the visitor on the chat's channel and appends it to the history. With receipt the sender
 // receives delivery reports.
-func (s *Service) Send(ctx context.Context, c chat.Chat, m chat.Message, receipt bool) error {
+func (s *Service) Send(ctx context.Context, by Actor, c chat.Chat, m chat.Message, receipt bool) error {
 	e, err := s.addressed(ctx, c, m, receipt)
 	if err != nil {
 		return err
 	}
-	if err := s.bus.Publish(ctx, e); err != nil {
+	if err := s.bus.Publish(ctx, event.ForAgent(c.CompanyID, by.UserID), e); err != nil {
 		return err
 	}
 	_ = s.store.AppendMessage(ctx, c.ID, m) // so that the sender sees it immediately; the recorder also writes it if this fails
@@ -190,7 +190,8 @@ func (s *Service) CloseChat(ctx context.Context, by Actor, c chat.Chat) (chat.Ch
 func (s *Service) changeControl(
 	ctx context.Context, by Actor, action string, c chat.Chat, to chat.Control, closedAt time.Time,
 ) (chat.Chat, error) {
-	if _, err := s.control.Apply(ctx, c, control.Change{EventID: chat.NewID(), To: to, ByUserID: by.UserID, ClosedAt: closedAt}); err != nil {
+	applied := control.Change{EventID: chat.NewID(), To: to, ByUserID: by.UserID, ClosedAt: closedAt}
+	if _, err := s.control.Apply(ctx, event.ForAgent(c.CompanyID, by.UserID), c, applied); err != nil {
 		return c, err
 	}
 	if !closedAt.IsZero() {

@@ -45,6 +45,7 @@ type Config struct {
 	// Observe skips the wait for streams, for tools that inspect a system in any state.
 	Observe bool
 
+	Meter      Meter // charges what is published; nil: nothing is charged
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
 	Tracer     *tracing.Tracer       // nil: no traces

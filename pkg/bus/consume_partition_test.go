@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/timetest"
@@ -125,7 +126,7 @@ func startFlow(t *testing.T, b *bus.Bus, keys int) *flow {
 	for k := range keys {
 		f.visitors.Go(func() {
 			for ; !f.stopped.Load(); f.each[k]++ {
-				if err := b.Publish(context.Background(), reply(fmt.Sprintf("visitor%d", k), f.each[k])); err != nil {
+				if err := b.Publish(context.Background(), event.Derived(), reply(fmt.Sprintf("visitor%d", k), f.each[k])); err != nil {
 					t.Errorf("publishing: %v", err)
 					return
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/timetest"
@@ -179,7 +180,7 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 	}
 	bustest.DeclareSmall(t, url)
 	handled.reset()
-	timetest.Until(t, "the stream accepts events", func() bool { return b.Publish(t.Context(), reply("visitor0", 0)) == nil })
+	timetest.Until(t, "the stream accepts events", func() bool { return b.Publish(t.Context(), event.Derived(), reply("visitor0", 0)) == nil })
 	timetest.Until(t, "the first event is handled", func() bool { return handled.len() > 0 })
 	handled.sequences.mu.Lock()
 	defer handled.sequences.mu.Unlock()

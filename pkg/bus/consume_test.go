@@ -67,7 +67,7 @@ func (r *consumer) end() {
 
 func publish(t testing.TB, b *bus.Bus, e event.Event) {
 	t.Helper()
-	if err := b.Publish(t.Context(), e); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), e); err != nil {
 		t.Fatalf("publishing: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func publishAll(t testing.TB, b *bus.Bus, keys, from, each int) {
 	for k := range keys {
 		visitors.Go(func() {
 			for n := from; n < from+each; n++ {
-				if err := b.Publish(t.Context(), reply(fmt.Sprintf("visitor%d", k), n)); err != nil {
+				if err := b.Publish(t.Context(), event.Derived(), reply(fmt.Sprintf("visitor%d", k), n)); err != nil {
 					t.Errorf("publishing: %v", err)
 				}
 			}
@@ -119,7 +119,7 @@ func TestConsumePassesTheDelivery(t *testing.T) {
 	b := bustest.Open(t, bustest.Start(t).URL())
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	e := reply("visitor", 7)
-	if err := b.Publish(event.WithTraceParent(t.Context(), trace), e); err != nil {
+	if err := b.Publish(event.WithTraceParent(t.Context(), trace), event.Derived(), e); err != nil {
 		t.Fatal(err)
 	}
 	type call struct {
@@ -677,7 +677,7 @@ func TestRecreatedStreamIsConsumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	bustest.DeclareSmall(t, url)
-	timetest.Until(t, "a publish works", func() bool { return b.Publish(t.Context(), reply("visitor", 2)) == nil })
+	timetest.Until(t, "a publish works", func() bool { return b.Publish(t.Context(), event.Derived(), reply("visitor", 2)) == nil })
 	if got := receive(t, "the delivery of the new stream", handled); got != 2 {
 		t.Errorf("got %d, want 2", got)
 	}

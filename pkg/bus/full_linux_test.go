@@ -42,7 +42,7 @@ func fillDisk(t *testing.T) {
 	accepted := 0
 	var err error
 	for err == nil && accepted < 100 {
-		if err = b.Publish(t.Context(), large(accepted)); err == nil {
+		if err = b.Publish(t.Context(), event.Derived(), large(accepted)); err == nil {
 			accepted++
 		}
 	}
@@ -55,7 +55,7 @@ func fillDisk(t *testing.T) {
 	}
 	began := time.Now()
 	for range 100 {
-		if err := b.Publish(t.Context(), large(1000)); !refused(err) {
+		if err := b.Publish(t.Context(), event.Derived(), large(1000)); !refused(err) {
 			t.Fatalf("on a full disk: got %v, want the stream not writable", err)
 		}
 	}
@@ -66,7 +66,7 @@ func fillDisk(t *testing.T) {
 		t.Errorf("got %v from readiness, want the stream's name", err)
 	}
 	timetest.Until(t, "the server reports that it cannot write", func() bool { return n.Writable() != nil })
-	if err := b.Publish(t.Context(), company("c", "k")); err != nil { // a small event to another stream
+	if err := b.Publish(t.Context(), event.Derived(), company("c", "k")); err != nil { // a small event to another stream
 		t.Errorf("another stream: got %v, want no error", err)
 	}
 	if got := streamMessages(t, b, subject.Replies); got != uint64(accepted) {
@@ -74,7 +74,7 @@ func fillDisk(t *testing.T) {
 	}
 
 	restore()
-	timetest.Until(t, "publishing recovers", func() bool { return b.Publish(t.Context(), large(2000)) == nil })
+	timetest.Until(t, "publishing recovers", func() bool { return b.Publish(t.Context(), event.Derived(), large(2000)) == nil })
 	if got := streamMessages(t, b, subject.Replies); got != uint64(accepted)+1 {
 		t.Errorf("got %d events, want the %d accepted and one more", got, accepted)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/nettest"
@@ -169,7 +170,7 @@ func TestNextProcessTakesThePinOfADeadOne(t *testing.T) {
 func publishUntilAcknowledged(t *testing.T, b *bus.Bus, visitor string, n int) {
 	e := reply(visitor, n)
 	for {
-		err := b.Publish(context.Background(), e)
+		err := b.Publish(context.Background(), event.Derived(), e)
 		if err == nil {
 			return
 		}

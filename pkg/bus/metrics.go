@@ -13,6 +13,7 @@ const (
 	resultUnavailable = "unavailable"
 	resultNotWritable = "not_writable"
 	resultInvalid     = "invalid"
+	resultOverBudget  = "over_budget"
 )
 
 type metrics struct {
@@ -83,7 +84,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "0 while a stream does not acknowledge what this process publishes: NATS cannot write it, its disk may be full.",
 		}, []string{"stream"})),
 	}
-	for _, result := range []string{resultOK, resultFull, resultUnavailable, resultNotWritable, resultInvalid} {
+	for _, result := range []string{resultOK, resultFull, resultUnavailable, resultNotWritable, resultInvalid, resultOverBudget} {
 		m.published[result] = publish.WithLabelValues(result)
 	}
 	return m

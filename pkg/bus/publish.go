@@ -44,13 +44,32 @@ const (
 	contentType = "application/json"
 )
 
-// Publish returns nil after the event's stream has acknowledged it. It waits for up to 5 seconds, or until ctx ends. It fails at once
-// while NATS is disconnected or cannot write the stream. Errors: apperr.Unavailable, with the reason STREAM_FULL if the stream is at its
-// limit and STREAM_NOT_WRITABLE if NATS cannot write it; apperr.Invalid if no stream can store the event.
-func (b *Bus) Publish(ctx context.Context, e event.Event) error {
+// Meter charges the bytes of events to the budgets of their accounts; see pkg/budget.
+type Meter interface {
+	// Charge charges the bytes that the account has not paid yet, and returns the account with them as prepaid.
+	Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error)
+}
+
+// headerBytes is what an event takes in its stream beside its payload: the subject, the headers and the record of the store.
+const headerBytes = 512
+
+// Charge charges an event of about that many bytes of payload before it is published, for callers that write something else first. It
+// returns the account that has paid for it. Errors: apperr.TooMany.
+func (b *Bus) Charge(ctx context.Context, a event.Account, payload int) (event.Account, error) {
+	if b.cfg.Meter == nil {
+		return a, nil
+	}
+	return b.cfg.Meter.Charge(ctx, a, payload+headerBytes)
+}
+
+// Publish charges the event to the account and returns nil after the event's stream has acknowledged it. It waits for up to 5 seconds, or
+// until ctx ends. It fails at once while NATS is disconnected or cannot write the stream. Errors: apperr.TooMany if a budget of the
+// account is used up; apperr.Unavailable, with the reason STREAM_FULL if the stream is at its limit and STREAM_NOT_WRITABLE if NATS cannot
+// write it; apperr.Invalid if no stream can store the event.
+func (b *Bus) Publish(ctx context.Context, a event.Account, e event.Event) error {
 	started := time.Now()
 	ctx, span := b.beginSend(ctx, e)
-	err := b.publishEvent(ctx, e)
+	err := b.publishEvent(ctx, a, e)
 	result, err := publishOutcome(err)
 	b.metrics.published[result].Observe(time.Since(started).Seconds())
 	span.Finish(err)
@@ -60,12 +79,18 @@ func (b *Bus) Publish(ctx context.Context, e event.Event) error {
 	return nil
 }
 
-func (b *Bus) publishEvent(ctx context.Context, e event.Event) error {
+func (b *Bus) publishEvent(ctx context.Context, a event.Account, e event.Event) error {
 	env, _ := b.envelopes.Get().(*envelope)
 	defer b.release(env)
 	env.encode(e, b.source, event.RequestID(ctx), event.TraceParent(ctx))
 	if !validSubject(env.msg.Subject) || !subject.Valid(env.msg.Header[headerID][0]) {
 		return fmt.Errorf("%w %q, id %q", nats.ErrBadSubject, env.msg.Subject, env.msg.Header[headerID][0])
+	}
+	if !a.Valid() {
+		return fmt.Errorf("%w: nobody pays for %s", nats.ErrBadSubject, env.msg.Subject)
+	}
+	if _, err := b.Charge(ctx, a, len(env.payload)); err != nil {
+		return err
 	}
 	return b.publishMsg(ctx, &env.msg)
 }
@@ -124,6 +149,9 @@ func publishOutcome(err error) (result string, coded error) {
 	}
 	if errors.Is(err, nats.ErrBadSubject) {
 		return resultInvalid, apperr.InvalidEvent.Wrap(err)
+	}
+	if apperr.Is(err, apperr.TooMany) {
+		return resultOverBudget, err
 	}
 	unavailable := apperr.Unreachable("NATS", err)
 	if IsFull(err) {

@@ -31,7 +31,7 @@ func TestPublishOnTheWire(t *testing.T) {
 	heard := bustest.Collect(t, url, "chat.>")
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	e := reply("visitor", 1)
-	if err := b.Publish(event.WithTraceParent(t.Context(), trace), e); err != nil {
+	if err := b.Publish(event.WithTraceParent(t.Context(), trace), event.Derived(), e); err != nil {
 		t.Fatalf("publishing: %v", err)
 	}
 	m := heard.Next()
@@ -66,7 +66,7 @@ func TestPublishLeaksNothingIntoTheNextEvent(t *testing.T) {
 		if n%2 == 0 {
 			ctx = traced
 		}
-		if err := b.Publish(ctx, reply("v", n)); err != nil {
+		if err := b.Publish(ctx, event.Derived(), reply("v", n)); err != nil {
 			t.Fatalf("publishing: %v", err)
 		}
 		if got, want := heard.Next().Header.Get("traceparent") != "", n%2 == 0; got != want {
@@ -80,7 +80,7 @@ func TestPublishTwiceIsOneEvent(t *testing.T) {
 	b := bustest.Open(t, bustest.Start(t).URL())
 	e := reply("visitor", 1)
 	for range 3 {
-		if err := b.Publish(t.Context(), e); err != nil {
+		if err := b.Publish(t.Context(), event.Derived(), e); err != nil {
 			t.Fatalf("publishing: %v", err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestFullStreamRejectsAndRecovers(t *testing.T) {
 	var err error
 	for n := 0; err == nil; n++ {
 		refused = reply("visitor", n)
-		err = b.Publish(t.Context(), refused)
+		err = b.Publish(t.Context(), event.Derived(), refused)
 		if n > 100 {
 			t.Fatal("the stream never became full")
 		}
@@ -106,7 +106,7 @@ func TestFullStreamRejectsAndRecovers(t *testing.T) {
 		t.Fatalf("got %#v, want Unavailable with STREAM_FULL and a long RetryAfter", err)
 	}
 	before := streamMessages(t, b, subject.Replies)
-	if err := b.Publish(t.Context(), company("c", "k")); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), company("c", "k")); err != nil {
 		t.Errorf("another stream: got %v, want no error", err)
 	}
 	stream, err := b.JetStream().Stream(t.Context(), subject.Replies)
@@ -116,7 +116,7 @@ func TestFullStreamRejectsAndRecovers(t *testing.T) {
 	if err := stream.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Publish(t.Context(), refused); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), refused); err != nil {
 		t.Fatalf("after the purge: got %v, want no error", err)
 	}
 	if got := streamMessages(t, b, subject.Replies); before == 0 || got != 1 {
@@ -135,11 +135,11 @@ func TestPublishRejectsInvalidEvents(t *testing.T) {
 		"too large": huge, "no id": noID, "empty token": reply("", 1), "wildcard": reply("*", 1), "all": reply(">", 1),
 		"space": reply("a b", 1), "line end": reply("a\r\nPUB x 0", 1),
 	} {
-		if err := b.Publish(t.Context(), e); !apperr.Is(err, apperr.Invalid) {
+		if err := b.Publish(t.Context(), event.Derived(), e); !apperr.Is(err, apperr.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)
 		}
 	}
-	if err := b.Publish(t.Context(), reply("visitor", 2)); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 2)); err != nil {
 		t.Errorf("afterwards: got %v, want no error", err)
 	}
 }
@@ -159,13 +159,13 @@ func TestPublishTimesOut(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	started := time.Now()
-	err = b.Publish(ctx, reply("visitor", 1))
+	err = b.Publish(ctx, event.Derived(), reply("visitor", 1))
 	if !apperr.Is(err, apperr.Unavailable) || !errors.Is(err, context.DeadlineExceeded) && time.Since(started) > time.Second {
 		t.Errorf("deadline: got %v after %v, want Unavailable after 50 ms", err, time.Since(started))
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	result := make(chan error)
-	go func() { result <- b.Publish(ctx, reply("visitor", 2)) }()
+	go func() { result <- b.Publish(ctx, event.Derived(), reply("visitor", 2)) }()
 	deaf.Await(2)
 	cancel()
 	if err := receive(t, "the cancelled publish", result); !errors.Is(err, context.Canceled) {
@@ -184,7 +184,7 @@ func TestPublishWithoutStreamFails(t *testing.T) {
 	}
 	t.Cleanup(b.Close)
 	timetest.Until(t, "NATS is connected", func() bool { return b.JetStream().Conn().IsConnected() })
-	if err := b.Publish(t.Context(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) {
+	if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("publish: got %v, want Unavailable", err)
 	}
 	if err := b.Ready(t.Context()); !apperr.Is(err, apperr.Unavailable) {
@@ -201,7 +201,7 @@ func TestMissingStreamIsAwaited(t *testing.T) {
 	if err := b.JetStream().DeleteStream(t.Context(), subject.Replies); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Publish(t.Context(), reply("visitor", 0)); !apperr.Is(err, apperr.Unavailable) {
+	if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 0)); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("publish: got %v, want Unavailable", err)
 	}
 	const reason, line = "stream REPLIES is missing: run `parleyctl streams apply`", "a stream is missing: run `parleyctl streams apply`\" stream=REPLIES"
@@ -217,7 +217,7 @@ func TestMissingStreamIsAwaited(t *testing.T) {
 	if got := strings.Count(log.String(), line); got != 1 {
 		t.Errorf("got %d log lines %q, want 1:\n%s", got, line, log.String())
 	}
-	timetest.Until(t, "a publish works", func() bool { return b.Publish(t.Context(), reply("visitor", 1)) == nil })
+	timetest.Until(t, "a publish works", func() bool { return b.Publish(t.Context(), event.Derived(), reply("visitor", 1)) == nil })
 	if got := streamMessages(t, b, subject.Replies); got != 1 {
 		t.Errorf("got %d messages, want 1", got)
 	}
@@ -237,7 +237,7 @@ func TestNATSRestart(t *testing.T) {
 		callers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				r := reply(fmt.Sprintf("visitor%d", caller), n)
-				if err := b.Publish(t.Context(), r); err != nil {
+				if err := b.Publish(t.Context(), event.Derived(), r); err != nil {
 					failed.Add(1)
 					continue
 				}
@@ -250,7 +250,7 @@ func TestNATSRestart(t *testing.T) {
 	e.stop()
 	timetest.Until(t, "publishing fails", func() bool { return failed.Load() > 100 })
 	started := time.Now()
-	if err := b.Publish(t.Context(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) || time.Since(started) > time.Second {
+	if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) || time.Since(started) > time.Second {
 		t.Errorf("while NATS is down: got %v after %v, want Unavailable at once", err, time.Since(started))
 	}
 	if err := b.Ready(t.Context()); !apperr.Is(err, apperr.Unavailable) {
@@ -291,7 +291,7 @@ func TestStartWithNATSDown(t *testing.T) {
 	}
 	t.Cleanup(b.Close)
 	started := time.Now()
-	if err := b.Publish(t.Context(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) || time.Since(started) > time.Second {
+	if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) || time.Since(started) > time.Second {
 		t.Errorf("publish: got %v after %v, want Unavailable at once", err, time.Since(started))
 	}
 	if err := b.Ready(t.Context()); !apperr.Is(err, apperr.Unavailable) {
@@ -302,7 +302,7 @@ func TestStartWithNATSDown(t *testing.T) {
 	}
 	e.start()
 	bustest.AwaitReady(t, b)
-	if err := b.Publish(t.Context(), reply("visitor", 1)); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 1)); err != nil {
 		t.Errorf("publish after NATS started: got %v, want no error", err)
 	}
 	if got := strings.Count(log.String(), "NATS connected"); got != 1 {
@@ -330,7 +330,7 @@ func TestInProcessNeedsNoSocket(t *testing.T) {
 	t.Parallel()
 	n := bustest.Start(t)
 	b := bustest.OpenConfig(t, bus.Config{InProcess: n.Server()})
-	if err := b.Publish(t.Context(), reply("visitor", 1)); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 1)); err != nil {
 		t.Errorf("got %v, want no error", err)
 	}
 }
@@ -365,7 +365,7 @@ func TestTwoBusesShareTheirMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for range 2 {
 		b := bustest.OpenConfig(t, bus.Config{URL: url, Registerer: registry})
-		if err := b.Publish(t.Context(), reply("visitor", 1)); err != nil {
+		if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -395,7 +395,7 @@ func TestCloseWaitsForPublishes(t *testing.T) {
 	var acknowledged atomic.Int64
 	for n := range 200 {
 		callers.Go(func() {
-			if b.Publish(t.Context(), reply("visitor", n)) == nil {
+			if b.Publish(t.Context(), event.Derived(), reply("visitor", n)) == nil {
 				acknowledged.Add(1)
 			}
 		})
@@ -406,7 +406,7 @@ func TestCloseWaitsForPublishes(t *testing.T) {
 	if got, want := int64(streamMessages(t, watch, subject.Replies)), acknowledged.Load(); got < want {
 		t.Errorf("got %d in the stream, want the %d acknowledged ones", got, want)
 	}
-	if err := b.Publish(t.Context(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) {
+	if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("after Close: got %v, want Unavailable", err)
 	}
 }

@@ -32,7 +32,7 @@ func TestAccepted(t *testing.T) {
 	var messages []event.CompanyMessageAccepted
 	for i := range 300 {
 		e := accepted("acme", fmt.Sprint("chat", i%3))
-		if err := b.Publish(t.Context(), e); err != nil {
+		if err := b.Publish(t.Context(), event.Derived(), e); err != nil {
 			t.Fatal(err)
 		}
 		messages = append(messages, e)
@@ -54,7 +54,7 @@ func TestAccepted(t *testing.T) {
 	push := event.PushAccepted{
 		CompanyID: "acme", TemplateID: "t", MessageID: accepted("", "").Message.ID, CreatedAt: time.Now(), Source: "+4915112345678",
 	}
-	if err := b.Publish(t.Context(), push); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), push); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := b.Accepted(t.Context(), "acme", push.MessageID); err != nil || d.Subject != push.Subject() {
@@ -69,7 +69,7 @@ func TestAcceptedFindsARetriedMessage(t *testing.T) {
 	e := accepted("acme", "c")
 	made := time.Now().Add(-time.Hour).UnixMilli()
 	e.Message.ID = fmt.Sprintf("%08x-%04x-7000-8000-000000000001", made>>16, made&0xffff)
-	if err := b.Publish(t.Context(), e); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), e); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := b.Accepted(t.Context(), "acme", e.Message.ID); err != nil || d.EventID() != e.Message.ID {
@@ -82,11 +82,11 @@ func TestAcceptedFindsNothing(t *testing.T) {
 	e := startEngine(t)
 	b := bustest.Open(t, e.nats.URL())
 	there := accepted("acme", "c")
-	if err := b.Publish(t.Context(), there); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), there); err != nil {
 		t.Fatal(err)
 	}
 	visitors := event.VisitorMessageAccepted{CompanyID: "acme", AppID: "a", ChatUserID: "u", ChatID: "c", Message: accepted("", "").Message}
-	if err := b.Publish(t.Context(), visitors); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), visitors); err != nil {
 		t.Fatal(err)
 	}
 	for why, id := range map[string]string{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/timetest"
@@ -196,7 +197,7 @@ func TestProgressReportsTries(t *testing.T) {
 func TestObserverDoesNotWaitForStreams(t *testing.T) {
 	t.Parallel()
 	b := bustest.OpenConfig(t, bus.Config{URL: bustest.StartBare(t).URL(), Observe: true})
-	if err := b.Publish(t.Context(), reply("visitor", 0)); !apperr.Is(err, apperr.Unavailable) {
+	if err := b.Publish(t.Context(), event.Derived(), reply("visitor", 0)); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("without streams: got %v, want Unavailable", err)
 	}
 	names := b.JetStream().StreamNames(t.Context())

@@ -21,7 +21,7 @@ func TestLast(t *testing.T) {
 	}
 	last := reply("visitor", 2)
 	for _, r := range []event.Reply{reply("visitor", 1), last, reply("other", 3)} {
-		if err := b.Publish(t.Context(), r); err != nil {
+		if err := b.Publish(t.Context(), event.Derived(), r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -31,11 +31,11 @@ func TestSpansOfAnEventAndItsReply(t *testing.T) {
 	b := bustest.OpenConfig(t, bus.Config{URL: url, Name: "test", Tracer: tracer})
 	heard := bustest.Collect(t, url, subject.AllReplies)
 	consume(t, b, bus.Consumer{Stream: subject.Sends, Handle: func(ctx context.Context, _ bus.Delivery) error {
-		return b.Publish(ctx, reply("visitor", 1))
+		return b.Publish(ctx, event.Derived(), reply("visitor", 1))
 	}})
 	question := event.CompanyMessageAccepted{CompanyID: "company", ChatID: "chat", Message: reply("visitor", 0).Message}
 	ctx := event.WithOrigin(t.Context(), event.Origin{RequestID: "request-1", TraceParent: caller})
-	if err := b.Publish(ctx, question); err != nil {
+	if err := b.Publish(ctx, event.Derived(), question); err != nil {
 		t.Fatal(err)
 	}
 	m := heard.Next()
@@ -104,7 +104,7 @@ func TestFailedPublishFailsTheSpan(t *testing.T) {
 	t.Parallel()
 	tracer, spans := tracingtest.New(t)
 	b := bustest.OpenConfig(t, bus.Config{URL: bustest.Start(t).URL(), Name: "test", Tracer: tracer})
-	if err := b.Publish(t.Context(), reply("a visitor", 0)); err == nil {
+	if err := b.Publish(t.Context(), event.Derived(), reply("a visitor", 0)); err == nil {
 		t.Fatal("invalid subject: got no error, want one")
 	}
 	if got := spans.Await(t, "publish REPLIES"); got.Status != "Error" || got.StatusText != "INVALID_EVENT" {
@@ -121,7 +121,7 @@ func TestTraceparentIsForwardedWithoutATracer(t *testing.T) {
 		got <- batch[0].TraceParent
 		return nil
 	}})
-	if err := b.Publish(event.WithTraceParent(t.Context(), caller), reply("visitor", 0)); err != nil {
+	if err := b.Publish(event.WithTraceParent(t.Context(), caller), event.Derived(), reply("visitor", 0)); err != nil {
 		t.Fatal(err)
 	}
 	if trace := receive(t, "a delivery", got); trace != caller {
@@ -144,7 +144,7 @@ func TestFailuresInTheLog(t *testing.T) {
 	}})
 	e := reply("visitor", 0)
 	ctx := event.WithOrigin(t.Context(), event.Origin{RequestID: "request-1", TraceParent: caller})
-	if err := b.Publish(ctx, e); err != nil {
+	if err := b.Publish(ctx, event.Derived(), e); err != nil {
 		t.Fatal(err)
 	}
 	awaitEmpty(t, b, "tester")

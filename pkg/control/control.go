@@ -20,7 +20,7 @@ type Store interface {
 
 // Publisher publishes an event; nil means that the stream has stored it.
 type Publisher interface {
-	Publish(ctx context.Context, e event.Event) error
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
 // Service changes the control of chats. It is safe for concurrent use.
@@ -43,9 +43,9 @@ type Change struct {
 	ClosedAt time.Time // zero: does not change whether the chat is open
 }
 
-// Apply publishes the change, stores it, and returns the resulting chat. It sets the time of the change, which is
+// Apply publishes the change, which the account pays for, stores it, and returns the resulting chat. It sets the time of the change, which is
 // always later than the previous one, even if clocks differ.
-func (s *Service) Apply(ctx context.Context, c chat.Chat, change Change) (chat.Chat, error) {
+func (s *Service) Apply(ctx context.Context, a event.Account, c chat.Chat, change Change) (chat.Chat, error) {
 	to := change.To
 	to.ChangedAt = store.UTC(s.now())
 	if earliest := c.Control.ChangedAt.Add(time.Millisecond); to.ChangedAt.Before(earliest) {
@@ -59,7 +59,7 @@ func (s *Service) Apply(ctx context.Context, c chat.Chat, change Change) (chat.C
 		AssigneeID: to.Assignee, ByUserID: change.ByUserID, ChangedAt: to.ChangedAt, ClosedAt: store.UTC(change.ClosedAt),
 		Handover: event.Handover(to.Handover),
 	}
-	if err := s.publisher.Publish(ctx, e); err != nil {
+	if err := s.publisher.Publish(ctx, a, e); err != nil {
 		return c, err
 	}
 	return s.store.SetControl(ctx, c.ID, to)
@@ -67,19 +67,19 @@ func (s *Service) Apply(ctx context.Context, c chat.Chat, change Change) (chat.C
 
 // HandOver moves a chat from the bot to the agents' queue for the reason h. A chat that agents already have is
 // unchanged.
-func (s *Service) HandOver(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
+func (s *Service) HandOver(ctx context.Context, a event.Account, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
 	if c.Control.Agent {
 		return c, nil
 	}
-	return s.Apply(ctx, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
+	return s.Apply(ctx, a, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
 }
 
 // Requeue is HandOver, but also accepts a chat of the agents: if it is unassigned, it waits with the new reason.
-func (s *Service) Requeue(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
+func (s *Service) Requeue(ctx context.Context, a event.Account, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
 	if c.Control.Agent && !c.Control.Waiting() {
 		return c, nil
 	}
-	return s.Apply(ctx, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
+	return s.Apply(ctx, a, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
 }
 
 // EventValue returns the event's value for a control.

@@ -268,7 +268,7 @@ func TestExamplesAreCurrent(t *testing.T) {
 		if buses[s.source] == nil {
 			buses[s.source] = bustest.OpenConfig(t, bus.Config{URL: url, Name: s.source[1:]})
 		}
-		if err := buses[s.source].Publish(ctx, s.event); err != nil {
+		if err := buses[s.source].Publish(ctx, event.Derived(), s.event); err != nil {
 			t.Fatalf("%s: %v", s.file, err)
 		}
 		m := heard.Next()

@@ -117,11 +117,7 @@ func (l *Limiter) TakeN(ctx context.Context, caller string, n int) Decision {
 		decision, wait, size := l.spend(a, n)
 		switch {
 		case wait != nil:
-			select {
-			case <-wait:
-			case <-ctx.Done():
-				return Decision{Allowed: true} // the caller has disconnected
-			}
+			<-wait // at most redisTimeout, also for a caller that has disconnected: what it began may go on
 		case size > 0:
 			l.lease(ctx, a, caller, size, n)
 		default:

@@ -99,12 +99,13 @@ func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 	return g
 }
 
-// Bus opens the connection to NATS, and adds the streams to the readiness checks. It connects in the background.
-func (p *Process) Bus(streams ...string) (*bus.Bus, error) {
+// Bus opens the connection to NATS, and adds the streams to the readiness checks. It connects in the background. What is published is
+// charged to meter, which is nil for services that publish only what follows from charged events ([event.Derived]).
+func (p *Process) Bus(meter bus.Meter, streams ...string) (*bus.Bus, error) {
 	b, err := bus.Open(bus.Config{
 		URL: p.base.NATSURL, CredsFile: p.base.NATSCreds, Name: p.name, InProcess: p.base.InProcess,
 		CAFile: p.base.NATSCA, CertFile: p.base.NATSCert, KeyFile: p.base.NATSKey,
-		Streams: streams, Logger: p.base.Logger, Registerer: p.base.Registerer, Tracer: p.base.Tracer,
+		Streams: streams, Meter: meter, Logger: p.base.Logger, Registerer: p.base.Registerer, Tracer: p.base.Tracer,
 	})
 	if err != nil {
 		return nil, err

@@ -215,7 +215,7 @@ func TestAProcessDiesBetweenPublishAndAnswer(t *testing.T) {
 	body := sendBody("TEXT", data, w.chatID)
 	id := w.dead("k", "/message/send", idempotency.Fingerprint("TEXT", w.chatID, data), began)
 	m := chat.Message{ID: id, CreatedAt: began, Type: chat.Text, Data: json.RawMessage(data), NameOfSender: "Bo", IsFromSupport: true}
-	w.must(w.openBus().Publish(t.Context(), event.CompanyMessageAccepted{CompanyID: companyID, ChatID: w.chatID, Message: m}))
+	w.must(w.openBus().Publish(t.Context(), event.Derived(), event.CompanyMessageAccepted{CompanyID: companyID, ChatID: w.chatID, Message: m}))
 
 	waiting := w.keyed("k", "/message/send", body)
 	if seconds, err := strconv.Atoi(waiting.Header.Get("Retry-After")); waiting.Status != http.StatusConflict || err != nil || seconds < 1 {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/budget"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/httpapi"
@@ -86,7 +87,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.Bus(subject.Sends)
+	b, err := p.Bus(s.meter(redis), subject.Sends)
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +126,17 @@ func (s *Service) api(data store.Store, cache *store.Cache, b *bus.Bus, redis *r
 	})
 }
 
+func (s *Service) meter(redis *ratelimit.Redis) *budget.Meter {
+	return budget.New(budget.Config{Rates: s.cfg.Budgets, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
+}
+
 func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
 		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
 	}
 	return api.Limits{
 		Token: limiter("token", s.cfg.RateToken), AuthFailures: limiter("auth-failures", s.cfg.RateAuth),
-		Bytes: ratelimit.New(ratelimit.Bytes("bytes-company", s.cfg.BytesCompany, redis, s.cfg.Now, s.cfg.Registerer)),
-		Keys:  limiter("idempotency-keys-company", s.cfg.RateKeys),
+		Keys: limiter("idempotency-keys-company", s.cfg.RateKeys),
 	}
 }
 

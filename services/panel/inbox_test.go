@@ -23,7 +23,7 @@ func (w *world) visitorWrites(c company, text string) chat.Message {
 	m := chat.Message{
 		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: store.UTC(time.Now()), Type: chat.Text, Data: []byte(`{"text":"` + text + `"}`), NameOfSender: "Ada",
 	}
-	w.must(w.bus.Publish(w.t.Context(), event.VisitorMessageAccepted{CompanyID: c.id, AppID: c.app, ChatUserID: c.visitor, ChatID: c.chat, Message: m}))
+	w.must(w.bus.Publish(w.t.Context(), event.Derived(), event.VisitorMessageAccepted{CompanyID: c.id, AppID: c.app, ChatUserID: c.visitor, ChatID: c.chat, Message: m}))
 	w.must(w.store.AppendMessage(w.t.Context(), c.chat, m))
 	return m
 }

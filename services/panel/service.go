@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/budget"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
@@ -53,6 +54,7 @@ type Config struct {
 	RedisURL       string          `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; replicas share their rate limits there"`
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the panel"`
 	config.Files
+	config.Budgets
 
 	OIDCIssuer       string `env:"OIDC_ISSUER" doc:"URL of an OpenID Connect issuer with whose verified e-mail addresses users sign in; empty: none. Needs PANEL_URL; the redirect address is {PANEL_URL}/api/oidc/callback"`
 	OIDCClientID     string `env:"OIDC_CLIENT_ID" doc:"the panel's client id at the issuer"`
@@ -123,7 +125,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	if e.store, err = storage.Open(p, s.cfg.Storage); err != nil {
 		return nil, err
 	}
-	if e.bus, err = p.Bus(); err != nil {
+	if e.bus, err = p.Bus(s.meter(e.redis)); err != nil {
 		return nil, err
 	}
 	files, closeFiles, err := filebackend.Open(s.cfg.Files, e.bus)
@@ -139,6 +141,10 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		defer context.AfterFunc(ctx, stopStreaming)() // event streams would delay the shutdown
 		return web.Serve(ctx, p, s.cfg.Listener, s.cfg.HTTPAddr, s.handler, grace)
 	}, nil
+}
+
+func (s *Service) meter(redis *ratelimit.Redis) *budget.Meter {
+	return budget.New(budget.Config{Rates: s.cfg.Budgets, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
 }
 
 // api returns the handler; its event streams end when streaming is done.

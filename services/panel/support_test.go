@@ -88,7 +88,7 @@ func TestRatingIsSent(t *testing.T) {
 	ready := w.next(here, "ready")
 	rates := func(c company, score int) {
 		t.Helper()
-		w.must(w.bus.Publish(t.Context(), event.ChatRated{
+		w.must(w.bus.Publish(t.Context(), event.Derived(), event.ChatRated{
 			CompanyID: c.id, AppID: c.app, ChatUserID: c.visitor, ChatID: c.chat, Score: score, Comment: "Quick.", RatedAt: time.Now(),
 		}))
 	}

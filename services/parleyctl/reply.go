@@ -102,7 +102,7 @@ func (a *app) sendReply(ctx context.Context, arg string, m chat.Message) error {
 	if !c.Open(a.Now()) {
 		return apperr.AgentChatClosed.New()
 	}
-	if err := admin.New(a.connections.store, b, a.Now).Send(ctx, c, m, false); err != nil {
+	if err := admin.New(a.connections.store, b, a.Now).Send(ctx, self(), c, m, false); err != nil {
 		return err
 	}
 	if !c.InWindow(a.Now()) {

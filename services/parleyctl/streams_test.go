@@ -24,7 +24,7 @@ import (
 func (w *world) publish(events ...event.Event) {
 	w.t.Helper()
 	for _, e := range events {
-		w.must(w.bus.Publish(w.t.Context(), e))
+		w.must(w.bus.Publish(w.t.Context(), event.Derived(), e))
 	}
 }
 
@@ -318,7 +318,7 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 			if !right.Load() {
 				return apperr.New(apperr.Unavailable, "AWAY", "not now")
 			}
-			return w.bus.Publish(ctx, event.Reply{CompanyID: companyID, AppID: appID, ChatUserID: question.ChatUserID, ChatID: company.ChatID, Message: company.Message})
+			return w.bus.Publish(ctx, event.Derived(), event.Reply{CompanyID: companyID, AppID: appID, ChatUserID: question.ChatUserID, ChatID: company.ChatID, Message: company.Message})
 		}})
 	timetest.Until(t, "it is being retried", func() bool {
 		return strings.HasPrefix(trace().consumer(t, subject.Sends, "dispatcher"), "retrying ")

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/parley-chat/parley/pkg/budget"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
@@ -16,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
+	"github.com/parley-chat/parley/pkg/service/web"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor/internal/bot"
@@ -143,6 +145,8 @@ type Config struct {
 	service.Base
 	Storage storage.Config
 
+	config.Redis
+	config.Budgets
 	BotConfig
 	WebhookConfig
 
@@ -177,7 +181,12 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) open(p *service.Process) (service.Work, error) {
-	b, err := p.Bus()
+	redis, err := web.Limits(p, s.cfg.RedisURL)
+	if err != nil {
+		return nil, err
+	}
+	meter := budget.New(budget.Config{Rates: s.cfg.Budgets, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
+	b, err := p.Bus(meter)
 	if err != nil {
 		return nil, err
 	}

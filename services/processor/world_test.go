@@ -117,7 +117,7 @@ func (w *world) acked(stream, durable string) *bustest.Collector {
 
 func (w *world) publish(e event.Event) {
 	w.t.Helper()
-	w.must(w.bus.Publish(w.t.Context(), e))
+	w.must(w.bus.Publish(w.t.Context(), event.Derived(), e))
 }
 
 // publishRaw publishes without a Nats-Msg-Id, so that the stream stores every repeat.

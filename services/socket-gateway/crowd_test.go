@@ -270,7 +270,7 @@ func (c *crowd) send(i int) {
 	}}
 	for deadline := time.Now().Add(faultLimit); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		err := c.w.bus.Publish(ctx, e)
+		err := c.w.bus.Publish(ctx, event.Derived(), e)
 		cancel()
 		if err == nil {
 			c.sent[i].Add(1)

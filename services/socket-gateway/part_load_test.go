@@ -55,7 +55,7 @@ func TestPartsLoad(t *testing.T) {
 					id, offset = uuid.Must(uuid.NewV7()).String(), 0
 				}
 				text := fmt.Sprintf("%d and a few words more. ", time.Now().UnixNano())
-				err := w.bus.Publish(t.Context(), event.MessagePart{
+				err := w.bus.Publish(t.Context(), event.Derived(), event.MessagePart{
 					CompanyID: "company", AppID: r.appID, ChatUserID: r.chatUserID, ChatID: r.chatID, MessageID: id, N: int32(n % 100), Offset: int32(offset),
 					Text: text, CreatedAt: time.Now().UTC(),
 				})

@@ -13,7 +13,7 @@ import (
 // writes publishes a part of a message, and returns what the visitor's sockets are to get.
 func (w *world) writes(p event.MessagePart) string {
 	w.t.Helper()
-	if err := w.bus.Publish(w.t.Context(), p); err != nil {
+	if err := w.bus.Publish(w.t.Context(), event.Derived(), p); err != nil {
 		w.t.Fatal(err)
 	}
 	return string(p.AppendShown(nil))

@@ -24,7 +24,7 @@ func (w *world) companyReply(v visitor) string {
 			ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now(), Type: chat.Text, Data: json.RawMessage(`{"text":"hi"}`),
 		},
 	}
-	if err := w.bus.Publish(w.t.Context(), e); err != nil {
+	if err := w.bus.Publish(w.t.Context(), event.Derived(), e); err != nil {
 		w.t.Fatal(err)
 	}
 	return e.Message.ID

@@ -157,7 +157,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		return nil, err
 	}
 	p.OnClose(s.redis.close)
-	if s.bus, err = p.Bus(subject.Replies, subject.Parts, subject.Positions, subject.Status, subject.Dead, subject.Revocations); err != nil {
+	if s.bus, err = p.Bus(nil, subject.Replies, subject.Parts, subject.Positions, subject.Status, subject.Dead, subject.Revocations); err != nil {
 		return nil, err
 	}
 	s.checks(p)

@@ -194,7 +194,7 @@ func (w *world) reply(v visitor, data string) string {
 		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Type: chat.Text,
 		Data: json.RawMessage(data), NameOfSender: "Nora", IsFromSupport: true,
 	}}
-	if err := w.bus.Publish(w.t.Context(), e); err != nil {
+	if err := w.bus.Publish(w.t.Context(), event.Derived(), e); err != nil {
 		w.t.Fatal(err)
 	}
 	return string(e.Message.AppendDelivery(nil, v.chatID))

@@ -17,15 +17,15 @@ type Limits struct {
 	RateAddress    config.Rate     `env:"RATE_LIMIT_ADDRESS" envDefault:"0" doc:"requests of one address to the Widget API"`
 	RateRegister   config.Rate     `env:"RATE_LIMIT_REGISTER" envDefault:"0" doc:"registrations from one address"`
 	RateAuth       config.Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"0" doc:"requests of one address with a wrong or without a token"`
-	RateKeys       config.Rate     `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"0" doc:"idempotency keys of one company, and of the visitors of one application"`
 
 	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"100/15m" doc:"attempts to sign in to the panel from one address"`
 	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in to the panel as one user"`
 
-	BytesCompany     config.Rate `env:"BYTE_BUDGET_COMPANY" envDefault:"0" doc:"bytes of one company's events, and of its visitors'"`
-	BytesVisitor     config.Rate `env:"BYTE_BUDGET_VISITOR" envDefault:"0" doc:"bytes of one visitor's events"`
-	BytesAddress     config.Rate `env:"BYTE_BUDGET_ADDRESS" envDefault:"0" doc:"bytes of the visitors' events from one address"`
-	BytesApplication config.Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"0" doc:"bytes of the events of one application's visitors"`
+	BytesCompany     config.Rate `env:"BYTE_BUDGET_COMPANY" envDefault:"0" doc:"bytes of the events of one company's systems, of its visitors, and of its agents and bots"`
+	BytesVisitor     config.Rate `env:"BYTE_BUDGET_VISITOR" envDefault:"0" doc:"bytes of one visitor's events, and of the bot's answers to one visitor"`
+	BytesAddress     config.Rate `env:"BYTE_BUDGET_ADDRESS" envDefault:"0" doc:"bytes of the visitors' events from one address, and of one agent's events"`
+	BytesApplication config.Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"0" doc:"bytes of the events of one application's visitors, and of its bot"`
+	RateKeys         config.Rate `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"0" doc:"idempotency keys of one company, and of the visitors of one application"`
 }
 
 func (l Limits) callers() config.Callers {
@@ -33,7 +33,10 @@ func (l Limits) callers() config.Callers {
 }
 
 func (l Limits) budgets() config.Budgets {
-	return config.Budgets{BytesCompany: l.BytesCompany, RateKeys: l.RateKeys}
+	return config.Budgets{
+		BytesCompany: l.BytesCompany, BytesVisitor: l.BytesVisitor, BytesAddress: l.BytesAddress, BytesApplication: l.BytesApplication,
+		RateKeys: l.RateKeys,
+	}
 }
 
 func (l Limits) limitClient(cfg *clientapi.Config) {
@@ -46,11 +49,10 @@ func (l Limits) limitGateway(cfg *socketgateway.Config) {
 }
 
 func (l Limits) limitPanel(cfg *panel.Config) {
-	cfg.RateSignIn, cfg.RateAccount = l.RateSignIn, l.RateAccount
+	cfg.RateSignIn, cfg.RateAccount, cfg.Budgets = l.RateSignIn, l.RateAccount, l.budgets()
 }
 
 func (l Limits) limitWidget(cfg *widgetapi.Config) {
 	cfg.Callers, cfg.Budgets = l.callers(), l.budgets()
-	cfg.BytesVisitor, cfg.BytesAddress, cfg.BytesApplication = l.BytesVisitor, l.BytesAddress, l.BytesApplication
 	cfg.RateVisitor, cfg.RateAddress, cfg.RateRegister = l.RateVisitor, l.RateAddress, l.RateRegister
 }

@@ -99,7 +99,10 @@ func buildGateway(s *services, c servicesConfig) (err error) {
 }
 
 func buildProcessor(s *services, c servicesConfig) (err error) {
-	cfg := processor.Config{Base: c.base("processor"), Storage: c.storage(), BotConfig: c.bot, WebhookConfig: c.webhooks, Recorder: true, Dispatcher: true, AssetsURL: c.widgetURL}
+	cfg := processor.Config{
+		Base: c.base("processor"), Storage: c.storage(), Budgets: c.limits.budgets(), BotConfig: c.bot, WebhookConfig: c.webhooks,
+		Recorder: true, Dispatcher: true, AssetsURL: c.widgetURL,
+	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}

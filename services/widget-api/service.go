@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/budget"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/control"
@@ -61,10 +62,7 @@ type Config struct {
 	RateAddress  config.Rate `env:"RATE_LIMIT_ADDRESS" envDefault:"3000/1m" doc:"requests of one address (an IPv6 /64) to the Widget API, count/time; 0: no limit"`
 	RateRegister config.Rate `env:"RATE_LIMIT_REGISTER" envDefault:"300/1m" doc:"registrations from one address, count/time; 0: no limit"`
 
-	BytesVisitor     config.Rate `env:"BYTE_BUDGET_VISITOR" envDefault:"16MiB/168h" doc:"bytes of one visitor's events, bytes/time; 0: no limit"`
-	BytesAddress     config.Rate `env:"BYTE_BUDGET_ADDRESS" envDefault:"64MiB/168h" doc:"bytes of the visitors' events from one address (an IPv6 /64), bytes/time; 0: no limit"`
-	BytesApplication config.Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"128MiB/168h" doc:"bytes of the events of one application's visitors, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
-	HistoryMemory    int64       `env:"HISTORY_MEMORY_BYTES" envDefault:"67108864" doc:"bytes of histories that are in memory at once, one application's at most half; more wait; at least 12 MiB"`
+	HistoryMemory int64 `env:"HISTORY_MEMORY_BYTES" envDefault:"67108864" doc:"bytes of histories that are in memory at once, one application's at most half; more wait; at least 12 MiB"`
 
 	Presence  presence.Store `env:"-"` // stores which agents are online; nil: Redis if configured
 	Listener  net.Listener   `env:"-"` // used instead of HTTPAddr
@@ -171,7 +169,7 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 	if e.store, err = storage.Open(p, s.cfg.Storage); err != nil {
 		return nil, err
 	}
-	if e.bus, err = p.Bus(s.streams()...); err != nil {
+	if e.bus, err = p.Bus(s.meter(e), s.streams()...); err != nil {
 		return nil, err
 	}
 	e.cache = store.NewCache(e.store, store.CacheConfig{TokenTTL: s.cfg.CacheTTL, TTL: s.cfg.CacheTTL, Registerer: s.cfg.Registerer})
@@ -186,6 +184,13 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 		Sweep: cmp.Or(s.cfg.FileSweep, defaultFileSweep), Logger: s.cfg.Logger, Now: s.cfg.Now,
 	})
 	return e, nil
+}
+
+func (s *Service) meter(e *engines) *budget.Meter {
+	return budget.New(budget.Config{
+		Rates: s.cfg.Budgets, Redis: e.redis, Exhausted: budget.Tell(e.store, s.cfg.Now, s.cfg.Logger),
+		Now: s.cfg.Now, Registerer: s.cfg.Registerer,
+	})
 }
 
 func (s *Service) conversations(e *engines, applications *application.Finder) *conversation.Service {
@@ -250,16 +255,9 @@ func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
 		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
 	}
-	budget := func(name string, rate config.Rate) *ratelimit.Limiter {
-		return ratelimit.New(ratelimit.Bytes(name, rate, redis, s.cfg.Now, s.cfg.Registerer))
-	}
 	return api.Limits{
 		Address: limiter("address", s.cfg.RateAddress), Register: limiter("register", s.cfg.RateRegister),
 		Visitor: limiter("visitor", s.cfg.RateVisitor), AuthFailures: limiter("auth-failures", s.cfg.RateAuth),
 		Keys: limiter("idempotency-keys-application", s.cfg.RateKeys),
-		Bytes: api.Bytes{
-			Visitor: budget("bytes-visitor", s.cfg.BytesVisitor), Address: budget("bytes-address", s.cfg.BytesAddress),
-			Application: budget("bytes-application", s.cfg.BytesApplication), Company: budget("bytes-company-visitors", s.cfg.BytesCompany),
-		},
 	}
 }

@@ -93,7 +93,7 @@ func (c *crowd) write(ctx context.Context, v *visitor, messages int) {
 		}}
 		v.written++
 		for ctx.Err() == nil {
-			err := c.world.bus.Publish(ctx, e)
+			err := c.world.bus.Publish(ctx, event.Derived(), e)
 			if err == nil {
 				break
 			}

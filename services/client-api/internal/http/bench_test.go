@@ -48,7 +48,7 @@ func (d directory) Application(context.Context, string) (chat.Application, error
 // encoder encodes events and does not send them.
 type encoder struct{ buf []byte }
 
-func (p *encoder) Publish(_ context.Context, e event.Event) error {
+func (p *encoder) Publish(_ context.Context, _ event.Account, e event.Event) error {
 	p.buf = e.AppendJSON(p.buf[:0])
 	return nil
 }

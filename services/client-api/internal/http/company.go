@@ -61,19 +61,12 @@ func accessToken(h http.Header, name string) (string, error) {
 // Limits bound how often the API may be called. A nil limiter does not limit.
 type Limits struct {
 	Token        *ratelimit.Limiter // by access token
-	Bytes        *ratelimit.Limiter // bytes of events, by company
 	Keys         *ratelimit.Limiter // idempotency keys, by company
 	AuthFailures *ratelimit.Limiter // by address
 }
 
-// eventBytes approximates the size of an event without its data.
-const eventBytes = 1 << 10
-
-// publish charges the size of a request's event, and its idempotency key.
-func (l Limits) publish(c echo.Context, companyID string, data int) error {
-	if err := l.Bytes.Spend(c, companyID, data+eventBytes); err != nil {
-		return err
-	}
+// key charges the request's idempotency key, if it has one.
+func (l Limits) key(c echo.Context, companyID string) error {
 	if !idempotency.HasKey(c.Request().Header) {
 		return nil
 	}

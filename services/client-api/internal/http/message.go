@@ -37,7 +37,7 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 	if r.dryRun == dryRunYes { // with or without a key: nothing is sent
 		return a.checkMessage(c, companyID, r.draft())
 	}
-	if err := a.Limits.publish(c, companyID, len(r.Data)); err != nil {
+	if err := a.Limits.key(c, companyID); err != nil {
 		return err
 	}
 	if idempotency.HasKey(c.Request().Header) {

@@ -62,7 +62,7 @@ func (a api) pushMessage(c echo.Context, companyID string) error {
 	if r.dryRun == dryRunYes {
 		return a.checkPush(c, companyID, r.order)
 	}
-	if err := a.Limits.publish(c, companyID, len(r.Parameters)+chat.MaxTextLength); err != nil {
+	if err := a.Limits.key(c, companyID); err != nil {
 		return err
 	}
 	if idempotency.HasKey(c.Request().Header) {

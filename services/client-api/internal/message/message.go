@@ -24,7 +24,7 @@ type Histories interface {
 
 // Publisher returns after the event is stored for the processing layer.
 type Publisher interface {
-	Publish(ctx context.Context, e event.Event) error
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
 // Sender sends messages into chats.
@@ -67,7 +67,7 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity c
 		return Sent{}, err
 	}
 	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: d.Type, Data: d.Data, NameOfSender: sender, IsFromSupport: true}
-	if err := s.publisher.Publish(ctx, event.CompanyMessageAccepted{CompanyID: companyID, ChatID: c.ID, Message: m}); err != nil {
+	if err := s.publisher.Publish(ctx, event.ForCompany(companyID), event.CompanyMessageAccepted{CompanyID: companyID, ChatID: c.ID, Message: m}); err != nil {
 		return Sent{}, err
 	}
 	return Sent{MessageID: m.ID, WindowExpiresAt: c.WindowExpiresAt()}, nil

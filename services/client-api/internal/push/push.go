@@ -42,7 +42,7 @@ type Recipients interface {
 
 // Publisher returns after the event is stored for the processing layer.
 type Publisher interface {
-	Publish(ctx context.Context, e event.Event) error
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
 // Request is a push request: the recipient, and the template with its values.
@@ -161,7 +161,7 @@ func (d *Service) Push(ctx context.Context, companyID string, o Request, identit
 		Username:   o.username(),
 		Parameters: o.Parameters,
 	}
-	if err := d.cfg.Publisher.Publish(ctx, accepted); err != nil {
+	if err := d.cfg.Publisher.Publish(ctx, event.ForCompany(companyID), accepted); err != nil {
 		return Accepted{}, err
 	}
 	return Accepted{MessageID: accepted.MessageID, ChatID: d.chatOf(ctx, accepted)}, nil

@@ -54,7 +54,7 @@ type Chats interface {
 
 // Publisher publishes an event; nil means that the stream has stored it.
 type Publisher interface {
-	Publish(ctx context.Context, e event.Event) error
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
 // PartLog returns the last part published for a visitor; NotFound if there is none.
@@ -117,7 +117,7 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 		return fmt.Errorf("finding the application: %w", err)
 	}
 	sorry := reply(e, failureIndex, text(b.failureText), application.BotName, b.answeredAt(e.Message.CreatedAt))
-	if err := b.publisher.Publish(ctx, sorry); err != nil {
+	if err := b.publisher.Publish(ctx, accountOf(e), sorry); err != nil {
 		return fmt.Errorf("publishing the failure text: %w", err)
 	}
 	return nil
@@ -150,7 +150,7 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 	answers, handover := split(answers)
 	at := b.answeredAt(e.Message.CreatedAt)
 	for i, answer := range answers {
-		if err := b.publisher.Publish(ctx, reply(e, i, answer, application.BotName, at)); err != nil {
+		if err := b.publisher.Publish(ctx, accountOf(e), reply(e, i, answer, application.BotName, at)); err != nil {
 			return fmt.Errorf("publishing answer %d: %w", i+1, err)
 		}
 	}
@@ -161,6 +161,11 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 		return b.handOver(ctx, e, *handover)
 	}
 	return nil
+}
+
+// accountOf returns the account of the answers to a message.
+func accountOf(e event.VisitorMessageAccepted) event.Account {
+	return event.ForBot(e.CompanyID, e.AppID, e.ChatUserID)
 }
 
 // begin streams the first answer to a message, instead of the typing indicator. Its parts continue the numbering of a process

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // published collects what a bot publishes.
 type published []event.Reply
 
-func (p *published) Publish(_ context.Context, e event.Event) error {
+func (p *published) Publish(_ context.Context, _ event.Account, e event.Event) error {
 	*p = append(*p, e.(event.Reply))
 	return nil
 }

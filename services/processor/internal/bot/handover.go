@@ -14,7 +14,7 @@ import (
 // Controls hands a chat to the agents. A chat that they already have stays as it is, and a repeat with the same eventID is the
 // same change.
 type Controls interface {
-	HandOver(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
+	HandOver(ctx context.Context, a event.Account, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
 }
 
 // HandOver returns the answer that hands the chat to the agents: the bot is silent from then on until they hand it back. It is
@@ -48,7 +48,7 @@ func (b *Bot) handOver(ctx context.Context, e event.VisitorMessageAccepted, h ch
 	if !c.Open(b.now()) {
 		return nil
 	}
-	if _, err := b.controls.HandOver(ctx, c, h, "handover-"+e.Message.ID); err != nil {
+	if _, err := b.controls.HandOver(ctx, accountOf(e), c, h, "handover-"+e.Message.ID); err != nil {
 		return fmt.Errorf("handing the chat over: %w", err)
 	}
 	return nil

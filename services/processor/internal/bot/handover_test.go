@@ -21,12 +21,12 @@ type queue struct {
 
 func (q *queue) Chat(context.Context, string) (chat.Chat, error) { return q.chat, nil }
 
-func (q *queue) Publish(_ context.Context, e event.Event) error {
+func (q *queue) Publish(_ context.Context, _ event.Account, e event.Event) error {
 	q.done = append(q.done, e.EventID())
 	return nil
 }
 
-func (q *queue) HandOver(_ context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
+func (q *queue) HandOver(_ context.Context, _ event.Account, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
 	if err := q.fault; err != nil {
 		q.fault = nil
 		return c, err

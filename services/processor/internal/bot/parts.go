@@ -157,7 +157,7 @@ func (w *PartWriter) flush() {
 func (w *PartWriter) publish(part event.MessagePart) error {
 	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
 	defer cancel()
-	return w.publisher.Publish(ctx, part)
+	return w.publisher.Publish(ctx, event.Derived(), part)
 }
 
 // end publishes the remaining text and returns the text.

@@ -27,7 +27,7 @@ type stage struct {
 	shown   event.MessagePart
 }
 
-func (s *stage) Publish(_ context.Context, e event.Event) error {
+func (s *stage) Publish(_ context.Context, _ event.Account, e event.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e := e.(type) {

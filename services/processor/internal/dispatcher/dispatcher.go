@@ -19,7 +19,7 @@ import (
 
 // Publisher publishes an event; nil means that the stream has stored it.
 type Publisher interface {
-	Publish(ctx context.Context, e event.Event) error
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
 // Directory looks up records; each may be a second or two old.
@@ -64,7 +64,7 @@ func (d *Dispatcher) CompanyMessage(ctx context.Context, e event.CompanyMessageA
 func (d *Dispatcher) send(ctx context.Context, c chat.Chat, m chat.Message) error {
 	switch c.Channel {
 	case chat.ChannelWidget:
-		return d.publisher.Publish(ctx, event.Reply{
+		return d.publisher.Publish(ctx, event.Derived(), event.Reply{
 			CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Message: m, Receipt: true,
 		})
 	case chat.ChannelPhone:
@@ -72,7 +72,7 @@ func (d *Dispatcher) send(ctx context.Context, c chat.Chat, m chat.Message) erro
 		if err != nil {
 			return err
 		}
-		return d.publisher.Publish(ctx, outbound(c, recipient, m))
+		return d.publisher.Publish(ctx, event.Derived(), outbound(c, recipient, m))
 	}
 	return apperr.New(apperr.Invalid, "UNKNOWN_CHANNEL", fmt.Sprintf("No one serves the channel %q", c.Channel))
 }

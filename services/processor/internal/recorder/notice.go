@@ -37,7 +37,7 @@ type Applications interface {
 
 // Publisher publishes an event; nil means that the stream has stored it.
 type Publisher interface {
-	Publish(ctx context.Context, e event.Event) error
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
 // notify sends a widget's visitor a notice about the chat: the bot or the visitor has handed it over to the agents, or, if the
@@ -58,7 +58,7 @@ func (r *Recorder) notify(ctx context.Context, c chat.Chat, e event.ChatControlC
 	if err != nil {
 		return fmt.Errorf("encoding a notice: %w", err)
 	}
-	return r.publisher.Publish(ctx, event.Reply{
+	return r.publisher.Publish(ctx, event.Derived(), event.Reply{
 		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID,
 		Message: chat.Message{
 			ID: chat.NoticeID(e.ChangedAt, eventID), CreatedAt: e.ChangedAt, Type: chat.Text, Data: data,

@@ -35,7 +35,7 @@ func (p *place) CloseChat(context.Context, string, time.Time) error { return nil
 func (p *place) Chat(context.Context, string) (chat.Chat, error)               { return p.chat, nil }
 func (p *place) Application(context.Context, string) (chat.Application, error) { return p.app, nil }
 
-func (p *place) Publish(_ context.Context, e event.Event) error {
+func (p *place) Publish(_ context.Context, _ event.Account, e event.Event) error {
 	p.published = append(p.published, e.(event.Reply))
 	p.early = p.early || p.stored < len(p.published)
 	return nil

@@ -75,7 +75,7 @@ func TestJoiningSocketsAskTogether(t *testing.T) {
 	url := bustest.Start(t).URL()
 	b, observer := bustest.Open(t, url), bustest.JetStream(t, url).Conn()
 	publish := func(p event.MessagePart) {
-		if err := b.Publish(t.Context(), p); err != nil {
+		if err := b.Publish(t.Context(), event.Derived(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +127,7 @@ func TestJoiningSocketsAskTogether(t *testing.T) {
 func TestAnAbandonedMessageIsNotShown(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	if err := b.Publish(t.Context(), partAt(0, strings.Repeat("x", 10))); err != nil {
+	if err := b.Publish(t.Context(), event.Derived(), partAt(0, strings.Repeat("x", 10))); err != nil {
 		t.Fatal(err)
 	}
 	for ahead, want := range map[time.Duration]bool{0: true, partStale + time.Second: false} {

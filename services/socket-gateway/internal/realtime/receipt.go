@@ -30,7 +30,7 @@ const receiptTail = `,"receipt":true}`
 
 // Publisher publishes an event and returns when its stream has stored it.
 type Publisher interface {
-	Publish(ctx context.Context, e event.Event) error
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
 // Receipts reports delivered messages in the background; deliveries do not wait for it. Each gateway reports a message once; the
@@ -107,7 +107,7 @@ func (r *Receipts) flush(ctx context.Context) bool {
 	var failed []event.MessageStatusChanged
 	for _, report := range r.take() {
 		group.Go(func() error {
-			err := r.publisher.Publish(ctx, report)
+			err := r.publisher.Publish(ctx, event.Derived(), report)
 			switch {
 			case err == nil:
 				r.metrics.receipts.WithLabelValues(receiptReported).Inc()

@@ -61,7 +61,7 @@ type fakePublisher struct {
 	fail int
 }
 
-func (d *fakePublisher) Publish(_ context.Context, e event.Event) error {
+func (d *fakePublisher) Publish(_ context.Context, _ event.Account, e event.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {

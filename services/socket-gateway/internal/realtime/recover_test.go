@@ -20,7 +20,7 @@ import (
 
 func publish(t *testing.T, b *bus.Bus, user string, data string) {
 	t.Helper()
-	err := b.Publish(t.Context(), event.Reply{CompanyID: "company", AppID: "app", ChatUserID: user, ChatID: "chat", Message: chat.Message{
+	err := b.Publish(t.Context(), event.Derived(), event.Reply{CompanyID: "company", AppID: "app", ChatUserID: user, ChatID: "chat", Message: chat.Message{
 		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now(), Type: chat.Text, Data: json.RawMessage(data),
 	}})
 	if err != nil {

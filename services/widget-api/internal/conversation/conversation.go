@@ -38,10 +38,16 @@ type Chats interface {
 	HasMessage(ctx context.Context, id string) (bool, error)
 }
 
-// Publisher returns after the event is stored for the processing layer.
+// Publisher publishes events at the expense of an account.
 type Publisher interface {
-	Publish(ctx context.Context, e event.Event) error
+	// Charge charges an event of about that size before something else is written for it.
+	Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error)
+	// Publish returns after the event is stored for the processing layer.
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
+
+// eventBytes approximates the payload of an event without the data of its message.
+const eventBytes = 512
 
 // Replies returns the last reply to a visitor in the stream, and when it was stored there.
 type Replies interface {
@@ -110,10 +116,12 @@ func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p P
 	return answer(a)
 }
 
-// Write accepts a valid draft and returns its message. It opens a chat when none is open. Errors: Unauthenticated if the visitor
-// does not exist, NotFound if the application does not. The message gets the identity's id and time, or new ones if the identity
-// is zero.
-func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, identity chat.MessageIdentity) (chat.Message, error) {
+// Write accepts a valid draft, which the account pays for, and returns its message. It opens a chat when none is open. Errors:
+// Unauthenticated if the visitor does not exist, NotFound if the application does not, TooMany if a budget is used up. The message gets
+// the identity's id and time, or new ones if the identity is zero.
+func (d *Service) Write(
+	ctx context.Context, who credential.VisitorClaims, payer event.Account, draft Draft, identity chat.MessageIdentity,
+) (chat.Message, error) {
 	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
@@ -127,11 +135,14 @@ func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft
 			return m, err
 		}
 	}
+	if payer, err = d.cfg.Publisher.Charge(ctx, payer, len(m.Data)+eventBytes); err != nil {
+		return chat.Message{}, err
+	}
 	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly})
 	if err != nil {
 		return chat.Message{}, err
 	}
-	err = d.cfg.Publisher.Publish(ctx, event.VisitorMessageAccepted{
+	err = d.cfg.Publisher.Publish(ctx, payer, event.VisitorMessageAccepted{
 		CompanyID: visitor.CompanyID, AppID: visitor.AppID, ChatUserID: visitor.ID, ChatID: c.ID, Message: m,
 	})
 	if err != nil {

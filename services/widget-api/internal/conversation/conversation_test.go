@@ -26,6 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var claims = credential.VisitorClaims{ChatUserID: "visitor", AppID: "app", CompanyID: "company"}
 
+var payer = event.ForVisitor("company", "app", "visitor", "192.0.2.1")
+
 var away = apperr.Unreachable("test", errors.New("gone"))
 
 // publishing guards the published events of all fakes: surroundings are copied.
@@ -141,7 +143,11 @@ func (s *surroundings) service(log *slog.Logger) *conversation.Service {
 	})
 }
 
-func (s *surroundings) Publish(_ context.Context, e event.Event) error {
+func (*surroundings) Charge(_ context.Context, a event.Account, _ int) (event.Account, error) {
+	return a, nil
+}
+
+func (s *surroundings) Publish(_ context.Context, _ event.Account, e event.Event) error {
 	publishing.Lock() // reports are published concurrently
 	defer publishing.Unlock()
 	s.published = append(s.published, e)
@@ -150,7 +156,7 @@ func (s *surroundings) Publish(_ context.Context, e event.Event) error {
 
 func (s *surroundings) write(t *testing.T, log *slog.Logger) (chat.Message, error) {
 	t.Helper()
-	return s.service(log).Write(t.Context(), claims, conversation.Draft{Type: chat.Text, Data: []byte(`{"text":"my address"}`)}, s.identity)
+	return s.service(log).Write(t.Context(), claims, payer, conversation.Draft{Type: chat.Text, Data: []byte(`{"text":"my address"}`)}, s.identity)
 }
 
 // A retry publishes the same message, and nothing once the history has it.

@@ -114,7 +114,7 @@ func (d *Service) report(ctx context.Context, c chat.Chat, messageIDs []string, 
 	group.SetLimit(reportsAtOnce)
 	for _, id := range messageIDs {
 		group.Go(func() error {
-			return d.cfg.Publisher.Publish(ctx, event.MessageStatusChanged{
+			return d.cfg.Publisher.Publish(ctx, event.Derived(), event.MessageStatusChanged{
 				CompanyID: c.CompanyID, MessageID: id, Status: status, At: at, ChatID: c.ID,
 			})
 		})

@@ -16,8 +16,8 @@ import (
 
 // Controls hands a chat to the agents; see pkg/control.
 type Controls interface {
-	HandOver(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
-	Requeue(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
+	HandOver(ctx context.Context, a event.Account, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
+	Requeue(ctx context.Context, a event.Account, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
 }
 
 // Visitors stores visitors' profiles.
@@ -49,8 +49,8 @@ func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (Stat
 }
 
 // HandOver hands the visitor's open chat to the agents; repeating it changes nothing. Errors: Conflict with the reason
-// HANDOVER_NOT_OFFERED if the application does not offer it, NotFound without an open chat, and those of [Service.State].
-func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims) (State, error) {
+// HANDOVER_NOT_OFFERED if the application does not offer it, NotFound without an open chat, TooMany, and those of [Service.State].
+func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims, payer event.Account) (State, error) {
 	s, err := d.State(ctx, who)
 	switch {
 	case err != nil:
@@ -62,7 +62,7 @@ func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims) (S
 	}
 	// The id derives from the state before, so that concurrent requests are one event.
 	id := "handover-" + s.Chat.ID + "-" + strconv.FormatInt(s.Chat.Control.ChangedAt.UnixMilli(), 36)
-	s.Chat, err = d.cfg.Controls.HandOver(ctx, s.Chat, chat.Handover{By: chat.ByVisitor}, id)
+	s.Chat, err = d.cfg.Controls.HandOver(ctx, payer, s.Chat, chat.Handover{By: chat.ByVisitor}, id)
 	return s, err
 }
 
@@ -95,13 +95,18 @@ func (m OfflineMessage) Validate() apperr.Fields {
 // LeaveMessage accepts a valid offline message and returns its record. It opens a chat when none is open and hands it to the
 // agents before it adds the message. A visitor without an e-mail address gets this one. Errors: Conflict with the reason
 // HANDOVER_NOT_OFFERED if the chat is the bot's and the application offers no handover, and those of [Service.Write].
-func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims, left OfflineMessage, identity chat.MessageIdentity) (chat.Message, error) {
+func (d *Service) LeaveMessage(
+	ctx context.Context, who credential.VisitorClaims, payer event.Account, left OfflineMessage, identity chat.MessageIdentity,
+) (chat.Message, error) {
 	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
 	}
 	if identity.ID == "" {
 		identity = chat.NewMessageIdentity(d.now())
+	}
+	if payer, err = d.cfg.Publisher.Charge(ctx, payer, len(left.Text)+eventBytes); err != nil {
+		return chat.Message{}, err
 	}
 	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly})
 	if err != nil {
@@ -118,13 +123,15 @@ func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims
 	}
 	// The handover precedes the message, so that no bot answers it.
 	h := chat.Handover{By: chat.ByOfflineForm, Note: left.Email}
-	if _, err := d.cfg.Controls.Requeue(ctx, c, h, "offline-"+identity.ID); err != nil {
+	handover := payer
+	handover.Prepaid = 0 // it is another event than the message
+	if _, err := d.cfg.Controls.Requeue(ctx, handover, c, h, "offline-"+identity.ID); err != nil {
 		return chat.Message{}, err
 	}
 	data := chat.AppendString([]byte(`{"text":`), left.Text)
 	data = append(chat.AppendString(append(data, `,"email":`...), left.Email), '}')
 	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: chat.Text, Data: data, NameOfSender: visitor.Name()}
-	err = d.cfg.Publisher.Publish(ctx, event.VisitorMessageAccepted{
+	err = d.cfg.Publisher.Publish(ctx, payer, event.VisitorMessageAccepted{
 		CompanyID: visitor.CompanyID, AppID: visitor.AppID, ChatUserID: visitor.ID, ChatID: c.ID, Message: m,
 	})
 	if err != nil {
@@ -136,8 +143,8 @@ func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims
 
 // Rate publishes and stores the visitor's rating of a closed chat; a later rating replaces an earlier one. Errors: NotFound if
 // the chat is not this visitor's, Conflict with the reason RATING_NOT_OFFERED, CHAT_OPEN, or RATING_ENDED after the rating
-// period; see [chat.Chat.RateableUntil].
-func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID string, r chat.Rating) (State, error) {
+// period (see [chat.Chat.RateableUntil]), TooMany.
+func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, payer event.Account, chatID string, r chat.Rating) (State, error) {
 	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return State{}, asNoChat(err)
@@ -162,7 +169,7 @@ func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID
 	}
 	// The event comes first, so that the recorder completes a rating after a crash.
 	r.At = store.UTC(now)
-	err = d.cfg.Publisher.Publish(ctx, event.ChatRated{
+	err = d.cfg.Publisher.Publish(ctx, payer, event.ChatRated{
 		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Score: r.Score, Comment: r.Comment, RatedAt: r.At,
 	})
 	if err != nil {

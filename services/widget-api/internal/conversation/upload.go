@@ -6,6 +6,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
@@ -26,17 +27,24 @@ type Form interface {
 
 // Upload is a stored file without a message yet: [Service.Write] creates the message, [Service.Discard] removes the file.
 type Upload struct {
+	Payer   event.Account // has paid for the message
 	Draft   Draft
 	Caption string
 	File    file.Kept
 }
 
-// Receive stores the file of a form. base is the public address of this API. It looks up the visitor before it reads the file.
-// Errors: Unauthenticated if the visitor does not exist, NotFound if the application does not, and those of the form. After an
-// error nothing is stored.
-func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, form Form, base string) (Upload, error) {
+// fileMessageBytes approximates the message of a file, which is charged before the file is read.
+const fileMessageBytes = 3 << 10
+
+// Receive stores the file of a form. base is the public address of this API. It looks up the visitor and charges the message before it
+// reads the file. Errors: Unauthenticated if the visitor does not exist, NotFound if the application does not, TooMany if a budget is
+// used up, and those of the form. After an error nothing is stored.
+func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, payer event.Account, form Form, base string) (Upload, error) {
 	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
+		return Upload{}, err
+	}
+	if payer, err = d.cfg.Publisher.Charge(ctx, payer, fileMessageBytes); err != nil {
 		return Upload{}, err
 	}
 	incoming, err := form.File()
@@ -47,7 +55,7 @@ func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, for
 	if err != nil {
 		return Upload{}, err
 	}
-	u := Upload{File: kept}
+	u := Upload{Payer: payer, File: kept}
 	if u.Caption, err = form.Rest(); err == nil {
 		u.Draft.Type = kept.Kind.Type
 		u.Draft.Data, err = kept.Data(base, u.Caption)

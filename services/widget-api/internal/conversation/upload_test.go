@@ -47,7 +47,7 @@ func receive(t *testing.T, c *fakeFiles, f *arriving, who credential.VisitorClai
 	t.Helper()
 	s := &surroundings{}
 	service := conversation.New(conversation.Config{Applications: s, Directory: s, Chats: s, Replies: s, Publisher: s, Files: c})
-	return service.Receive(t.Context(), who, f, "https://chat.example.com")
+	return service.Receive(t.Context(), who, payer, f, "https://chat.example.com")
 }
 
 func TestReceive(t *testing.T) {

@@ -88,10 +88,7 @@ func (a api) getChat(c echo.Context, who credential.VisitorClaims) error {
 
 // handOver hands the visitor's chat to the agents. It ignores the body.
 func (a api) handOver(c echo.Context, who credential.VisitorClaims) error {
-	if err := a.Limits.Bytes.Message(c, who, eventBytes); err != nil {
-		return err
-	}
-	s, err := a.Conversations.HandOver(c.Request().Context(), who)
+	s, err := a.Conversations.HandOver(c.Request().Context(), who, payerOf(c, who))
 	return a.answerState(c, s, err)
 }
 
@@ -112,11 +109,11 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if err := a.Limits.publish(c, who, len(r.Message)+2*eventBytes); err != nil {
+	if err := a.Limits.key(c, who); err != nil {
 		return err
 	}
 	if !idempotency.HasKey(c.Request().Header) {
-		m, err := a.Conversations.LeaveMessage(c.Request().Context(), who, r.message(), chat.MessageIdentity{})
+		m, err := a.Conversations.LeaveMessage(c.Request().Context(), who, payerOf(c, who), r.message(), chat.MessageIdentity{})
 		if err != nil {
 			return err
 		}
@@ -124,7 +121,7 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 	}
 	return a.Idempotent.Answer(c, "POST /chat/offline-message|"+who.ChatUserID, idempotency.Fingerprint(r.Message, r.Email),
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
-			m, err := a.Conversations.LeaveMessage(ctx, who, r.message(), identity)
+			m, err := a.Conversations.LeaveMessage(ctx, who, payerOf(c, who), r.message(), identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
 		})
 }
@@ -149,6 +146,6 @@ func (a api) rateChat(c echo.Context, who credential.VisitorClaims) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	s, err := a.Conversations.Rate(c.Request().Context(), who, c.Param("id"), r.rating())
+	s, err := a.Conversations.Rate(c.Request().Context(), who, payerOf(c, who), c.Param("id"), r.rating())
 	return a.answerState(c, s, err)
 }

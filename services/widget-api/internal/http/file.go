@@ -40,14 +40,14 @@ func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
 		return err
 	}
 	defer leave()
-	if err := a.Limits.publish(c, who, fileMessageBytes); err != nil {
+	if err := a.Limits.key(c, who); err != nil {
 		return err
 	}
 	f, err := openForm(c, a.Uploads)
 	if err != nil {
 		return err
 	}
-	u, err := a.Conversations.Receive(c.Request().Context(), who, f, base)
+	u, err := a.Conversations.Receive(c.Request().Context(), who, payerOf(c, who), f, base)
 	if err != nil {
 		return f.cause(err)
 	}
@@ -64,7 +64,7 @@ func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversat
 		}
 	}()
 	write := func(ctx context.Context, identity chat.MessageIdentity) (chat.Message, error) {
-		m, err := a.Conversations.Write(ctx, who, u.Draft, identity)
+		m, err := a.Conversations.Write(ctx, who, u.Payer, u.Draft, identity)
 		written = err == nil
 		return m, err
 	}

@@ -37,17 +37,17 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if err := a.Limits.publish(c, who, len(r.Data)+eventBytes); err != nil {
+	if err := a.Limits.key(c, who); err != nil {
 		return err
 	}
 	if idempotency.HasKey(c.Request().Header) {
 		d := r.draft()
 		return a.writeOnce(c, who, idempotency.Fingerprint(string(d.Type), idempotency.Canonical(d.Data)),
 			func(ctx context.Context, identity chat.MessageIdentity) (chat.Message, error) {
-				return a.Conversations.Write(ctx, who, d, identity)
+				return a.Conversations.Write(ctx, who, payerOf(c, who), d, identity)
 			})
 	}
-	m, err := a.Conversations.Write(c.Request().Context(), who, r.draft(), chat.MessageIdentity{})
+	m, err := a.Conversations.Write(c.Request().Context(), who, payerOf(c, who), r.draft(), chat.MessageIdentity{})
 	if err != nil {
 		return err
 	}

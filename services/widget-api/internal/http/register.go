@@ -48,9 +48,8 @@ func (a api) register(c echo.Context) error {
 	form := r.form()
 	form.Origin = c.Request().Header.Get(echo.HeaderOrigin)
 	form.Token, _ = httpapi.Bearer(c) // of an earlier registration; an invalid one is ignored
-	token, err := a.Registrations.Register(c.Request().Context(), form, func(app chat.Application) error {
-		return a.Limits.Bytes.Register(c, app, registrationBytes)
-	})
+	form.Address = httpapi.ClientAddress(c)
+	token, err := a.Registrations.Register(c.Request().Context(), form)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,6 @@ type Limits struct {
 	Visitor      *ratelimit.Limiter // requests with a visitor's tokens
 	AuthFailures *ratelimit.Limiter // authentication failures of an address
 	Keys         *ratelimit.Limiter // idempotency keys of an application's visitors
-	Bytes        Bytes
 }
 
 type api struct {

@@ -32,6 +32,7 @@ type Form struct {
 	IdentityToken *string                    // JWT of the company's server that proves the identity in its claims until it expires
 	Token         string                     // visitor token of the request; empty: none
 	Origin        string                     // of the page that sent the form; empty: not a page
+	Address       string                     // of the client
 	Others        map[string]json.RawMessage // an application's own fields, for its requiredFields
 }
 

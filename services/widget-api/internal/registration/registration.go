@@ -28,9 +28,12 @@ type Visitors interface {
 	Register(ctx context.Context, r store.Registration) (store.Registered, error)
 }
 
-// Publisher returns after the event is stored for the processing layer.
+// Publisher publishes events at the expense of an account.
 type Publisher interface {
-	Publish(ctx context.Context, e event.Event) error
+	// Charge charges an event of about that size before something else is written for it.
+	Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error)
+	// Publish returns after the event is stored for the processing layer.
+	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
 // Signer signs visitors' tokens.
@@ -55,6 +58,9 @@ type Config struct {
 	Now          func() time.Time
 }
 
+// registrationBytes approximates a registration's event with a profile.
+const registrationBytes = 2 << 10
+
 // Service registers visitors.
 type Service struct{ cfg Config }
 
@@ -62,13 +68,13 @@ type Service struct{ cfg Config }
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
 // Register creates or updates the visitor of a valid form, opens a chat with the application's greetings unless one is open, and
-// returns a token once the event is published. It calls admit after validation and before the first write, and returns its error.
+// returns a token once the event is published. The event and the greetings are charged after the validation and before the first write.
 // All writes are idempotent, so a retry after an error completes them; only in the mode session a retry without a token may
 // create another visitor.
 //
 // Errors: NotFound without such an application with a widget; Invalid with the reason ORIGIN_NOT_ALLOWED, MISSING_REQUIRED_FIELDS
-// or IDENTITY_NOT_VERIFIED.
-func (d *Service) Register(ctx context.Context, f Form, admit func(chat.Application) error) (token string, err error) {
+// or IDENTITY_NOT_VERIFIED; TooMany if a budget is used up.
+func (d *Service) Register(ctx context.Context, f Form) (token string, err error) {
 	app, err := d.cfg.Applications.FindWidget(ctx, f.AppID)
 	if err != nil {
 		return "", err
@@ -88,10 +94,11 @@ func (d *Service) Register(ctx context.Context, f Form, admit func(chat.Applicat
 	if err != nil {
 		return "", err
 	}
-	if err := admit(app); err != nil {
+	greetings, err := greetingsOf(app, rules, now)
+	if err != nil {
 		return "", err
 	}
-	greetings, err := greetingsOf(app, rules, now)
+	payer, err := d.charge(ctx, app, f.Address, greetings)
 	if err != nil {
 		return "", err
 	}
@@ -114,7 +121,7 @@ func (d *Service) Register(ctx context.Context, f Form, admit func(chat.Applicat
 	if token, err = d.sign(registered.Visitor, now); err != nil {
 		return "", err
 	}
-	return token, d.publish(ctx, registered, now)
+	return token, d.publish(ctx, payer, registered, now)
 }
 
 // identities returns the identities of the form, the strongest first.
@@ -153,9 +160,18 @@ func (d *Service) sign(v chat.Visitor, now time.Time) (string, error) {
 	})
 }
 
-func (d *Service) publish(ctx context.Context, r store.Registered, now time.Time) error {
+// charge charges a registration and the greetings that a new chat stores. Its visitor is not known yet.
+func (d *Service) charge(ctx context.Context, app chat.Application, address string, greetings []chat.Message) (event.Account, error) {
+	bytes := registrationBytes
+	for _, g := range greetings {
+		bytes += len(g.Data)
+	}
+	return d.cfg.Publisher.Charge(ctx, event.ForVisitor(app.CompanyID, app.ID, "", address), bytes)
+}
+
+func (d *Service) publish(ctx context.Context, payer event.Account, r store.Registered, now time.Time) error {
 	v := r.Visitor
-	return d.cfg.Publisher.Publish(ctx, event.VisitorRegistered{
+	return d.cfg.Publisher.Publish(ctx, payer, event.VisitorRegistered{
 		ID: uuid.NewString(), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID,
 		ChatID: r.Chat.ID, ChatOpened: r.Opened, RegisteredAt: now,
 		Profile:    event.VisitorProfile{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID},

@@ -1,0 +1,190 @@
+// Package budget charges the bytes of events to the companies, applications, visitors, agents and addresses for which they are
+// published (see [event.Account]).
+//
+// All tenants share the streams. A budget bounds the bytes that one of them may have in a stream: it may be used up at once and refills
+// evenly. An event is charged to each budget of its account, the narrowest first, so that a refusal costs the wider ones nothing.
+//
+// Visitors are anonymous, so strangers can use up an application's budget. Two things keep its other visitors writing. An application
+// has a short budget beside the long one, so that a flood ends its own hour and not the week. And a part of each company's budget is
+// reserved for visitors and addresses that have used little of late: a flood has used more than little after its first messages.
+//
+// Reading order: budget.go (accounts and their budgets), exhausted.go (what the company is told).
+package budget
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/ratelimit"
+)
+
+const (
+	// hourShare: an application's visitors may use an eighth of the application's budget in an hour. With the defaults that is 16 MiB,
+	// about 16,000 short messages.
+	hourShare = 8
+	// reserveShare: a quarter of the budget of a company's visitors is reserved for those who use little.
+	reserveShare = 4
+	// littleShare: a visitor or an address uses little while it has used at most a 64th of its own budget in the last day. With the
+	// defaults that is 256 KiB of a visitor and 1 MiB of an address.
+	littleShare = 64
+)
+
+// Config configures a [Meter].
+type Config struct {
+	Rates      config.Budgets
+	Redis      *ratelimit.Redis // nil: this replica counts by itself
+	Exhausted  Exhausted        // nil: nobody is told
+	Now        func() time.Time // nil: the real clock
+	Registerer prometheus.Registerer
+}
+
+// Meter charges events. It is safe for concurrent use. A nil Meter charges nothing.
+type Meter struct {
+	exhausted Exhausted
+
+	company *ratelimit.Limiter // events of a company's systems
+
+	visitor, address *ratelimit.Limiter // events of visitors
+	application      *ratelimit.Limiter
+	applicationHour  *ratelimit.Limiter
+	companyVisitors  *ratelimit.Limiter
+
+	littleVisitor, littleAddress *ratelimit.Limiter // who may use the reserve
+	reserve                      *ratelimit.Limiter // of a company
+
+	agent          *ratelimit.Limiter // what agents send and change
+	answered       *ratelimit.Limiter // a bot's answers to a visitor
+	answersOfApp   *ratelimit.Limiter // an application's bot
+	companyReplies *ratelimit.Limiter // agents and bots of a company
+}
+
+// New returns a meter.
+func New(cfg Config) *Meter {
+	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
+		return ratelimit.New(ratelimit.Bytes(name, rate, cfg.Redis, cfg.Now, cfg.Registerer))
+	}
+	// A refusal of these refuses no event, so the metric does not count it.
+	quiet := func(name string, rate config.Rate) *ratelimit.Limiter {
+		return ratelimit.New(ratelimit.Bytes(name, rate, cfg.Redis, cfg.Now, nil))
+	}
+	rates := cfg.Rates
+	return &Meter{
+		exhausted: cfg.Exhausted,
+
+		company: limiter("bytes-company", rates.BytesCompany),
+
+		visitor:         limiter("bytes-visitor", rates.BytesVisitor),
+		address:         limiter("bytes-address", rates.BytesAddress),
+		application:     limiter("bytes-application", rates.BytesApplication),
+		applicationHour: limiter("bytes-application-hour", within(rates.BytesApplication, hourShare, time.Hour)),
+		companyVisitors: limiter("bytes-company-visitors", part(rates.BytesCompany, reserveShare-1, reserveShare)),
+
+		littleVisitor: quiet("bytes-little-visitor", within(rates.BytesVisitor, littleShare, 24*time.Hour)),
+		littleAddress: quiet("bytes-little-address", within(rates.BytesAddress, littleShare, 24*time.Hour)),
+		reserve:       limiter("bytes-reserve", part(rates.BytesCompany, 1, reserveShare)),
+
+		agent:          limiter("bytes-agent", rates.BytesAddress),
+		answered:       limiter("bytes-answers-visitor", rates.BytesVisitor),
+		answersOfApp:   limiter("bytes-answers-application", rates.BytesApplication),
+		companyReplies: limiter("bytes-company-replies", rates.BytesCompany),
+	}
+}
+
+// within returns a share of a budget that refills in a shorter time than the budget does. An unlimited budget has unlimited shares.
+func within(r config.Rate, share int, per time.Duration) config.Rate {
+	r = part(r, 1, share)
+	r.Per = min(r.Per, per)
+	return r
+}
+
+// part returns n of m equal parts of a budget.
+func part(r config.Rate, n, m int) config.Rate {
+	if r.Count == 0 {
+		return r
+	}
+	r.Count = max(r.Count/m*n, 1)
+	return r
+}
+
+// charge is one budget and the name under which it counts.
+type charge struct {
+	limiter *ratelimit.Limiter
+	name    string
+}
+
+// Charge charges the bytes that the account has not paid yet, and returns the account with them as prepaid. Errors: apperr.TooMany with
+// the reason BYTE_BUDGET_EXCEEDED and a RetryAfter.
+func (m *Meter) Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error) {
+	due := bytes - a.Prepaid
+	if m == nil || due <= 0 {
+		return a, nil
+	}
+	var err error
+	switch a.Payer {
+	case event.PayerCompany:
+		err = m.spend(ctx, due, charge{m.company, a.CompanyID})
+	case event.PayerVisitor:
+		err = m.chargeVisitor(ctx, a, due)
+	case event.PayerAgent:
+		err = m.spend(ctx, due, charge{m.agent, a.UserID}, charge{m.companyReplies, a.CompanyID})
+	case event.PayerBot:
+		err = m.spend(ctx, due,
+			charge{m.answered, a.ChatUserID}, charge{m.answersOfApp, a.AppID}, charge{m.companyReplies, a.CompanyID})
+	case event.PayerNobody:
+		return a, nil
+	default:
+		return a, fmt.Errorf("an event without an account: %+v", a)
+	}
+	if err != nil {
+		return a, err
+	}
+	a.Prepaid = bytes
+	return a, nil
+}
+
+// chargeVisitor charges a visitor's event to the application and the company, or, where these are used up, to the reserve.
+func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int) error {
+	own, little := visitorCharges(m, a)
+	if err := m.spend(ctx, n, own...); err != nil {
+		return err
+	}
+	usesLittle := m.spend(ctx, n, little...) == nil
+	used := m.spend(ctx, n,
+		charge{m.applicationHour, a.AppID}, charge{m.application, a.AppID}, charge{m.companyVisitors, a.CompanyID})
+	if used == nil {
+		return nil
+	}
+	m.exhausted.report(ctx, a)
+	if !usesLittle || m.spend(ctx, n, charge{m.reserve, a.CompanyID}) != nil {
+		return used
+	}
+	return nil
+}
+
+// visitorCharges returns the visitor's own budgets, and those that tell whether the visitor uses little. A visitor has none of its own
+// before the registration.
+func visitorCharges(m *Meter, a event.Account) (own, little []charge) {
+	if a.ChatUserID != "" {
+		own = append(own, charge{m.visitor, a.ChatUserID})
+		little = append(little, charge{m.littleVisitor, a.ChatUserID})
+	}
+	return append(own, charge{m.address, a.Address}), append(little, charge{m.littleAddress, a.Address})
+}
+
+// spend charges n bytes to each budget, in this order, until one refuses.
+func (m *Meter) spend(ctx context.Context, n int, charges ...charge) error {
+	for _, c := range charges {
+		if d := c.limiter.TakeN(ctx, c.name, n); !d.Allowed {
+			refused := apperr.ByteBudgetExceeded.New()
+			refused.RetryAfter = d.Wait
+			return refused
+		}
+	}
+	return nil
+}

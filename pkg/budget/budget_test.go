@@ -1,0 +1,181 @@
+package budget_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/budget"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	kib  = 1 << 10
+	mib  = 1 << 20
+	week = 7 * 24 * time.Hour
+)
+
+// defaults are those of config.Budgets.
+func defaults() config.Budgets {
+	return config.Budgets{
+		BytesVisitor: config.Rate{Count: 16 * mib, Per: week}, BytesAddress: config.Rate{Count: 64 * mib, Per: week},
+		BytesApplication: config.Rate{Count: 128 * mib, Per: week}, BytesCompany: config.Rate{Count: 256 * mib, Per: week},
+	}
+}
+
+// drain charges events of that size to an account until one is refused, and returns how many bytes were accepted.
+func drain(t *testing.T, m *budget.Meter, a event.Account, size int) (accepted int) {
+	t.Helper()
+	for range 1 << 20 {
+		if _, err := m.Charge(t.Context(), a, size); err != nil {
+			if !apperr.Is(err, apperr.TooMany) || apperr.ReasonOf(err) != apperr.ByteBudgetExceeded.Reason {
+				t.Fatalf("got %v, want BYTE_BUDGET_EXCEEDED", err)
+			}
+			return accepted
+		}
+		accepted += size
+	}
+	t.Fatalf("got %d bytes accepted and no refusal", accepted)
+	return 0
+}
+
+// Every account has a bound, and none is another one's.
+func TestEveryAccountIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		account, other event.Account
+		want           int
+	}{
+		"a company's systems":  {event.ForCompany("c"), event.ForCompany("d"), 256 * mib},
+		"a visitor":            {event.ForVisitor("c", "a", "v", "192.0.2.1"), event.ForVisitor("c", "a", "w", "192.0.2.1"), 16 * mib},
+		"an unknown visitor":   {event.ForVisitor("c", "a", "", "192.0.2.1"), event.ForVisitor("c", "a", "", "192.0.2.2"), 16 * mib},
+		"an agent":             {event.ForAgent("c", "u"), event.ForAgent("c", "w"), 64 * mib},
+		"a bot and a visitor":  {event.ForBot("c", "a", "v"), event.ForBot("c", "a", "w"), 16 * mib},
+		"a bot, many visitors": {event.ForBot("c", "a", ""), event.ForAgent("c", "u"), 16 * mib},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := budget.New(budget.Config{Rates: defaults()})
+				const size = 64 * kib
+				if got := drain(t, m, test.account, size); got > test.want+size || got < test.want-size {
+					t.Errorf("got %d bytes, want %d", got, test.want)
+				}
+				if _, err := m.Charge(t.Context(), test.other, size); err != nil {
+					t.Errorf("another account: got %v, want it accepted", err)
+				}
+			})
+		})
+	}
+}
+
+// Strangers from several addresses use up an application's hour. Its visitors who write little go on, those who write much wait for an
+// hour and not for days, and the company's other applications do not notice.
+func TestAFloodLeavesRoomForTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var told []event.Account
+		m := budget.New(budget.Config{Rates: defaults(), Exhausted: func(_ context.Context, a event.Account) { told = append(told, a) }})
+		flood := 0
+		for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"} {
+			for _, visitor := range []string{"1", "2", "3", "4"} {
+				flood += drain(t, m, event.ForVisitor("c", "a", address+visitor, address), 8*kib)
+			}
+		}
+		if limit := 16*mib + 5*mib; flood > limit {
+			t.Errorf("got %d bytes of strangers, want at most an hour's share and what is little, %d", flood, limit)
+		}
+		if len(told) == 0 || told[0].AppID != "a" || told[0].CompanyID != "c" {
+			t.Errorf("got %+v told, want the company of the application", told)
+		}
+		real := event.ForVisitor("c", "a", "real", "198.51.100.1")
+		for n := range 50 {
+			if _, err := m.Charge(t.Context(), real, 2*kib); err != nil {
+				t.Fatalf("message %d of a visitor who has used little: got %v, want it accepted", n, err)
+			}
+		}
+		if _, err := m.Charge(t.Context(), event.ForVisitor("c", "b", "v", "198.51.100.2"), 8*kib); err != nil {
+			t.Errorf("another application: got %v, want it accepted", err)
+		}
+		heavy := event.ForVisitor("c", "a", "1", "203.0.113.1")
+		drain(t, m, heavy, 8*kib)
+		time.Sleep(time.Hour)
+		if _, err := m.Charge(t.Context(), heavy, 8*kib); err != nil {
+			t.Errorf("an hour later: got %v, want it accepted", err)
+		}
+	})
+}
+
+func TestAnAccountPaysOnce(t *testing.T) {
+	t.Parallel()
+	m := budget.New(budget.Config{Rates: config.Budgets{BytesCompany: config.Rate{Count: 1000, Per: time.Hour}}})
+	a, err := m.Charge(t.Context(), event.ForCompany("c"), 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Charge(t.Context(), a, 600); err != nil {
+		t.Errorf("the event that was charged before: got %v, want it accepted", err)
+	}
+	if _, err := m.Charge(t.Context(), a, 1200); err == nil {
+		t.Error("a larger event: got it accepted, want the rest charged")
+	}
+	if _, err := m.Charge(t.Context(), event.Account{}, 1); err == nil {
+		t.Error("no account: got it accepted, want an error")
+	}
+}
+
+// auditLog counts the entries by id.
+type auditLog struct {
+	entries map[string]account.AuditEntry
+	err     error
+}
+
+func (l *auditLog) AppendAuditEntry(_ context.Context, e account.AuditEntry) error {
+	if l.err == nil {
+		l.entries[e.ID] = e
+	}
+	return l.err
+}
+
+func TestTheCompanyIsToldOnceADay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := &auditLog{entries: map[string]account.AuditEntry{}, err: apperr.Unreachable("store", context.DeadlineExceeded)}
+		replicas := []budget.Exhausted{
+			budget.Tell(log, time.Now, slog.New(slog.DiscardHandler)), budget.Tell(log, time.Now, slog.New(slog.DiscardHandler)),
+		}
+		a := event.ForVisitor("c", "a", "v", "192.0.2.1")
+		report := func() {
+			for _, r := range replicas {
+				r(t.Context(), a)
+			}
+		}
+		report()
+		log.err = nil
+		for range 3 {
+			report()
+		}
+		if len(log.entries) != 1 {
+			t.Fatalf("got %d entries of two replicas, want one, also after a failed write", len(log.entries))
+		}
+		for _, e := range log.entries {
+			if e.CompanyID != "c" || e.TargetID != "a" || e.Action != budget.ActionExhausted {
+				t.Errorf("got %+v, want the company's application", e)
+			}
+		}
+		time.Sleep(24 * time.Hour)
+		report()
+		if len(log.entries) != 2 {
+			t.Errorf("got %d entries on the second day, want another one", len(log.entries))
+		}
+	})
+}

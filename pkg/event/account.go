@@ -1,0 +1,52 @@
+package event
+
+// Account names the budgets that pay for an event. A bus charges every event that it publishes to an account, so that no company,
+// application, visitor, agent or address fills the streams that all of them share; pkg/budget has the table of accounts and budgets.
+//
+// The zero Account pays for nothing: publishing with it fails.
+type Account struct {
+	Payer      Payer
+	CompanyID  string
+	AppID      string
+	ChatUserID string
+	UserID     string // an agent, a user of the panel
+	Address    string // of the visitor's client
+	Prepaid    int    // bytes that have been charged already
+}
+
+// Payer is the kind of an account.
+type Payer int
+
+const (
+	noPayer      Payer = iota
+	PayerCompany       // a system of the company
+	PayerVisitor       // a visitor of an application, at an address
+	PayerAgent         // an agent, or a tool of the operator
+	PayerBot           // the bot of an application, for a visitor
+	PayerNobody        // the event follows from one that has been charged
+)
+
+// ForCompany returns the account of a company's systems.
+func ForCompany(companyID string) Account { return Account{Payer: PayerCompany, CompanyID: companyID} }
+
+// ForVisitor returns the account of a visitor. chatUserID is empty before the visitor is registered.
+func ForVisitor(companyID, appID, chatUserID, address string) Account {
+	return Account{Payer: PayerVisitor, CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, Address: address}
+}
+
+// ForAgent returns the account of a company's agent. userID is empty for a tool of the operator.
+func ForAgent(companyID, userID string) Account {
+	return Account{Payer: PayerAgent, CompanyID: companyID, UserID: userID}
+}
+
+// ForBot returns the account of an application's bot that answers a visitor.
+func ForBot(companyID, appID, chatUserID string) Account {
+	return Account{Payer: PayerBot, CompanyID: companyID, AppID: appID, ChatUserID: chatUserID}
+}
+
+// Derived returns the account of an event that follows from one that has been charged and is not larger by more than a constant: the
+// dispatch of a company's message, a notice about a change of control, a status, a part of an answer.
+func Derived() Account { return Account{Payer: PayerNobody} }
+
+// Valid reports whether a has a payer.
+func (a Account) Valid() bool { return a.Payer != noPayer }
