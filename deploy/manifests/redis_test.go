@@ -28,7 +28,7 @@ func startRedis(t *testing.T) (addr string) {
 	dir := t.TempDir()
 	c := exec.CommandContext(t.Context(), filepath.Join(root, "deploy/redis/start.sh"), "--bind", host, "--port", port, "--dir", dir)
 	c.Env = append(os.Environ(), "TMPDIR="+dir, "REDIS_CLIENT_API_PASSWORD=pclientapi", "REDIS_WIDGET_API_PASSWORD=pwidgetapi",
-		"REDIS_SOCKET_GATEWAY_PASSWORD=psocketgateway", "REDIS_PANEL_PASSWORD=ppanel", "REDIS_OPERATOR_PASSWORD=poperator")
+		"REDIS_SOCKET_GATEWAY_PASSWORD=psocketgateway", "REDIS_PANEL_PASSWORD=ppanel", "REDIS_PROCESSOR_PASSWORD=pprocessor", "REDIS_OPERATOR_PASSWORD=poperator")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +74,7 @@ func TestRedisPermissions(t *testing.T) {
 		"client-api":     {"count", "touch a counter"},
 		"widget-api":     {"count", "touch a counter", "see agents"},
 		"panel":          {"count", "touch a counter", "see a visitor", "show agents", "see agents"},
+		"processor":      {"count", "touch a counter"},
 		"socket-gateway": {"show a visitor", "see a visitor", "register", "look up", "leave", "emit", "emit sharded", "ask the others"},
 		"default":        nil,
 	}

@@ -129,7 +129,11 @@ func TestProductionCarriesItsLoad(t *testing.T) {
 	for name, budget := range map[string]struct {
 		share     int64
 		variables []string
-	}{"client-api": {4, []string{"BYTE_BUDGET_COMPANY"}}, "widget-api": {4, []string{"BYTE_BUDGET_COMPANY", "BYTE_BUDGET_APPLICATION"}}} {
+	}{
+		"client-api": {4, []string{"BYTE_BUDGET_COMPANY"}}, "panel": {4, []string{"BYTE_BUDGET_COMPANY"}},
+		"widget-api": {4, []string{"BYTE_BUDGET_COMPANY", "BYTE_BUDGET_APPLICATION"}},
+		"processor":  {4, []string{"BYTE_BUDGET_COMPANY", "BYTE_BUDGET_APPLICATION"}},
+	} {
 		for _, variable := range budget.variables {
 			var rate config.Rate
 			if err := rate.UnmarshalText([]byte(c.settings(name, c.pods[name].Spec.Containers[0])[variable])); err != nil {

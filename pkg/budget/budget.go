@@ -57,6 +57,7 @@ type Meter struct {
 
 	littleVisitor, littleAddress *ratelimit.Limiter // who may use the reserve
 	reserve                      *ratelimit.Limiter // of a company
+	reserves                     bool               // without these limits nobody may use the reserve: it would have no bound
 
 	agent          *ratelimit.Limiter // what agents send and change
 	answered       *ratelimit.Limiter // a bot's answers to a visitor
@@ -88,6 +89,7 @@ func New(cfg Config) *Meter {
 		littleVisitor: quiet("bytes-little-visitor", within(rates.BytesVisitor, littleShare, 24*time.Hour)),
 		littleAddress: quiet("bytes-little-address", within(rates.BytesAddress, littleShare, 24*time.Hour)),
 		reserve:       limiter("bytes-reserve", part(rates.BytesCompany, 1, reserveShare)),
+		reserves:      rates.BytesVisitor.Count > 0 && rates.BytesAddress.Count > 0 && rates.BytesCompany.Count > 0,
 
 		agent:          limiter("bytes-agent", rates.BytesAddress),
 		answered:       limiter("bytes-answers-visitor", rates.BytesVisitor),
@@ -161,7 +163,7 @@ func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int) error
 		return nil
 	}
 	m.exhausted.report(ctx, a)
-	if !usesLittle || m.spend(ctx, n, charge{m.reserve, a.CompanyID}) != nil {
+	if !m.reserves || !usesLittle || m.spend(ctx, n, charge{m.reserve, a.CompanyID}) != nil {
 		return used
 	}
 	return nil

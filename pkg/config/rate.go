@@ -81,14 +81,17 @@ type Callers struct {
 	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with an invalid or missing token, count/time; 0: no limit"`
 }
 
-// Budgets limits the share of each tenant in what all of them use: the bytes of events in the streams, and idempotency keys. pkg/budget
-// says which event counts where.
+// Budgets limits the bytes that each tenant may have in the streams, which all of them share. pkg/budget says which event counts where.
 type Budgets struct {
 	BytesVisitor     Rate `env:"BYTE_BUDGET_VISITOR" envDefault:"16MiB/168h" doc:"bytes of one visitor's events, and, counted apart, of the bot's answers to one visitor, bytes/time; 0: no limit"`
 	BytesAddress     Rate `env:"BYTE_BUDGET_ADDRESS" envDefault:"64MiB/168h" doc:"bytes of the visitors' events from one address (an IPv6 /64), and, counted apart, of one agent's, bytes/time; 0: no limit"`
 	BytesApplication Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"128MiB/168h" doc:"bytes of the events of one application's visitors, and, counted apart, of its bot, bytes/time; an eighth of it in an hour; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
 	BytesCompany     Rate `env:"BYTE_BUDGET_COMPANY" envDefault:"256MiB/168h" doc:"bytes of events that one company's systems publish, and, counted apart, its visitors, and its agents and bots, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
-	RateKeys         Rate `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"1000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application, count/time; 0: no limit"`
+}
+
+// Keys limits the idempotency keys that are stored.
+type Keys struct {
+	RateKeys Rate `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"1000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application, count/time; 0: no limit"`
 }
 
 // Validate returns the problems of the block; see [Check].

@@ -47,6 +47,7 @@ type Config struct {
 	Storage storage.Config
 	config.Callers
 	config.Budgets
+	config.Keys
 
 	HTTPAddr  string      `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	RateToken config.Rate `env:"RATE_LIMIT_TOKEN" envDefault:"60000/1m" doc:"requests with one company access token, count/time; 0: no limit"`

@@ -35,12 +35,11 @@ func (l Limits) callers() config.Callers {
 func (l Limits) budgets() config.Budgets {
 	return config.Budgets{
 		BytesCompany: l.BytesCompany, BytesVisitor: l.BytesVisitor, BytesAddress: l.BytesAddress, BytesApplication: l.BytesApplication,
-		RateKeys: l.RateKeys,
 	}
 }
 
 func (l Limits) limitClient(cfg *clientapi.Config) {
-	cfg.Callers, cfg.Budgets, cfg.RateToken = l.callers(), l.budgets(), l.RateToken
+	cfg.Callers, cfg.Budgets, cfg.RateToken, cfg.RateKeys = l.callers(), l.budgets(), l.RateToken, l.RateKeys
 }
 
 // limitGateway keeps the gateway's limits, except those that a few browsers on one machine could hit.
@@ -53,6 +52,6 @@ func (l Limits) limitPanel(cfg *panel.Config) {
 }
 
 func (l Limits) limitWidget(cfg *widgetapi.Config) {
-	cfg.Callers, cfg.Budgets = l.callers(), l.budgets()
+	cfg.Callers, cfg.Budgets, cfg.RateKeys = l.callers(), l.budgets(), l.RateKeys
 	cfg.RateVisitor, cfg.RateAddress, cfg.RateRegister = l.RateVisitor, l.RateAddress, l.RateRegister
 }

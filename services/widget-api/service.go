@@ -52,6 +52,7 @@ type Config struct {
 	Storage storage.Config
 	config.Callers
 	config.Budgets
+	config.Keys
 
 	HTTPAddr        string        `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	VisitorKeysFile string        `env:"VISITOR_KEYS_FILE,required" doc:"JWK Set file with the private keys of visitors' tokens: the first signs, all verify; read again when it changes"`
