@@ -24,7 +24,8 @@ type Handler interface {
 	// OnMessage is called with each message; data is valid only during the call. An error closes the
 	// session with ReasonParseError.
 	OnMessage(data []byte, binary bool) error
-	// OnClose is called once, possibly within Send or Close. It must not wait for the client.
+	// OnClose is called once, possibly within Send or Close. It must not wait for the client. The session may be closed by another
+	// goroutine while a message is on its way to OnMessage: that one message, and no further one, may arrive after OnClose.
 	OnClose(reason Reason)
 }
 
