@@ -12,9 +12,12 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/panel"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // visitorWrites publishes and stores a visitor's message as the Widget API does.
@@ -255,4 +258,29 @@ func killDuringAReply(t *testing.T, await bool) {
 	if all := w.replies(w.acme); len(all) != 1 || len(history) != 1 {
 		t.Errorf("got %v in the stream and %d in the history, want 1 of each", all, len(history))
 	}
+}
+
+// What an agent sends counts: an agent who floods is refused, and the company's others go on.
+func TestAgentsAreCharged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited, func(cfg *panel.Config) { cfg.BytesAddress = config.Rate{Count: 20 << 10, Per: 168 * time.Hour} })
+	agent, owner := w.as(w.acme.users[account.Agent]), w.as(w.acme.users[account.Owner])
+	send := func(b *browser, n int) httpapitest.Response {
+		return b.do(http.MethodPost, "/api/chats/"+w.acme.chat+"/messages",
+			`{"type":"TEXT","data":{"text":"`+strings.Repeat("x", 2000)+`"}}`, "Idempotency-Key", fmt.Sprintf("k%d", n))
+	}
+	for n := range 20 {
+		a := send(agent, n)
+		if a.Status == http.StatusCreated {
+			continue
+		}
+		if a.Status != http.StatusTooManyRequests || a.Problem(t).Code != "BYTE_BUDGET_EXCEEDED" || n < 4 {
+			t.Fatalf("message %d: got %d %s, want 429 after 20 KiB", n, a.Status, a.Body)
+		}
+		if a := send(owner, n); a.Status != http.StatusCreated {
+			t.Errorf("a colleague: got %d %s, want 201", a.Status, a.Body)
+		}
+		return
+	}
+	t.Error("got 20 messages of 2 KB accepted, want an agent's budget of 20 KiB")
 }

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -399,4 +402,26 @@ func TestDemoAssetsHoldThePicture(t *testing.T) {
 func TestBinaryLinksNoEngine(t *testing.T) {
 	t.Parallel()
 	servicetest.LinksNoEngine(t)
+}
+
+// A company whose bot has used up its budget is silent: its questions become dead letters at once, and wait in no queue that another
+// company's questions share.
+func TestBotsAreCharged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.config()
+	cfg.BytesCompany = config.Rate{Count: 4 << 10, Per: 168 * time.Hour}
+	w.run(cfg)
+	dead := w.collect(subject.DeadLetter(subject.Inbound, "bot"))
+	replies := w.collect(subject.AllReplies)
+	for range 10 {
+		w.publish(w.wrote(chat.Text, `{"text":"hello"}`))
+	}
+	letter := dead.Await(1)[0]
+	if reason := letter.Header.Get(bus.HeaderDeadReason); !strings.Contains(reason, string(apperr.TooMany)) {
+		t.Errorf("got a dead letter for %q, want the budget", reason)
+	}
+	if answered := len(replies.Await(1)); answered == 0 {
+		t.Error("got no answers, want those within the budget")
+	}
 }

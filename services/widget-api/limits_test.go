@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
@@ -146,6 +147,31 @@ func TestAFloodingApplicationReachesItsOwnLimit(t *testing.T) {
 	token := w.register(otherApp, `"email":"f0@example.com"`)
 	if a := w.post("/message", token, hello); a.Status != http.StatusCreated {
 		t.Errorf("the same visitor at another application: got %d %s, want 201", a.Status, a.Body)
+	}
+}
+
+// A rating is an event like a message, so it counts like one.
+func TestRatingsAreCharged(t *testing.T) {
+	t.Parallel()
+	w := start(t, uncached, func(cfg *widgetapi.Config) { cfg.BytesVisitor = config.Rate{Count: 20 << 10, Per: 168 * time.Hour} })
+	w.served(appID, chat.Support{Rating: true})
+	token := w.register(appID, `"email":"a@example.com"`)
+	c := w.chatOf(w.get("/chat", token))
+	w.must(w.store.CloseChat(t.Context(), c.ChatID, time.Now().UTC()))
+	body := `{"score":5,"comment":"` + strings.Repeat("x", 1000) + `"}`
+	accepted := 0
+	for range 30 {
+		a := w.post("/chat/"+c.ChatID+"/rating", token, body)
+		if a.Status == http.StatusTooManyRequests && a.Problem(t).Code == "BYTE_BUDGET_EXCEEDED" {
+			break
+		}
+		if a.Status != http.StatusOK {
+			t.Fatalf("got %d %s, want 200", a.Status, a.Body)
+		}
+		accepted++
+	}
+	if accepted < 5 || accepted > 15 {
+		t.Errorf("got %d ratings of 1 KB accepted, want as many as 20 KiB of events", accepted)
 	}
 }
 

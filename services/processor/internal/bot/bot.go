@@ -117,7 +117,7 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 		return fmt.Errorf("finding the application: %w", err)
 	}
 	sorry := reply(e, failureIndex, text(b.failureText), application.BotName, b.answeredAt(e.Message.CreatedAt))
-	if err := b.publisher.Publish(ctx, accountOf(e), sorry); err != nil {
+	if err := b.publisher.Publish(ctx, event.Derived(), sorry); err != nil { // a budget may be why the bot gave up
 		return fmt.Errorf("publishing the failure text: %w", err)
 	}
 	return nil
