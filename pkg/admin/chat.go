@@ -34,14 +34,13 @@ func (d Draft) Check() error {
 		if _, ok := chat.ParseID(d.TemplateID); !ok {
 			f.Add("templateId", "must be a UUID")
 		}
+		addFaults(&f, chat.CheckValues(d.Values))
 		return f.Err()
 	case !d.Type.In(chat.CompanyTypes()):
 		f.Add("type", fmt.Sprintf("must be TEMPLATE or one of %v", chat.CompanyTypes()))
 		return f.Err()
 	}
-	for _, fault := range chat.ValidateData(d.Type, d.Data) {
-		f.Add(fault.Field, fault.Message)
-	}
+	addFaults(&f, chat.ValidateData(d.Type, d.Data))
 	return f.Err()
 }
 
@@ -105,13 +104,11 @@ func (s *Service) fill(ctx context.Context, c chat.Chat, d Draft) (Draft, error)
 	}
 	filled, faults := t.Fill(username, d.Values)
 	var f apperr.Fields
-	for _, fault := range faults {
-		f.Add(fault.Field, fault.Message)
-	}
+	addFaults(&f, faults)
 	if err := f.Err(); err != nil {
 		return d, err
 	}
-	d.Data, err = json.Marshal(map[string]any{"templateId": t.ID, "name": t.Name, "text": t.Render(filled), "parameters": filled})
+	d.Data, err = json.Marshal(map[string]any{"templateId": t.ID, "name": t.Name, "text": filled.Text, "parameters": filled.Values})
 	return d, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -18,28 +17,31 @@ import (
 func CheckTemplate(t chat.MessageTemplate) error {
 	var f apperr.Fields
 	checkTitle(&f, "name", t.Name)
-	if n := utf8.RuneCountInString(t.Text); n > chat.MaxTextLength || strings.TrimSpace(t.Text) == "" {
+	if strings.TrimSpace(t.Text) == "" {
 		f.Add("text", fmt.Sprintf("must have 1 to %d characters", chat.MaxTextLength))
 	}
-	if len(t.Parameters) > chat.MaxParameters {
-		f.Add("parameters", fmt.Sprintf("must be at most %d", chat.MaxParameters))
+	addFaults(&f, t.Check())
+	if len(f) > 0 {
+		return f.Err()
 	}
-	seen := map[string]bool{}
+	placeholders, seen := t.Placeholders(), map[string]bool{}
 	for _, p := range t.Parameters {
-		const mark = "\x00"
 		switch {
-		case p.Name == "" || utf8.RuneCountInString(p.Name) > chat.MaxParameterNameLength:
-			f.Add("parameters", fmt.Sprintf("must have names of 1 to %d characters", chat.MaxParameterNameLength))
-		case utf8.RuneCountInString(p.Default) > chat.MaxParameterLength:
-			f.Add("parameters."+p.Name, fmt.Sprintf("must have a default of at most %d characters", chat.MaxParameterLength))
 		case seen[p.Name]:
 			f.Add("parameters."+p.Name, "is duplicated")
-		case !strings.Contains(t.Render(map[string]string{p.Name: mark}), mark):
+		case !placeholders[p.Name]:
 			f.Add("parameters."+p.Name, "does not occur in the text as {{"+p.Name+"}}")
 		}
 		seen[p.Name] = true
 	}
 	return f.Err()
+}
+
+// addFaults adds the faults of a template or its values.
+func addFaults(f *apperr.Fields, faults []chat.DataFault) {
+	for _, fault := range faults {
+		f.Add(fault.Field, fault.Message)
+	}
 }
 
 func templateFields(t chat.MessageTemplate) fields {

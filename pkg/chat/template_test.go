@@ -3,13 +3,14 @@ package chat_test
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-func TestRender(t *testing.T) {
+func TestFilledText(t *testing.T) {
 	t.Parallel()
 	parameters := []chat.TemplateParameter{{Name: "username", Default: "there"}, {Name: "shop", Default: "our shop"}}
 	for name, test := range map[string]struct {
@@ -35,13 +36,13 @@ func TestRender(t *testing.T) {
 		"name is case-sensitive": {"{{Username}}", map[string]string{"username": "Ada"}, ""},
 	} {
 		template := chat.MessageTemplate{Text: test.text, Parameters: parameters}
-		if got := template.Render(test.values); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		if got, _ := template.Fill("", test.values); got.Text != test.want {
+			t.Errorf("%s: got %q, want %q", name, got.Text, test.want)
 		}
 	}
 }
 
-func TestRenderReplacesEveryPlaceholder(t *testing.T) {
+func TestFillReplacesEveryPlaceholder(t *testing.T) {
 	t.Parallel()
 	literal := rapid.StringMatching(`[^{}]*`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,8 +57,8 @@ func TestRenderReplacesEveryPlaceholder(t *testing.T) {
 			text.WriteString(before + "{{" + name + "}}")
 			want.WriteString(before + values[name])
 		}
-		if got := (chat.MessageTemplate{Text: text.String()}).Render(values); got != want.String() {
-			t.Fatalf("%q with %v: got %q, want %q", text.String(), values, got, want.String())
+		if got, _ := (chat.MessageTemplate{Text: text.String()}).Fill("", values); got.Text != want.String() {
+			t.Fatalf("%q with %v: got %q, want %q", text.String(), values, got.Text, want.String())
 		}
 	})
 }
@@ -91,7 +92,7 @@ func TestFill(t *testing.T) {
 			got = append(got, f.Field+" "+f.Message)
 		}
 		if len(faults) == 0 {
-			got = []string{template.Render(filled)}
+			got = []string{filled.Text}
 		}
 		if text := strings.Join(got, "; "); text != test.want {
 			t.Errorf("%s: got %q, want %q", name, text, test.want)
@@ -103,7 +104,69 @@ func TestFill(t *testing.T) {
 func TestFillIgnoresUnknownNames(t *testing.T) {
 	t.Parallel()
 	filled, faults := chat.MessageTemplate{Text: "Hi"}.Fill("Ada", nil)
-	if len(filled) != 0 || len(faults) != 0 {
+	if len(filled.Values) != 0 || len(faults) != 0 {
 		t.Errorf("got %v and %v, want nothing", filled, faults)
+	}
+}
+
+// A short text with many placeholders and a long value would be a thousand times as long.
+func TestFillIsBounded(t *testing.T) {
+	t.Parallel()
+	const characters = 4096
+	for name, template := range map[string]chat.MessageTemplate{
+		"a long text":    {Text: strings.Repeat("{{a}}", 4<<10), Parameters: []chat.TemplateParameter{{Name: "a"}}},
+		"a long default": {Text: strings.Repeat("{{a}}", 4<<10), Parameters: []chat.TemplateParameter{{Name: "a", Default: strings.Repeat("å", 9<<10)}}},
+	} {
+		values := map[string]string{}
+		if template.Parameters[0].Required() {
+			values["a"] = strings.Repeat("å", 9<<10)
+		}
+		var filled chat.Filled
+		var faults []chat.DataFault
+		bytes := testing.Benchmark(func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				filled, faults = template.Fill("", values)
+			}
+		}).AllocedBytesPerOp()
+		if most := int64(8 * characters); bytes > most {
+			t.Errorf("%s: got %d bytes allocated, want at most %d", name, bytes, most)
+		}
+		if n := utf8.RuneCountInString(filled.Text); n != characters || len(faults) != 1 || !strings.Contains(faults[0].Message, "longer than 4096") {
+			t.Errorf("%s: got %d characters and %v, want %d and that it is too long", name, n, faults, characters)
+		}
+	}
+}
+
+func TestTemplateSizes(t *testing.T) {
+	t.Parallel()
+	many := make([]chat.TemplateParameter, 51)
+	values := map[string]string{}
+	for i := range many {
+		values[strings.Repeat("a", i+1)] = ""
+	}
+	for name, test := range map[string]struct {
+		faults []chat.DataFault
+		want   string
+	}{
+		"a long text":     {chat.MessageTemplate{Text: strings.Repeat("å", 4097)}.Check(), "text must have at most 4096 characters"},
+		"many parameters": {chat.MessageTemplate{Parameters: many}.Check(), "parameters must be at most 50"},
+		"no name":         {chat.MessageTemplate{Parameters: many[:1]}.Check(), "parameters must have names of 1 to 64 characters"},
+		"a long default": {
+			chat.MessageTemplate{Parameters: []chat.TemplateParameter{{Name: "a", Default: strings.Repeat("å", 1025)}}}.Check(),
+			"parameters.a must have a default of at most 1024 characters",
+		},
+		"many values":  {chat.CheckValues(values), "parameters must have at most 50 members"},
+		"a long name":  {chat.CheckValues(map[string]string{strings.Repeat("a", 65): ""}), "parameters must have names of 1 to 64 characters"},
+		"a long value": {chat.CheckValues(map[string]string{"a": strings.Repeat("å", 1025)}), "parameters.a must have at most 1024 characters"},
+		"all is well":  {chat.CheckValues(map[string]string{"a": strings.Repeat("å", 1024)}), ""},
+	} {
+		var got []string
+		for _, f := range test.faults {
+			got = append(got, f.Field+" "+f.Message)
+		}
+		if text := strings.Join(got, "; "); text != test.want {
+			t.Errorf("%s: got %q, want %q", name, text, test.want)
+		}
 	}
 }

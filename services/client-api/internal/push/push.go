@@ -3,10 +3,7 @@ package push
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -77,24 +74,10 @@ func (o Request) Validate() apperr.Fields {
 			f.Add("username", "must have at most 256 characters")
 		}
 	}
-	o.validateParameters(&f)
+	for _, fault := range chat.CheckValues(o.Parameters) {
+		f.Add(fault.Field, fault.Message)
+	}
 	return f
-}
-
-// validateParameters checks sizes only: the valid names depend on the template, which is not loaded yet.
-func (o Request) validateParameters(f *apperr.Fields) {
-	if len(o.Parameters) > chat.MaxParameters {
-		f.Add("parameters", fmt.Sprintf("must have at most %d members", chat.MaxParameters))
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(o.Parameters)) {
-		switch {
-		case name == "" || utf8.RuneCountInString(name) > chat.MaxParameterNameLength:
-			f.Add("parameters", fmt.Sprintf("must have names of 1 to %d characters", chat.MaxParameterNameLength))
-		case utf8.RuneCountInString(o.Parameters[name]) > chat.MaxParameterLength:
-			f.Add("parameters."+name, fmt.Sprintf("must have at most %d characters", chat.MaxParameterLength))
-		}
-	}
 }
 
 func (o Request) validateSource(f *apperr.Fields) {

@@ -3,6 +3,7 @@ package http
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -174,11 +175,27 @@ func (a api) getTemplateHistory(c echo.Context, who caller) error {
 }
 
 type previewRequest struct {
-	unvalidated `json:"-"`
-	Text        string            `json:"text"`
-	Parameters  []parameterRow    `json:"parameters"`
-	Username    string            `json:"username"`
-	Values      map[string]string `json:"values"`
+	Text       string            `json:"text"`
+	Parameters []parameterRow    `json:"parameters"`
+	Username   string            `json:"username"`
+	Values     map[string]string `json:"values"`
+}
+
+func (r previewRequest) template() chat.MessageTemplate {
+	return templateRequest{Text: r.Text, Parameters: r.Parameters}.apply(chat.MessageTemplate{})
+}
+
+// Validate implements [httpapi.Validator].
+func (r previewRequest) Validate() apperr.Fields {
+	return slices.Concat(fieldsOf(r.template().Check()), fieldsOf(chat.CheckValues(r.Values)))
+}
+
+// fieldsOf converts the faults of a template.
+func fieldsOf(faults []chat.DataFault) (fields apperr.Fields) {
+	for _, f := range faults {
+		fields.Add(f.Field, f.Message)
+	}
+	return fields
 }
 
 func (a api) previewTemplate(c echo.Context, _ caller) error {
@@ -186,23 +203,25 @@ func (a api) previewTemplate(c echo.Context, _ caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	t := templateRequest{Text: r.Text, Parameters: r.Parameters}.apply(chat.MessageTemplate{})
+	t := r.template()
 	filled, _ := t.Fill(r.Username, r.Values)
 	missing := []string{}
 	for _, p := range t.Parameters {
-		if filled[p.Name] == "" {
+		if filled.Values[p.Name] == "" {
 			missing = append(missing, p.Name)
 		}
 	}
-	return c.JSON(http.StatusOK, map[string]any{"text": t.Render(filled), "missing": missing})
+	return c.JSON(http.StatusOK, map[string]any{"text": filled.Text, "missing": missing})
 }
 
 type testRequest struct {
-	unvalidated `json:"-"`
-	Source      string            `json:"source"`
-	Username    string            `json:"username"`
-	Values      map[string]string `json:"values"`
+	Source   string            `json:"source"`
+	Username string            `json:"username"`
+	Values   map[string]string `json:"values"`
 }
+
+// Validate implements [httpapi.Validator].
+func (r testRequest) Validate() apperr.Fields { return fieldsOf(chat.CheckValues(r.Values)) }
 
 // testTemplate answers the result of a push without sending it.
 func (a api) testTemplate(c echo.Context, who caller) error {
@@ -230,6 +249,6 @@ func (a api) testTemplate(c echo.Context, who caller) error {
 		problems = append(problems, "the template is "+t.Status+", not approved")
 	}
 	return c.JSON(http.StatusOK, map[string]any{
-		"text": t.Render(filled), "source": r.Source, "wouldSend": len(problems) == 0, "problems": problems,
+		"text": filled.Text, "source": r.Source, "wouldSend": len(problems) == 0, "problems": problems,
 	})
 }

@@ -72,12 +72,12 @@ type templateData struct {
 // templateMessage renders the template. It may have changed since the push was validated: a message with an unset placeholder is
 // not sent.
 func templateMessage(e event.PushAccepted, t chat.MessageTemplate, sender string) (chat.Message, error) {
-	values, faults := t.Fill(e.Username, e.Parameters)
+	filled, faults := t.Fill(e.Username, e.Parameters)
 	if len(faults) > 0 {
 		return chat.Message{}, apperr.New(apperr.Invalid, "TEMPLATE_CHANGED",
 			"The template has changed: "+faults[0].Field+" "+faults[0].Message)
 	}
-	data, err := json.Marshal(templateData{TemplateID: t.ID, Name: t.Name, Text: t.Render(values), Parameters: values})
+	data, err := json.Marshal(templateData{TemplateID: t.ID, Name: t.Name, Text: filled.Text, Parameters: filled.Values})
 	if err != nil {
 		panic("dispatcher: a struct of strings does not encode: " + err.Error())
 	}
