@@ -170,3 +170,58 @@ func TestPresence(t *testing.T) {
 		t.Errorf("got %+v and %v, want the agents of one company online", states, err)
 	}
 }
+
+// An agent who becomes a developer gets no more events of the inbox.
+func TestADemotedAgentHearsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	agent, owner := w.as(w.acme.users[account.Agent]), w.as(w.acme.users[account.Owner])
+	here, _ := agent.events("/api/events", "")
+	w.next(here, "ready")
+	owner.done(http.StatusOK, http.MethodPatch, "/api/users/"+w.acme.users[account.Agent].ID, `{"role":"developer"}`)
+	timeout := time.After(limit)
+	for {
+		select {
+		case e, open := <-here:
+			if !open {
+				return
+			}
+			t.Logf("got %+v before the end", e)
+		case <-timeout:
+			t.Fatal("the stream goes on, want it ended")
+		}
+	}
+}
+
+// The streams of one user are bounded, and those of one company share the readers of the streams.
+func TestEventStreamsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	agent, owner := w.as(w.acme.users[account.Agent]), w.as(w.acme.users[account.Owner])
+	var open []<-chan sse
+	for range 10 {
+		events, _ := agent.events("/api/events", "")
+		w.next(events, "ready")
+		open = append(open, events)
+	}
+	if a := agent.do(http.MethodGet, "/api/events", ""); a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
+		t.Errorf("stream 11 of one user: got %d %s, want 429", a.Status, a.Body)
+	}
+	colleague, _ := owner.events("/api/events", "")
+	w.next(colleague, "ready")
+	consumers := 0
+	for _, stream := range []string{subject.Inbound, subject.Replies, subject.Outbound, subject.Status} {
+		info, err := bustest.JetStream(t, w.natsURL).Stream(t.Context(), stream)
+		w.must(err)
+		consumers += info.CachedInfo().State.Consumers
+	}
+	if consumers > 4 {
+		t.Errorf("got %d consumers for 11 browsers of a company, want one for each stream", consumers)
+	}
+	m := w.visitorWrites(w.acme, "hello")
+	for i, events := range append(open, colleague) {
+		if e := w.next(events, "message"); !strings.Contains(e.data, m.ID) || e.id == "" {
+			t.Errorf("browser %d: got %+v, want the message with its position", i, e)
+		}
+	}
+}

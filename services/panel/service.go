@@ -62,6 +62,7 @@ type Config struct {
 	OIDCName         string `env:"OIDC_NAME" envDefault:"your identity provider" doc:"name of the issuer on the sign-in page"`
 
 	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
+	RateUser    config.Rate `env:"RATE_LIMIT_USER" envDefault:"1200/1m" doc:"requests of one user; of one company's users together ten times as many; count/time; 0: no limit"`
 	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`
 
 	Presence presence.Store `env:"-"` // nil: Redis if configured
@@ -164,10 +165,21 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 			Store: e.files, Records: e.store, MaxBytes: s.cfg.FileMaxBytes, Retention: s.cfg.FileRetention, Now: s.cfg.Now,
 		},
 		Presence: e.presence, Typing: limiter("typing", config.Rate{Count: 1, Per: event.TypingPause}),
+		Limits: api.Limits{
+			User: limiter("user", s.cfg.RateUser), Company: limiter("company", companyRate(s.cfg.RateUser)),
+			Address: limiter("panel-address", s.cfg.RateUser), Failures: limiter("panel-failures", s.cfg.RateUser),
+		},
 		Idempotent: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)}, Stopping: streaming,
 		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version, OpenAPI: OpenAPI(),
 		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
+}
+
+// companyRate returns what all users of a company may ask for: as much as ten busy ones.
+func companyRate(user config.Rate) config.Rate {
+	const busyUsers = 10
+	user.Count *= busyUsers
+	return user
 }
 
 // oidc returns nil without an issuer.

@@ -48,9 +48,14 @@ func (a api) as(p account.Permission, handle func(echo.Context, caller) error) e
 	return func(c echo.Context) error {
 		who, err := a.SignIn.Resume(ctxOf(c), a.cookieOf(c))
 		if err != nil {
-			return err
+			return a.Limits.Failures.Failed(c, err)
 		}
 		w := caller{who}
+		release, err := a.admit(c, w)
+		if err != nil {
+			return err
+		}
+		defer release()
 		switch {
 		case changes(c) && c.Request().Header.Get(csrfHeader) != account.CSRFToken(who.Secret):
 			return errCSRF

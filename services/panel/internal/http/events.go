@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/live"
@@ -55,8 +56,16 @@ func (s *eventStream) send(e live.Event) error {
 }
 
 // streaming runs a feed, whose events arrive on one goroutine, with heartbeats in between, until the browser disconnects, the
-// session ends or the panel stops. changed reports whether the feed must restart.
-func (a api) streaming(c echo.Context, who caller, changed func(context.Context) bool, run func(context.Context, func(live.Event) error) error) error {
+// session ends, the user loses the permission or the company, or the panel stops. changed reports whether the feed must restart.
+func (a api) streaming(
+	c echo.Context, who caller, needs account.Permission, changed func(context.Context) bool,
+	run func(context.Context, func(live.Event) error) error,
+) error {
+	release, ok := a.streams.TryAcquire(who.User.ID)
+	if !ok {
+		return tooManyAtOnce(apperr.TooManyRequests)
+	}
+	defer release()
 	ctx, cancel := context.WithCancel(ctxOf(c))
 	defer cancel()
 	defer context.AfterFunc(a.Stopping, cancel)()
@@ -83,7 +92,8 @@ func (a api) streaming(c echo.Context, who caller, changed func(context.Context)
 		case e := <-events:
 			err = out.send(e)
 		case <-tick.C:
-			if _, gone := a.SignIn.Check(ctx, who.Secret); gone != nil || changed(ctx) {
+			now, gone := a.SignIn.Check(ctx, who.Secret)
+			if gone != nil || !(caller{now}).may(needs) || now.User.CompanyID != who.User.CompanyID || changed(ctx) {
 				return nil
 			}
 			err = out.write(": still here\n\n")
@@ -124,13 +134,13 @@ func (a api) getEvents(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	feed := live.Feed{Bus: a.Bus, CompanyID: company, UserID: who.User.ID, AppIDs: apps}
+	browser := live.Browser{CompanyID: company, UserID: who.User.ID, AppIDs: apps}
 	id := c.Request().Header.Get("Last-Event-ID")
 	if id == "" {
 		id = c.QueryParam("lastEventId")
 	}
 	if p, ok := live.ParsePosition(id); ok {
-		feed.From = &p
+		browser.From = &p
 	}
 	a.holdAgent(ctxOf(c), company, who.User.ID)
 	changed := func(ctx context.Context) bool {
@@ -138,7 +148,9 @@ func (a api) getEvents(c echo.Context, who caller) error {
 		now, err := a.appIDs(ctx, company)
 		return err == nil && !slices.Equal(now, apps)
 	}
-	return a.streaming(c, who, changed, feed.Run)
+	return a.streaming(c, who, account.Inbox, changed, func(ctx context.Context, emit func(live.Event) error) error {
+		return a.hub.Run(ctx, browser, emit)
+	})
 }
 
 // appIDs returns the sorted ids of the company's applications.

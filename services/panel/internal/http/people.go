@@ -13,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/services/panel/internal/live"
 )
 
 const (
@@ -136,7 +137,13 @@ func (a api) editUser(c echo.Context, who caller) error {
 	if u, err = a.Admin.EditUser(ctxOf(c), who.actor(), u.ID, r.Name, r.Role, r.Disabled); err != nil {
 		return err
 	}
+	a.noteAccess(c, u)
 	return c.JSON(http.StatusOK, viewOfUser(u))
+}
+
+// noteAccess ends the event streams of a user at once. If the notice is lost, the next heartbeat of each stream ends it.
+func (a api) noteAccess(c echo.Context, u account.User) {
+	_ = live.Notify(ctxOf(c), a.Bus, u.CompanyID, live.Notice{Kind: live.Access, UserID: u.ID})
 }
 
 func (a api) deleteUser(c echo.Context, who caller) error {

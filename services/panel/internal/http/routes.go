@@ -40,8 +40,9 @@ type Config struct {
 	Idempotent    httpapi.Idempotent
 	Presence      presence.Store     // nil: presence is unknown
 	Typing        *ratelimit.Limiter // per agent and chat
-	Stopping      context.Context    // done when event streams must end
-	PublicURL     string             // public address of the panel; empty: that of each request
+	Limits        Limits
+	Stopping      context.Context // done when event streams must end
+	PublicURL     string          // public address of the panel; empty: that of each request
 	WidgetBaseURL string
 	ClientBaseURL string
 	Version       string
@@ -53,20 +54,30 @@ type Config struct {
 	Tracer        *tracing.Tracer // nil: no traces
 }
 
-type api struct{ Config }
+type api struct {
+	Config
+	bounds
+	hub *live.Hub
+}
+
+// Routes that answer with event streams.
+const (
+	eventsPath = "/api/events"
+	tailPath   = "/api/tail"
+)
 
 // anyUser is the permission of routes that every user may call.
 const anyUser account.Permission = ""
 
 // New returns the panel.
 func New(cfg Config) *echo.Echo {
-	a := api{Config: cfg}
+	a := api{Config: cfg, bounds: newBounds(), hub: live.NewHub(cfg.Bus)}
 	e := httpapi.New(httpapi.Config{
 		Service: "panel", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies, Challenge: "Cookie",
 	})
 	e.Use(a.protect)
 	for _, r := range a.open() {
-		e.Add(r.method, r.path, r.handle)
+		e.Add(r.method, r.path, a.forAnyone(r.handle))
 	}
 	for _, r := range a.routes() {
 		e.Add(r.method, r.path, a.as(r.permission, r.handle))
@@ -169,7 +180,7 @@ func (a api) routes() []route {
 		{http.MethodPost, "/api/chats/:id/presence", account.Inbox, a.notePresence},
 		{http.MethodPost, "/api/chats/:id/typing", account.Inbox, a.noteTyping},
 		{http.MethodGet, "/api/agents", account.Inbox, a.getAgents},
-		{http.MethodGet, "/api/events", account.Inbox, a.getEvents},
+		{http.MethodGet, eventsPath, account.Inbox, a.getEvents},
 
 		{http.MethodGet, "/api/streams", account.Streams, a.getStreams},
 		{http.MethodGet, "/api/dead-letters", account.Streams, a.getDeadLetters},
@@ -177,7 +188,7 @@ func (a api) routes() []route {
 		{http.MethodPost, "/api/dead-letters/redrive", account.Streams, a.redriveDeadLetters},
 		{http.MethodPost, "/api/dead-letters/drop", account.Streams, a.dropDeadLetters},
 		{http.MethodGet, "/api/trace/:id", account.Streams, a.getTrace},
-		{http.MethodGet, "/api/tail", account.Streams, a.getTail},
+		{http.MethodGet, tailPath, account.Streams, a.getTail},
 
 		{http.MethodGet, "/api/visitors", account.Visitors, a.getVisitors},
 		{http.MethodGet, "/api/visitors/:id/export", account.Visitors, a.exportVisitor},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -306,7 +307,7 @@ func (a api) getTail(c echo.Context, who caller) error {
 		spans = append(spans, bus.Span{Stream: name, Since: since, New: since.IsZero(), Follow: true})
 	}
 	filter := tailFilter{c.QueryParam("companyId"), c.QueryParam("appId"), c.QueryParam("chatId"), c.QueryParam("kind")}
-	return a.streaming(c, who, func(context.Context) bool { return false }, func(ctx context.Context, tell func(live.Event) error) error {
+	return a.streaming(c, who, account.Streams, func(context.Context) bool { return false }, func(ctx context.Context, tell func(live.Event) error) error {
 		for d, err := range a.Streams.Tail(ctx, spans...) {
 			if err != nil {
 				return err

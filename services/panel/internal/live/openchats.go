@@ -12,9 +12,10 @@ import (
 // openChats is the set of conversations that a browser has open, for which it gets typing and read cursors. A conversation is open for
 // [PresenceTTL] after the browser's last request, so each browser gets only the signals of what it shows.
 type openChats struct {
-	feed    Feed
-	signals chan signal
-	open    map[visitor]*opened
+	bus       Bus
+	companyID string
+	signals   chan signal
+	open      map[visitor]*opened
 }
 
 type visitor struct{ appID, id string }
@@ -29,8 +30,8 @@ type signal struct {
 	data    []byte
 }
 
-func newOpenChats(f Feed) *openChats {
-	return &openChats{feed: f, signals: make(chan signal, noticeBuffer), open: make(map[visitor]*opened)}
+func newOpenChats(b Bus, companyID string) *openChats {
+	return &openChats{bus: b, companyID: companyID, signals: make(chan signal, noticeBuffer), open: make(map[visitor]*opened)}
 }
 
 // at records that the browser shows a visitor's conversation.
@@ -41,7 +42,7 @@ func (l *openChats) at(v visitor, now time.Time) error {
 	}
 	o := &opened{until: now.Add(PresenceTTL)}
 	for _, subj := range []string{subject.Typing("*", v.appID, v.id), subject.ReadCursor(subject.SideVisitor, v.appID, v.id)} {
-		stop, err := l.feed.Bus.OnSignal(subj, "", func(subj string, data []byte) {
+		stop, err := l.bus.OnSignal(subj, "", func(subj string, data []byte) {
 			select {
 			case l.signals <- signal{subj, data}:
 			default:
@@ -100,16 +101,16 @@ const typingPrefix = "chat.typing."
 func (l *openChats) emit(s signal, now time.Time, emit func(Event) error) error {
 	if strings.HasPrefix(s.subject, typingPrefix) {
 		e, ok := decodedSignal[event.Typing](s)
-		if !ok || e.CompanyID != l.feed.CompanyID || now.Sub(e.At) > event.TypingTTL {
+		if !ok || e.CompanyID != l.companyID || now.Sub(e.At) > event.TypingTTL {
 			return nil
 		}
-		return emitJSON("", "typing", typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)}, emit)
+		return emitJSON("typing", typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)}, emit)
 	}
 	e, ok := decodedSignal[event.ReadCursorMoved](s)
-	if !ok || e.CompanyID != l.feed.CompanyID {
+	if !ok || e.CompanyID != l.companyID {
 		return nil
 	}
-	return emitJSON("", "seen", seenEvent{e.ChatID, e.MessageID, e.UpTo.Format(chat.TimeFormat)}, emit)
+	return emitJSON("seen", seenEvent{e.ChatID, e.MessageID, e.UpTo.Format(chat.TimeFormat)}, emit)
 }
 
 // decodedSignal returns the event of a signal; false if it is malformed.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/services/widget-api/internal/keyed"
+	"github.com/parley-chat/parley/pkg/keyed"
 )
 
 const (

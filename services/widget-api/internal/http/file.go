@@ -18,7 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
-	"github.com/parley-chat/parley/services/widget-api/internal/keyed"
+	"github.com/parley-chat/parley/pkg/keyed"
 )
 
 // busyRetryAfter is the Retry-After when the maximum number of uploads is running.

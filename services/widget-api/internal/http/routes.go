@@ -17,7 +17,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
-	"github.com/parley-chat/parley/services/widget-api/internal/keyed"
+	"github.com/parley-chat/parley/pkg/keyed"
 	"github.com/parley-chat/parley/services/widget-api/internal/registration"
 	"github.com/parley-chat/parley/services/widget-api/internal/web"
 )

@@ -1,4 +1,4 @@
-// Package keyed has a semaphore per key, such as a visitor, an address or an application.
+// Package keyed has a semaphore for each key, such as a visitor, a user, an address or an application.
 package keyed
 
 import (

@@ -1,0 +1,220 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	// noticeBuffer is the queue length of notices for a slow browser; further ones are dropped, since they soon expire.
+	noticeBuffer = 64
+	// catchUpsAtOnce bounds the browsers of a process that read what they missed. Each needs up to four consumers meanwhile; the others
+	// wait, for example after the panel was restarted and all browsers return.
+	catchUpsAtOnce = 16
+)
+
+var empty = json.RawMessage(`{}`)
+
+// Browser is one event stream of a user.
+type Browser struct {
+	CompanyID string
+	AppIDs    []string // of the company, sorted
+	UserID    string
+	From      *Position // of the last event that it has; nil: from now on
+}
+
+// Hub serves the browsers of a process. All browsers of a company share one reader of the streams. It is safe for concurrent use.
+type Hub struct {
+	bus      Bus
+	catchUps chan struct{} // slots
+
+	mu    sync.Mutex
+	feeds map[string]*feed // by source
+}
+
+// NewHub returns a hub. It reads nothing until a browser comes.
+func NewHub(b Bus) *Hub {
+	return &Hub{bus: b, catchUps: make(chan struct{}, catchUpsAtOnce), feeds: make(map[string]*feed)}
+}
+
+// Run calls emit for every event until ctx is done, emit fails, NATS disconnects, or the browser is too slow. It returns the error of
+// emit or NATS, and nil when ctx is done or the browser has to come back.
+func (h *Hub) Run(ctx context.Context, b Browser, emit func(Event) error) error {
+	notices := make(chan []byte, noticeBuffer)
+	stop, err := h.bus.OnNotice(subject.PanelNotice(b.CompanyID), func(data []byte) {
+		select {
+		case notices <- data:
+		default:
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer stop()
+	f := h.join(source{companyID: b.CompanyID, appIDs: b.AppIDs})
+	defer h.leave(f)
+	events, at, err := f.subscribe(ctx)
+	if err != nil {
+		return ignoreDone(ctx, err)
+	}
+	defer f.unsubscribe(events)
+	at, err = h.catchUp(ctx, f, b, at, emit)
+	if err != nil {
+		return ignoreDone(ctx, err)
+	}
+	if err := emit(Event{ID: at.String(), Name: "ready", Data: empty}); err != nil {
+		return err
+	}
+	return h.follow(ctx, b, at, events, notices, emit)
+}
+
+// ignoreDone drops the errors of a browser that has left.
+func ignoreDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// join returns the feed of a source, and starts it for its first browser.
+func (h *Hub) join(s source) *feed {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.feeds[s.key()]
+	if f == nil || f.hasEnded() {
+		ctx, cancel := context.WithCancel(context.Background())
+		f = newFeed(h.bus, s, cancel)
+		h.feeds[s.key()] = f
+		go f.run(ctx)
+	}
+	f.users++
+	return f
+}
+
+// leave stops the feed after its last browser.
+func (h *Hub) leave(f *feed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f.users--; f.users > 0 {
+		return
+	}
+	f.cancel()
+	if h.feeds[f.key()] == f {
+		delete(h.feeds, f.key())
+	}
+}
+
+// catchUp emits the stored events between the browser's position and that of the feed, and returns the position from which the feed
+// goes on. It emits "reset" if events may be missing: the streams have dropped those after the browser's position, or were recreated.
+func (h *Hub) catchUp(ctx context.Context, f *feed, b Browser, to Position, emit func(Event) error) (Position, error) {
+	if b.From == nil {
+		return to, nil
+	}
+	select {
+	case h.catchUps <- struct{}{}:
+		defer func() { <-h.catchUps }()
+	case <-ctx.Done():
+		return to, ctx.Err()
+	}
+	reset, err := h.outOfReach(ctx, *b.From)
+	if err != nil {
+		return to, err
+	}
+	if reset {
+		return to, emit(Event{Name: "reset", Data: empty})
+	}
+	at := *b.From
+	for _, span := range f.spans(at) {
+		i := sourceOf(span.Stream)
+		if at[i] >= to[i] {
+			continue // the feed may be behind another replica's, from which the browser comes
+		}
+		for d, err := range h.bus.Read(ctx, span) {
+			if err != nil {
+				return at, err
+			}
+			if d.Sequence > to[i] {
+				break // the feed has it
+			}
+			at[i] = d.Sequence
+			if err := f.read(d, at.emitter(emit)); err != nil {
+				return at, err
+			}
+		}
+	}
+	for i := range at {
+		at[i] = max(at[i], to[i])
+	}
+	return at, nil
+}
+
+// emitter adds the position to events.
+func (p *Position) emitter(emit func(Event) error) func(Event) error {
+	return func(e Event) error {
+		e.ID = p.String()
+		return emit(e)
+	}
+}
+
+// outOfReach reports whether the streams no longer have everything after a position.
+func (h *Hub) outOfReach(ctx context.Context, from Position) (bool, error) {
+	for i, stream := range streams() {
+		state, err := h.bus.State(ctx, stream)
+		if err != nil {
+			return false, err
+		}
+		if from[i] > state.Last || from[i]+1 < state.First {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// follow emits new events and notices. It skips events that the browser has from another replica, which was ahead of this one.
+func (h *Hub) follow(
+	ctx context.Context, b Browser, at Position, s *subscriber, notices <-chan []byte, emit func(Event) error,
+) error {
+	openChats := newOpenChats(h.bus, b.CompanyID)
+	defer openChats.close()
+	tick := time.NewTicker(PresenceTTL / 3)
+	defer tick.Stop()
+	emitAt := at.emitter(emit)
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			openChats.expire(now)
+		case signal := <-openChats.signals:
+			err = openChats.emit(signal, time.Now(), emit)
+		case data := <-notices:
+			err = b.emitNotice(data, openChats, emit)
+		case e, open := <-s.events:
+			if !open {
+				return endOf(s)
+			}
+			if e.sequence <= at[e.source] {
+				continue
+			}
+			at[e.source] = e.sequence
+			err = emitAt(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// endOf returns why a feed has closed a subscriber. A slow browser only has to come back.
+func endOf(s *subscriber) error {
+	if errors.Is(s.ended, errSlow) {
+		return nil
+	}
+	return s.ended
+}
