@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -31,6 +32,9 @@ type Verifier struct {
 	now      func() time.Time
 	parser   *jwt.Parser
 	verified *lru.Cache[[sha256.Size]byte, verifiedToken]
+	// signatures has a place for each signature that is checked at the same time: at most half of the processors, so that a flood of
+	// invalid tokens delays other tokens that are not cached, and no other work of the process.
+	signatures chan struct{}
 }
 
 // verifiedToken is a token with a valid signature. Whether it is still accepted depends on its key and the time.
@@ -53,6 +57,9 @@ func NewVerifier(source KeySource, now func() time.Time) *Verifier {
 		source:   source,
 		now:      now,
 		verified: verified,
+
+		signatures: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+
 		parser: jwt.NewParser(
 			jwt.WithValidMethods([]string{algorithm}),
 			jwt.WithIssuer(issuer),
@@ -66,7 +73,7 @@ func NewVerifier(source KeySource, now func() time.Time) *Verifier {
 
 // Verify checks a token and returns its claims: it must be signed with EdDSA by a key of source, issued by us for
 // visitors, and within its lifetime. Every invalid token yields the same apperr.Unauthenticated, with the fault as its
-// cause; if the keys could not be fetched the error is apperr.Unavailable, and the token may be valid.
+// cause; if the keys could not be fetched, or ctx ended first, the error is apperr.Unavailable, and the token may be valid.
 func (v *Verifier) Verify(ctx context.Context, token string) (VisitorClaims, error) {
 	if len(token) > maxToken {
 		return VisitorClaims{}, unauthorized(errors.New("token is too long"))
@@ -99,6 +106,11 @@ func (v *Verifier) stillHolds(ctx context.Context, t verifiedToken) bool {
 func (v *Verifier) parse(ctx context.Context, token string) (verifiedToken, error) {
 	var claims wireClaims
 	var found verifiedToken
+	defer func() {
+		if found.public != nil {
+			<-v.signatures
+		}
+	}()
 	_, err := v.parser.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
 		if _, ok := t.Header["crit"]; ok {
 			return nil, errors.New("critical header that we do not know") // RFC 7515, 4.1.11
@@ -108,8 +120,16 @@ func (v *Verifier) parse(ctx context.Context, token string) (verifiedToken, erro
 			return nil, errors.New("no kid")
 		}
 		public, err := v.source.Key(ctx, kid)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case v.signatures <- struct{}{}:
+		case <-ctx.Done():
+			return nil, apperr.ServiceUnavailable.Wrap(ctx.Err())
+		}
 		found.kid, found.public = kid, public
-		return public, err
+		return public, nil
 	})
 	if err != nil {
 		return verifiedToken{}, err

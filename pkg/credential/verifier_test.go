@@ -319,6 +319,39 @@ func TestVerifierCacheIsBounded(t *testing.T) {
 	}
 }
 
+// TestSignaturesAtOnceAreBounded takes all places of signatures: other tokens wait, cached ones do not.
+func TestSignaturesAtOnceAreBounded(t *testing.T) {
+	t.Parallel()
+	set := newKeySet(t, newKey(t))
+	v := NewVerifier(set, timetest.NewClock(testTime).Now)
+	cached, other := testClaims(), testClaims()
+	other.TokenID = "other"
+	cachedToken, otherToken := mustSign(t, set, cached), mustSign(t, set, other)
+	if _, err := v.Verify(t.Context(), cachedToken); err != nil {
+		t.Fatal(err)
+	}
+	for range cap(v.signatures) {
+		v.signatures <- struct{}{}
+	}
+	if _, err := v.Verify(t.Context(), cachedToken); err != nil {
+		t.Errorf("cached token: got %v, want it valid without a signature", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := v.Verify(ended, otherToken); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("got %v without a free place, want unavailable", err)
+	}
+	<-v.signatures
+	for range 2 * cap(v.signatures) { // each gives its place back
+		if _, err := v.Verify(t.Context(), otherToken[:len(otherToken)-4]+"AAAA"); !apperr.Is(err, apperr.Unauthenticated) {
+			t.Errorf("got %v, want unauthenticated", err)
+		}
+	}
+	if _, err := v.Verify(t.Context(), otherToken); err != nil {
+		t.Errorf("got %v with a free place, want the token valid", err)
+	}
+}
+
 func TestVerifyConcurrently(t *testing.T) {
 	t.Parallel()
 	set, now := newKeySet(t, newKey(t)), timetest.NewClock(testTime)

@@ -1,7 +1,9 @@
 package socketio
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -91,4 +93,47 @@ func TestPendingSessionsMakeRoom(t *testing.T) {
 	if st := h.srv.Stats(); h.srv.Joined() != 2 || st.Sockets != 2 {
 		t.Errorf("got %d joined, %+v", h.srv.Joined(), st)
 	}
+}
+
+// TestConnectErrorsCloseTheSession has clients that are refused again and again: all get the answers, the last one included.
+func TestConnectErrorsCloseTheSession(t *testing.T) {
+	t.Parallel()
+	const refusal = `44{"message":"no"}`
+	for name, test := range map[string]struct{ limit, refused int }{
+		"default": {0, 3}, "one": {1, 1}, "two": {2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, Options{MaxConnectErrors: test.limit})
+			h.srv.Of("/").Use(func(context.Context, *Socket) error { return &ConnectError{Message: "no"} })
+			w := h.dial()
+			for range test.refused {
+				w.write("40")
+				w.want(refusal)
+			}
+			w.wantClosed()
+		})
+	}
+	t.Run("no limit", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, Options{MaxConnectErrors: -1})
+		w := h.dial()
+		for range 20 {
+			w.write("40/nowhere")
+			w.want(`44/nowhere,{"message":"Invalid namespace"}`)
+		}
+	})
+	t.Run("polling", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, Options{MaxConnectErrors: 2})
+		h.url = strings.TrimSuffix(h.url, "&transport=websocket")
+		c := dialPolling(h, t)
+		c.send("40/nowhere\x1e40/elsewhere")
+		for _, want := range []string{`44/nowhere,{"message":"Invalid namespace"}`, `44/elsewhere,{"message":"Invalid namespace"}`, "1"} {
+			if got, _ := c.receive(); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		c.ended()
+	})
 }

@@ -20,6 +20,7 @@ type client struct {
 	closed  bool
 	sockets []*Socket // including connecting sockets
 	left    []*Namespace
+	refused int // CONNECT packets
 }
 
 func (srv *Server) newClient(s *engineio.Session) engineio.Handler {
@@ -140,11 +141,22 @@ func (c *client) begin(p packet) (*Socket, error) {
 	return s, nil
 }
 
-// refuse answers a CONNECT packet with CONNECT_ERROR.
+// refuse answers a CONNECT packet with CONNECT_ERROR. It closes the session after the last one that Options.MaxConnectErrors allows.
 func (c *client) refuse(nsp string, err error) {
 	p := packet{typ: typeConnectError, nsp: []byte(nsp), data: connectErrorData(err)}
 	_ = c.session.Send(engineio.NewMessage(appendPacket(nil, p))) // a closed session needs no answer
 	c.srv.opts.Metrics.SocketRefused(nsp)
+	if c.lastRefusal() {
+		c.session.Close()
+	}
+}
+
+// lastRefusal counts a refusal and reports whether no other one is allowed.
+func (c *client) lastRefusal() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused++
+	return c.refused == c.srv.opts.MaxConnectErrors
 }
 
 // forget removes a socket that has left its namespace. A session without sockets must join a namespace again within

@@ -224,7 +224,7 @@ func TestMessages(t *testing.T) {
 
 func TestMiddlewareRefusals(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, Options{})
+	h := newHarness(t, Options{MaxConnectErrors: 4})
 	errs := map[string]error{
 		"coded":  &ConnectError{Message: "Unauthorized", Data: map[string]string{"code": "UNAUTHORIZED"}},
 		"secret": errors.New("database password is hunter2"),

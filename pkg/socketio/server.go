@@ -31,6 +31,10 @@ type Options struct {
 	DropQuery      bool          // no query in Handshake
 	CompressFrom   int           // minimum size in bytes of compressed messages, see engineio.Options; 0: no compression
 
+	// MaxConnectErrors is the number of CONNECT packets of a session that are refused. The session is closed after the answer to the
+	// last one, so that nobody tries credentials over one connection. The default is 3; negative: no limit.
+	MaxConnectErrors int
+
 	// MaxJoined bounds the sessions that have joined a namespace. A further one is closed after its middlewares have admitted it, so
 	// that its client reconnects, perhaps to another node. 0 means no limit.
 	MaxJoined int
@@ -111,6 +115,9 @@ func (o Options) withDefaults() Options {
 		o.MaxAttachments = 10
 	}
 	o.MaxAttachments = max(o.MaxAttachments, 0)
+	if o.MaxConnectErrors == 0 {
+		o.MaxConnectErrors = 3
+	}
 	if o.MaxPayload == 0 {
 		o.MaxPayload = 1_000_000
 	}

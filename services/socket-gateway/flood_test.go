@@ -3,7 +3,9 @@ package socketgateway_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -279,4 +282,160 @@ func pidOf(t *testing.T, h happening) string {
 		t.Fatalf("got %s, want a pid", fmt.Sprint(string(h.Data)))
 	}
 	return answer.PID
+}
+
+// forger is a connection without a valid token, which sends CONNECT packets with forged ones at the highest rate that frames may have.
+type forger struct {
+	url    string
+	tokens []string
+}
+
+// forge opens connections until stop is closed, and returns how many CONNECT packets the gateway has answered on the busiest one.
+func (f forger) forge(ctx context.Context) (answered int, err error) {
+	for ctx.Err() == nil {
+		n, err := f.connection(ctx)
+		if err != nil && ctx.Err() == nil {
+			return answered, err
+		}
+		answered = max(answered, n)
+	}
+	return answered, nil
+}
+
+// connection sends forged tokens until the gateway closes the connection.
+func (f forger) connection(ctx context.Context) (answered int, err error) {
+	conn, _, err := websocket.Dial(ctx, strings.Replace(f.url, "http", "ws", 1)+"/socket.io/?EIO=4&transport=websocket", nil)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.CloseNow()
+	pace := time.NewTicker(time.Second / 90)
+	defer pace.Stop()
+	for {
+		_, packet, err := conn.Read(ctx)
+		if err != nil {
+			return answered, nil //nolint:nilerr // the gateway has closed it
+		}
+		if strings.HasPrefix(string(packet), "44") {
+			answered++
+		}
+		<-pace.C
+		token := f.tokens[answered%len(f.tokens)]
+		if conn.Write(ctx, websocket.MessageText, []byte(`40/message,{"token":"`+token+`"}`)) != nil {
+			return answered, nil
+		}
+	}
+}
+
+// forgedTokens returns tokens with the gateway's key id and wrong signatures, which are different and so in no cache.
+func (w *world) forgedTokens(n int) []string {
+	w.t.Helper()
+	tokens := make([]string, n)
+	for i := range tokens {
+		token := w.visitor().token
+		dot := strings.LastIndexByte(token, '.')
+		tokens[i] = token[:dot] + token[dot:dot+1] + strings.Repeat("A", len(token)-dot-1)
+	}
+	return tokens
+}
+
+// TestAbuseByForgedTokens has connections of one address that try one forged token after the other: each is closed after three.
+func TestAbuseByForgedTokens(t *testing.T) {
+	t.Parallel()
+	f := &faultWorld{world: newWorld(t)}
+	connections, lasts := 20, time.Second
+	if os.Getenv("PARLEY_FAULTS") == long {
+		connections, lasts = 1000, 20*time.Second
+	}
+	g := f.startChild()
+	forger := forger{url: g.url, tokens: f.forgedTokens(100)}
+	f.underFlood(g, connections, lasts, func(ctx context.Context) error {
+		answered, err := forger.forge(ctx)
+		if answered > 3 {
+			err = errors.Join(err, fmt.Errorf("got %d CONNECT packets of a connection answered, want at most 3", answered))
+		}
+		return err
+	})
+}
+
+// TestAbuseByRenewals has sockets that renew their token with every frame that they may send.
+func TestAbuseByRenewals(t *testing.T) {
+	t.Parallel()
+	f := &faultWorld{world: newWorld(t)}
+	connections, lasts := 20, time.Second
+	if os.Getenv("PARLEY_FAULTS") == long {
+		connections, lasts = 1000, 20*time.Second
+	}
+	g := f.startChild()
+	tokens := f.forgedTokens(100)
+	f.underFlood(g, connections, lasts, func(ctx context.Context) error { return renewForever(ctx, g.url, f.visitor().token, tokens) })
+}
+
+// renewForever joins and sends token events, and joins again when the gateway disconnects it.
+func renewForever(ctx context.Context, url, token string, forged []string) error {
+	for ctx.Err() == nil {
+		conn, _, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1)+"/socket.io/?EIO=4&transport=websocket", nil)
+		if err != nil {
+			break
+		}
+		_ = conn.Write(ctx, websocket.MessageText, []byte(`40/message,{"token":"`+token+`"}`))
+		answered := 0
+		for pace := time.NewTicker(time.Second / 90); ; <-pace.C {
+			_, packet, err := conn.Read(ctx)
+			if err != nil || strings.HasPrefix(string(packet), "41") {
+				pace.Stop()
+				break
+			}
+			if strings.HasPrefix(string(packet), "43") {
+				answered++
+			}
+			if !strings.HasPrefix(string(packet), "0") {
+				_ = conn.Write(ctx, websocket.MessageText, []byte(`42/message,1["token","`+forged[answered%len(forged)]+`"]`))
+			}
+		}
+		conn.CloseNow()
+		if answered > 13 {
+			return fmt.Errorf("got %d renewals of a socket answered, want at most 13", answered)
+		}
+	}
+	return nil
+}
+
+// underFlood measures the delivery to a visitor before and during a flood of connections, each of which calls flood.
+func (f *faultWorld) underFlood(g *child, connections int, lasts time.Duration, flood func(context.Context) error) {
+	f.t.Helper()
+	v := f.visitor()
+	inside := connect(f.t, g.url, v.token)
+	inside.await("connect")
+	before := f.deliver(inside, v, lasts)
+	ctx, stop := context.WithCancel(f.t.Context())
+	defer stop()
+	var flooding sync.WaitGroup
+	for range connections {
+		flooding.Go(func() {
+			if err := flood(ctx); err != nil {
+				f.t.Error(err)
+			}
+		})
+	}
+	during := f.deliver(inside, v, lasts)
+	stop()
+	flooding.Wait()
+	f.t.Logf("p99 of deliveries: %s before, %s during a flood of %d connections", before, during, connections)
+}
+
+// deliver publishes a reply every 20 ms and returns the 99th percentile of their delivery.
+func (f *faultWorld) deliver(inside *client, v visitor, lasts time.Duration) time.Duration {
+	f.t.Helper()
+	var took []time.Duration
+	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		began := time.Now()
+		want := f.reply(v, `{"text":"still here"}`)
+		if got := string(inside.await("message").Data); got != want {
+			f.t.Fatalf("got %s, want %s", got, want)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
 }

@@ -35,6 +35,9 @@ const (
 	connectTimeout = 10 * time.Second // default
 	partialTimeout = 10 * time.Second // to complete a fragmented message or packet
 	maxMessage     = 16 << 10         // bytes: several times the largest token
+
+	// maxConnectErrors is the number of refused CONNECT packets after which a connection is closed: each may cost a signature.
+	maxConnectErrors = 3
 )
 
 // Config configures a gateway.
@@ -176,6 +179,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		MaxPayload:           maxMessage,
 		MaxFrames:            cmp.Or(s.cfg.MaxFrameRate, -1),
 		MaxAttachments:       -1,
+		MaxConnectErrors:     maxConnectErrors,
 		MaxJoined:            s.cfg.MaxConnections,
 		MaxPending:           s.cfg.MaxPending,
 		MaxPendingPerAddress: s.cfg.MaxPendingPerAddress,

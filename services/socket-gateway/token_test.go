@@ -97,3 +97,38 @@ func TestRevokedTokens(t *testing.T) {
 	}
 	connect(t, fresh.url, later).await("connect")
 }
+
+// TestRenewalsAreLimited renews a token more often than a client needs to: the socket is told, and disconnected if it goes on.
+func TestRenewalsAreLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, clock := w.startWithClock()
+	v := w.visitor()
+	const limited = `[{"ok":false,"code":"TOO_MANY_REQUESTS","message":"Too many events. Please try again later."}]`
+	renewed := func(c *client, want string) {
+		t.Helper()
+		c.renew(v.token)
+		if got := string(c.await("ack").Data); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	c, other := connect(t, g.url, v.token), connect(t, g.url, v.token)
+	c.await("connect")
+	other.await("connect")
+	for range 3 {
+		renewed(c, `[{"ok":true}]`)
+	}
+	for range 9 {
+		renewed(c, limited)
+	}
+	renewed(other, `[{"ok":true}]`) // the limit is one socket's
+	clock.advance(10 * time.Second)
+	renewed(c, `[{"ok":true}]`)
+	for range 10 {
+		renewed(c, limited)
+	}
+	if got := c.await("disconnect"); got.Reason != "io server disconnect" {
+		t.Errorf("got %q, want the server's disconnect", got.Reason)
+	}
+	renewed(other, `[{"ok":true}]`)
+}

@@ -64,6 +64,7 @@ type Authenticator struct {
 	log         *Log
 	unfinished  *Unfinished
 	recoveries  *ratelimit.Limiter // nil: no limit
+	renewals    *ratelimit.Limiter
 	floors      *Floors
 	metrics     *Metrics
 	now         func() time.Time
@@ -91,6 +92,8 @@ type session struct {
 	held     bool
 	caughtUp uint64
 	part     metadata.Part // the last part in the snapshot of an unfinished message
+
+	earlyRenewals int // consecutive ones above renewRate; used by the handler of EventToken only
 }
 
 // handshake is the auth object of a CONNECT: a token and, on a reconnect, the session's pid and the last offset.

@@ -71,6 +71,7 @@ func New(cfg Config) *Gateway {
 		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(), origins: g.origins, rooms: g.rooms,
 		receipts: g.receipts, log: log, unfinished: NewUnfinished(cfg.Bus, cfg.Now),
 		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
+		renewals:   ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),
 		floors:     g.floors, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger, live: g.live, presence: g.presence,
 	}
 	g.deliverer = &Deliverer{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now, traced: cfg.Tracer != nil}

@@ -77,7 +77,7 @@ func (l *Live) handleEvents() {
 	l.namespace.On(EventRead, l.visitorReads)
 }
 
-// outcome is the acknowledgement of EventTyping and EventRead.
+// outcome is the acknowledgement of EventToken, EventTyping and EventRead.
 type outcome struct {
 	OK      bool   `json:"ok"`
 	Code    string `json:"code,omitempty"`

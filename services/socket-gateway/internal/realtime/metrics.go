@@ -64,7 +64,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Name: "parley_gateway_receipts_total", Help: "Delivery reports of companies' messages: reported, failed (retried), lost (too many waited).",
 		}, []string{"result"}),
 		clientEvents: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_client_events_total", Help: "Events typing and read of visitors: accepted, limited (too many), invalid, failed (NATS or the Widget API unavailable).",
+			Name: "parley_gateway_client_events_total", Help: "Events token, typing and read of visitors: accepted, limited (too many), invalid, failed (NATS or the Widget API unavailable).",
 		}, []string{"event", "result"}),
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_parts_total",
@@ -100,7 +100,7 @@ func (m *Metrics) begin() {
 			counter.WithLabelValues(value)
 		}
 	}
-	for _, name := range []string{EventTyping, EventRead} {
+	for _, name := range []string{EventToken, EventTyping, EventRead} {
 		for _, result := range []string{resultAccepted, resultLimited, resultInvalid, resultFailed} {
 			m.clientEvents.WithLabelValues(name, result)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/socketio"
 )
@@ -14,24 +15,36 @@ const (
 	EventToken = "token"
 
 	renewTimeout = 5 * time.Second
+
+	// maxEarlyRenewals is the number of consecutive renewals above renewRate after which the socket is disconnected.
+	maxEarlyRenewals = 10
 )
 
-// renewal is the acknowledgement of EventToken.
-type renewal struct {
-	OK      bool   `json:"ok"`
-	Code    string `json:"code,omitempty"`
-	Message string `json:"message,omitempty"`
-}
+// renewRate limits the renewals of one socket, because each verifies a signature: three at once, then one every ten seconds. A client
+// renews once in the lifetime of a token.
+var renewRate = config.Rate{Count: 3, Per: 30 * time.Second}
 
-// renew handles EventToken.
+// renew handles EventToken. It disconnects a socket that goes on with early renewals.
 func (g *Authenticator) renew(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
-	_ = ack(g.renewed(s, args.String(0))) // the client may have disconnected or not requested an acknowledgement
-}
-
-func (g *Authenticator) renewed(s *socketio.Socket, token string) renewal {
+	known := s.Data().(*session)
 	ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
 	defer cancel()
-	known := s.Data().(*session)
+	if g.renewals.Take(ctx, s.ID()).Allowed {
+		known.earlyRenewals = 0
+		result, answer := g.renewed(ctx, known, args.String(0))
+		g.metrics.clientEvent(EventToken, result)
+		_ = ack(answer) // the client may have disconnected or not requested an acknowledgement
+		return
+	}
+	known.earlyRenewals++
+	g.metrics.clientEvent(EventToken, resultLimited)
+	_ = ack(tooMany)
+	if known.earlyRenewals == maxEarlyRenewals {
+		s.Disconnect(true)
+	}
+}
+
+func (g *Authenticator) renewed(ctx context.Context, known *session, token string) (result string, answer outcome) {
 	claims, err := g.verify(ctx, token)
 	if err == nil && Room(claims.AppID, claims.ChatUserID) != known.room {
 		err = apperr.Unauthorized.New() // of another visitor
@@ -39,11 +52,15 @@ func (g *Authenticator) renewed(s *socketio.Socket, token string) renewal {
 	if err == nil && !g.expiry.Renew(&known.lease, claims.ExpiresAt) {
 		err = apperr.Unauthorized.New() // the socket's token has expired
 	}
-	if err != nil {
-		refused := g.refusal(ctx, err)
-		return renewal{Code: refused.Reason, Message: refused.Message}
+	if err == nil {
+		return resultAccepted, outcome{OK: true}
 	}
-	return renewal{OK: true}
+	refused := g.refusal(ctx, err)
+	result = resultFailed
+	if refused.Code == apperr.Unauthenticated {
+		result = resultInvalid
+	}
+	return result, outcome{Code: refused.Reason, Message: refused.Message}
 }
 
 // verify returns the claims of a token that is valid and not revoked.
