@@ -143,20 +143,24 @@ func (c *client) begin(p packet) (*Socket, error) {
 
 // refuse answers a CONNECT packet with CONNECT_ERROR. It closes the session after the last one that Options.MaxConnectErrors allows.
 func (c *client) refuse(nsp string, err error) {
+	last := c.lastRefusal()
 	p := packet{typ: typeConnectError, nsp: []byte(nsp), data: connectErrorData(err)}
 	_ = c.session.Send(engineio.NewMessage(appendPacket(nil, p))) // a closed session needs no answer
 	c.srv.opts.Metrics.SocketRefused(nsp)
-	if c.lastRefusal() {
+	if last {
 		c.session.Close()
 	}
 }
 
-// lastRefusal counts a refusal and reports whether no other one is allowed.
+// lastRefusal counts a refusal. It reports whether no other one is allowed, and then prevents new sockets: the client may send a CONNECT
+// packet before the session is closed.
 func (c *client) lastRefusal() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refused++
-	return c.refused == c.srv.opts.MaxConnectErrors
+	last := c.refused == c.srv.opts.MaxConnectErrors
+	c.closed = c.closed || last
+	return last
 }
 
 // forget removes a socket that has left its namespace. A session without sockets must join a namespace again within
