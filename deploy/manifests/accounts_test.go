@@ -179,10 +179,10 @@ func TestAccountsInACluster(t *testing.T) {
 		following, end := context.WithCancel(t.Context())
 		running.Go(func() {
 			defer close(told)
-			gateway.FollowRevocations(following, func(chatUserID string, _ time.Time) { revoked <- chatUserID }, func() {})
+			gateway.FollowRevocations(following, func(chatUserID string, _ time.Time) { revoked <- chatUserID }, func(time.Duration) {})
 		})
 		who := uuid.NewString()
-		if err := operator.RevokeVisitorTokens(t.Context(), who, time.Now()); err != nil {
+		if err := operator.RevokeVisitorTokens(t.Context(), "company", who, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		for got := ""; got != who; {

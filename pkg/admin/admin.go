@@ -22,7 +22,7 @@ import (
 type Bus interface {
 	Publish(ctx context.Context, a event.Account, e event.Event) error
 	Invalidate(ctx context.Context, kind, key string) error
-	RevokeVisitorTokens(ctx context.Context, chatUserID string, validFrom time.Time) error
+	RevokeVisitorTokens(ctx context.Context, companyID, chatUserID string, validFrom time.Time) error
 }
 
 // Actor is the author of a change in the audit log.

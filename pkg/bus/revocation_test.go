@@ -2,10 +2,12 @@ package bus_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
@@ -25,7 +27,7 @@ func follow(t *testing.T, b *bus.Bus) (heard <-chan revocation, caughtUp *atomic
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		b.FollowRevocations(ctx, func(visitor string, from time.Time) { all <- revocation{visitor, from} }, func() { count.Add(1) })
+		b.FollowRevocations(ctx, func(visitor string, from time.Time) { all <- revocation{visitor, from} }, func(time.Duration) { count.Add(1) })
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return all, count
@@ -42,7 +44,7 @@ func TestRevocationsLast(t *testing.T) {
 	timetest.Until(t, "an empty stream is read", func() bool { return caughtUp.Load() > 0 })
 	for i, visitor := range []string{"a", "b", "a"} {
 		from := at.Add(time.Duration(i) * time.Second)
-		if err := one.RevokeVisitorTokens(t.Context(), visitor, from); err != nil {
+		if err := one.RevokeVisitorTokens(t.Context(), "company", visitor, from); err != nil {
 			t.Fatalf("RevokeVisitorTokens: %v", err)
 		}
 		if got := receive(t, "the revocation", heard); got.visitor != visitor || !got.from.Equal(from) {
@@ -66,10 +68,33 @@ func TestRevocationsLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := stream.CachedInfo().Config; c.MaxAge != bus.RevocationAge || c.MaxMsgsPerSubject != 1 {
-		t.Errorf("got a retention of %s and %d per subject, want %s and 1", c.MaxAge, c.MaxMsgsPerSubject, bus.RevocationAge)
+	if c := stream.CachedInfo().Config; c.MaxMsgsPerSubject != 1 {
+		t.Errorf("got %d per subject, want 1", c.MaxMsgsPerSubject)
 	}
-	if err := two.RevokeVisitorTokens(t.Context(), "no.visitor", at); err == nil {
+	if err := two.RevokeVisitorTokens(t.Context(), "company", "no.visitor", at); err == nil {
 		t.Error("invalid visitor id: got no error, want one")
+	}
+}
+
+// A company's revocations leave room for those of other companies. Its visitors that have one may be revoked again.
+func TestACompanysRevocationsAreBounded(t *testing.T) {
+	t.Parallel()
+	const allowed = 5
+	b := bustest.Open(t, bustest.StartSized(t, bus.StreamSettings{MaxBytes: allowed * 160 * 10}).URL())
+	now := time.Now()
+	revoke := func(company, visitor string) error { return b.RevokeVisitorTokens(t.Context(), company, visitor, now) }
+	for i := range allowed {
+		if err := revoke("greedy", fmt.Sprint("visitor-", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := revoke("greedy", "one-more"); !apperr.Is(err, apperr.TooMany) {
+		t.Errorf("one more: got %v, want too many", err)
+	}
+	if err := revoke("greedy", "visitor-0"); err != nil {
+		t.Errorf("the same visitor again: got %v, want no error", err)
+	}
+	if err := revoke("other", "visitor"); err != nil {
+		t.Errorf("another company: got %v, want no error", err)
 	}
 }

@@ -17,8 +17,12 @@ const (
 	defaultMaxBytes   = 1 << 30
 	defaultPartitions = 32
 
-	// revocationBytes limits the stream of revocations to about 500,000 of them.
-	revocationBytes = 64 << 20
+	// lastOnlyBytes limits the streams that keep the last message of each subject: to about 400,000 revocations.
+	lastOnlyBytes = 64 << 20
+	// defaultTokenTTL is the default of VISITOR_TOKEN_TTL.
+	defaultTokenTTL = 30 * 24 * time.Hour
+	// positionAge is how long the position of a group is kept that no longer reads.
+	positionAge = 400 * 24 * time.Hour
 
 	// partsBytes limits the stream of parts, which discards the oldest: ten seconds of more than 2,000 bots writing concurrently.
 	partsBytes = 256 << 20
@@ -36,13 +40,14 @@ type StreamSettings struct {
 	MaxBytes      int64         // size at which an event stream rejects publishes; 0: 1 GiB
 	Partitions    int           // of new streams; existing streams keep their number; 0: 32
 	FilesMaxBytes int64         // size at which the object store FILES rejects writes; 0: no store
+	TokenTTL      time.Duration // lifetime of visitors' tokens, for which their revocations are kept; 0: 30 days
 }
 
 // Streams returns the declarations of all JetStream streams of Parley. [Bus.ApplyStreams] makes the server match; services never create
 // or change streams.
 func (s StreamSettings) Streams() []jetstream.StreamConfig {
 	s.Replicas, s.MaxAge, s.MaxBytes = cmp.Or(s.Replicas, 1), cmp.Or(s.MaxAge, defaultMaxAge), cmp.Or(s.MaxBytes, defaultMaxBytes)
-	s.Partitions = cmp.Or(s.Partitions, defaultPartitions)
+	s.Partitions, s.TokenTTL = cmp.Or(s.Partitions, defaultPartitions), cmp.Or(s.TokenTTL, defaultTokenTTL)
 	var declared []jetstream.StreamConfig
 	for _, stream := range subject.Streams() {
 		declared = append(declared, s.events(stream))
@@ -68,7 +73,11 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 		AllowDirect: true,
 	}
 	if stream.LastOnly {
-		config.MaxMsgsPerSubject, config.MaxAge, config.MaxBytes = 1, subject.RevocationAge, min(s.MaxBytes, revocationBytes)
+		config.MaxMsgsPerSubject, config.MaxAge, config.MaxBytes = 1, positionAge, min(s.MaxBytes, lastOnlyBytes)
+	}
+	if stream.Name == subject.Revocations {
+		config.MaxAge = s.TokenTTL
+		config.Duplicates = min(duplicateWindow, s.TokenTTL)
 	}
 	if stream.Short {
 		config.Discard = jetstream.DiscardOld

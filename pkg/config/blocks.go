@@ -12,6 +12,9 @@ import (
 // minStreamAge is the duplicate window of JetStream; a stream's max age cannot be shorter.
 const minStreamAge = 2 * time.Minute
 
+// maxTokenTTL bounds how long a lost device stays signed in, and the size of REVOCATIONS.
+const maxTokenTTL = 400 * 24 * time.Hour
+
 // Ops configures the operations server and the log. A Config written by hand may leave OpsAddr empty: no server.
 type Ops struct {
 	OpsAddr   string     `env:"OPS_ADDR" envDefault:":9090" doc:"address of /healthz, /readyz and /metrics"`
@@ -60,6 +63,7 @@ type Streams struct {
 	StreamMaxBytes    int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" doc:"maximum size of each event stream in bytes; a full stream rejects events (503)"`
 	StreamPartitions  int           `env:"STREAM_PARTITIONS" doc:"partitions of a new stream, 1 to 1024: the maximum number of replicas that share its work; an existing stream keeps its number; 0: 32, or 4 in standalone"`
 	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" doc:"maximum size of the object store FILES in bytes; a full store rejects files (503); 0: no object store (FILE_STORE=s3)"`
+	VisitorTokens
 }
 
 // Validate returns the problems of the block; see [Check].
@@ -81,6 +85,19 @@ func (s Streams) Validate() []string {
 		problems = append(problems, "FILE_STORE_MAX_BYTES must be a non-negative integer")
 	}
 	return problems
+}
+
+// VisitorTokens configures the tokens of visitors. The Widget API issues them, and REVOCATIONS keeps revocations for their lifetime.
+type VisitorTokens struct {
+	VisitorTokenTTL time.Duration `env:"VISITOR_TOKEN_TTL" envDefault:"720h" doc:"lifetime of a visitor's token; parleyctl streams apply needs the same value, because revocations are kept that long"`
+}
+
+// Validate returns the problems of the block; see [Check].
+func (t VisitorTokens) Validate() []string {
+	if t.VisitorTokenTTL <= 0 || t.VisitorTokenTTL > maxTokenTTL {
+		return []string{"VISITOR_TOKEN_TTL must be positive and at most " + maxTokenTTL.String()}
+	}
+	return nil
 }
 
 // Store selects the database: MongoDB for many machines, or SQLite for one. Exactly one is set.

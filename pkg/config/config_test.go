@@ -67,7 +67,10 @@ func TestLoadTakesDefaults(t *testing.T) {
 		NATS: config.NATS{
 			NATSURL: "nats://a:4222,tls://b:4222",
 		},
-		Streams:  config.Streams{StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, FileStoreMaxBytes: 4 << 30},
+		Streams: config.Streams{
+			StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, FileStoreMaxBytes: 4 << 30,
+			VisitorTokens: config.VisitorTokens{VisitorTokenTTL: 720 * time.Hour},
+		},
 		Store:    config.Store{MongoDBURI: "mongodb://u:secret@db", MongoDBDatabase: "parley"},
 		Redis:    config.Redis{RedisURL: "redis://:secret@cache:6379/0"},
 		Recorder: true,
@@ -134,7 +137,7 @@ func TestCheckOfAConfigWrittenByHand(t *testing.T) {
 	t.Parallel()
 	err := config.Check(&service{Ping: 1}, "the Listener is required", "the Logger is required", "the Logger is required")
 	const want = "configuration: the Listener is required; the Logger is required; NATS_URL is required; " +
-		"STREAM_REPLICAS must be 1 or 3; STREAM_MAX_AGE must be at least 2m0s; STREAM_MAX_BYTES must be positive; " +
+		"STREAM_REPLICAS must be 1 or 3; STREAM_MAX_AGE must be at least 2m0s; STREAM_MAX_BYTES must be positive; VISITOR_TOKEN_TTL must be positive and at most 9600h0m0s; " +
 		"MONGODB_URI or SQLITE_PATH is required"
 	if err == nil || err.Error() != want {
 		t.Errorf("Check: got %v, want %s", err, want)
@@ -203,7 +206,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 		names = append(names, v.Name)
 	}
 	want := []string{
-		"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "STREAM_PARTITIONS", "FILE_STORE_MAX_BYTES",
+		"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "STREAM_PARTITIONS", "FILE_STORE_MAX_BYTES", "VISITOR_TOKEN_TTL",
 		"MONGODB_URI", "MONGODB_DATABASE", "SQLITE_PATH", "REDIS_URL", "RECORDER", "PING_INTERVAL", "RATIO",
 	}
 	if !slices.Equal(names, want) {

@@ -59,7 +59,7 @@ type Stream struct {
 	Subjects []string
 	// Partitioned streams need order by key only, so several readers may share them.
 	Partitioned bool
-	// LastOnly keeps the last message of each subject, for [RevocationAge] instead of the configured age.
+	// LastOnly keeps the last message of each subject, for an age of its own.
 	LastOnly bool
 	// Short keeps messages for [PartsAge] instead of the configured age, and when full drops the oldest instead of
 	// rejecting.
@@ -68,9 +68,6 @@ type Stream struct {
 
 // PartsAge is how long a part of a message is kept: longer than the longest pause of a bot within a message.
 const PartsAge = time.Minute
-
-// RevocationAge is how long a revocation is kept: no token lives longer.
-const RevocationAge = 400 * 24 * time.Hour
 
 // Streams returns every stream of Parley.
 func Streams() []Stream {
@@ -197,13 +194,19 @@ func DeadLetter(stream, consumer string) string { return "chat.dead." + stream +
 // Invalidation returns the subject that makes all services drop what they cached of kind under key.
 func Invalidation(kind, key string) string { return invalidationsPrefix + kind + "." + key }
 
-// Revocation returns the subject of a visitor's token revocation.
-func Revocation(chatUserID string) string { return revocationsPrefix + chatUserID }
+// Revocation returns the subject of the revocation of a visitor's tokens. chatUserID may be "*", for all visitors of the company.
+func Revocation(companyID, chatUserID string) string {
+	return revocationsPrefix + companyID + "." + chatUserID
+}
 
 // ParseRevocation returns the visitor in the subject of a revocation.
 func ParseRevocation(s string) (chatUserID string, ok bool) {
-	chatUserID, ok = strings.CutPrefix(s, revocationsPrefix)
-	return chatUserID, ok && Valid(chatUserID)
+	rest, ok := strings.CutPrefix(s, revocationsPrefix)
+	if !ok {
+		return "", false
+	}
+	companyID, chatUserID, ok := strings.Cut(rest, ".")
+	return chatUserID, ok && Valid(companyID) && Valid(chatUserID)
 }
 
 // Progress returns the subject on which a consumer's processes report the state of a delivery (core NATS request).

@@ -89,7 +89,7 @@ func (a *app) doctor() *cobra.Command {
 print what is wrong and what to do. It changes nothing.
 
 It checks what is set in the environment: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, NATS_CERT, PUBLIC_URL (its certificate,
-and that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES it also compares sizes.
+and that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES, FILE_STORE_MAX_BYTES and VISITOR_TOKEN_TTL it also compares sizes.
 
 The exit code is 1 if a check fails; it is 0 if there are only warnings.`,
 		Example: `  parleyctl doctor
@@ -190,6 +190,14 @@ func older(version, least string) bool {
 // sizes are the fields of a stream that come from settings.
 var sizes = map[string]string{"num_replicas": "STREAM_REPLICAS", "max_age": "STREAM_MAX_AGE", "max_bytes": "STREAM_MAX_BYTES"}
 
+// settingOf returns the setting that a field of a stream comes from; empty: none.
+func settingOf(stream, field string) string {
+	if stream == subject.Revocations && field == "max_age" {
+		return "VISITOR_TOKEN_TTL"
+	}
+	return sizes[field]
+}
+
 // streams compares the streams with their declaration, and checks how full they are, their servers and the clock.
 func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 	settings, err := e.app.streamSettings()
@@ -206,8 +214,8 @@ func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 	for _, change := range changes {
 		check := "stream " + change.Stream
 		change.Drift = slices.DeleteFunc(change.Drift, func(d bus.FieldDiff) bool {
-			variable, sized := sizes[d.Field]
-			return sized && e.app.Getenv(variable) == ""
+			variable := settingOf(change.Stream, d.Field)
+			return variable != "" && e.app.Getenv(variable) == ""
 		})
 		if change.Missing {
 			e.wrong(check, "parleyctl streams apply", "missing")
@@ -234,6 +242,8 @@ func (e *examiner) stream(check string, change bus.StreamChange, info *jetstream
 		e.wrong(check, "start the NATS servers that are down", "it has no leader")
 	case len(change.Drift) > 0:
 		e.warn(check, "parleyctl streams apply", "differs: %s", describeDrift(change.Drift))
+	case info.Config.Name == subject.Revocations && full > fullFrom:
+		e.warn(check, "look for the companies that erase or revoke most visitors (audit log); lower VISITOR_TOKEN_TTL", "%.0f%% full", 100*full)
 	case info.Config.MaxBytes > 0 && full > fullFrom:
 		e.warn(check, "raise STREAM_MAX_BYTES or lower STREAM_MAX_AGE, then parleyctl streams apply: a full stream refuses", "%.0f%% full", 100*full)
 	case info.Cluster != nil && slices.ContainsFunc(info.Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current }):

@@ -359,7 +359,7 @@ func TestVisitors(t *testing.T) {
 	}
 	stream, err := w.bus.Stream(t.Context(), subject.Revocations)
 	w.must(err)
-	kept, err := stream.GetLastMsgForSubject(t.Context(), subject.Revocation(id))
+	kept, err := stream.GetLastMsgForSubject(t.Context(), subject.Revocation(companyID, id))
 	w.must(err)
 	if string(kept.Data) != "2026-11-21T12:00:01Z" {
 		t.Errorf("got %s in the stream, want the same time", kept.Data)

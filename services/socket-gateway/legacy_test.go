@@ -152,7 +152,7 @@ func TestLegacySocketEndsWhenItsTokensAreRevoked(t *testing.T) {
 	revoked, other := startClients(t, "legacy.cjs", g.url, v.token, "websocket", 2), startClients(t, "legacy.cjs", g.url, w.visitor().token, "websocket", 1)
 	revoked.connected()
 	other.connected()
-	if err := w.bus.RevokeVisitorTokens(t.Context(), v.chatUserID, credential.RevocationTime(time.Now())); err != nil {
+	if err := w.bus.RevokeVisitorTokens(t.Context(), "company", v.chatUserID, credential.RevocationTime(time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	for range revoked.size {

@@ -4,7 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/parley-chat/parley/pkg/credential"
+	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // A client is told a minute before its token expires, and stays beyond that with a fresh one.
@@ -65,7 +69,7 @@ func TestRevokedTokens(t *testing.T) {
 		jos[i].await("connect")
 	}
 	validFrom := credential.RevocationTime(time.Now())
-	if err := w.bus.RevokeVisitorTokens(t.Context(), sara.chatUserID, validFrom); err != nil {
+	if err := w.bus.RevokeVisitorTokens(t.Context(), "company", sara.chatUserID, validFrom); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range saras {
@@ -131,4 +135,29 @@ func TestRenewalsAreLimited(t *testing.T) {
 		t.Errorf("got %q, want the server's disconnect", got.Reason)
 	}
 	renewed(other, `[{"ok":true}]`)
+}
+
+// TestTokensDoNotOutliveTheirRevocation has a token that lives longer than revocations are kept.
+func TestTokensDoNotOutliveTheirRevocation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, clock := w.startWithClock()
+	token := w.sign(w.keys, w.visitor(), time.Now().Add(90*24*time.Hour))
+	clock.advance(29 * 24 * time.Hour)
+	connect(t, g.url, token).await("connect")
+	clock.advance(24 * time.Hour) // the age of REVOCATIONS is 30 days
+	if h := connect(t, g.url, token).await("connect_error"); h.Message != "Unauthorized" {
+		t.Errorf("got %q, want Unauthorized", h.Message)
+	}
+}
+
+// TestRevocationsAreMeasured checks the metrics of the alert ParleyStreamFilling for REVOCATIONS, which only gateways read.
+func TestRevocationsAreMeasured(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	registry := prometheus.NewRegistry()
+	w.start(func(c *socketgateway.Config) { c.Registerer = registry })
+	timetest.Until(t, "the limit of REVOCATIONS is measured", func() bool {
+		return gather(t, registry)["parley_bus_stream_limit_bytes REVOCATIONS"] > 0
+	})
 }

@@ -135,7 +135,7 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 	s, err := newServices(servicesConfig{
 		natsURL: e.nats.URL(), store: e.store, storePath: e.storePath, keys: keys, keysFile: dir.Path(keysFile),
 		client: p.client, panel: p.panel, panelURL: cfg.PanelURL, widgetURL: d.WidgetBaseURL, clientURL: d.ClientBaseURL,
-		chats: cfg.Chats, files: cfg.FileConfig, limits: cfg.Limits, bot: cfg.BotConfig, webhooks: cfg.WebhookConfig, registry: registry, tracer: t.of, log: log,
+		chats: cfg.Chats, files: cfg.FileConfig, tokens: cfg.VisitorTokens, limits: cfg.Limits, bot: cfg.BotConfig, webhooks: cfg.WebhookConfig, registry: registry, tracer: t.of, log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -45,6 +45,7 @@ type servicesConfig struct {
 	clientURL string
 	chats     config.Chats
 	files     widgetapi.FileConfig
+	tokens    config.VisitorTokens
 	limits    Limits
 	bot       processor.BotConfig
 	webhooks  processor.WebhookConfig
@@ -77,7 +78,10 @@ func buildClient(s *services, c servicesConfig) (err error) {
 }
 
 func buildWidget(s *services, c servicesConfig) (err error) {
-	cfg := widgetapi.Config{Base: c.base("widget-api"), Storage: c.storage(), VisitorKeysFile: c.keysFile, FileConfig: c.files, Presence: c.presence}
+	cfg := widgetapi.Config{
+		Base: c.base("widget-api"), Storage: c.storage(), VisitorKeysFile: c.keysFile, VisitorTokens: c.tokens, FileConfig: c.files,
+		Presence: c.presence,
+	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func applyStreams(natsURL string, sizes config.Streams, log *slog.Logger) error 
 	defer cancel()
 	changes, err := b.ApplyStreams(ctx, bus.StreamSettings{
 		Replicas: sizes.StreamReplicas, MaxAge: sizes.StreamMaxAge, MaxBytes: sizes.StreamMaxBytes,
-		Partitions: sizes.StreamPartitions, FilesMaxBytes: sizes.FileStoreMaxBytes,
+		Partitions: sizes.StreamPartitions, FilesMaxBytes: sizes.FileStoreMaxBytes, TokenTTL: sizes.VisitorTokenTTL,
 	})
 	if err != nil {
 		return err

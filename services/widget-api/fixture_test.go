@@ -85,7 +85,7 @@ func (w *world) run(options ...option) {
 			NATS: config.NATS{NATSURL: w.engines.NATSURL}, Logger: slog.New(slog.DiscardHandler), OpsListener: nettest.Listen(w.t),
 		},
 		Storage:         storage.Config{Store: config.Store{SQLitePath: w.engines.StorePath}, SharedStore: w.engines.Store},
-		VisitorKeysFile: w.keysFile, VisitorTokenTTL: 720 * time.Hour,
+		VisitorKeysFile: w.keysFile, VisitorTokens: config.VisitorTokens{VisitorTokenTTL: 720 * time.Hour},
 		FileConfig: widgetapi.FileConfig{
 			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 8 << 20}, MaxUploads: 8, UploadTimeout: 10 * time.Minute,
 		},

@@ -54,9 +54,9 @@ type Config struct {
 	config.Budgets
 	config.Keys
 
-	HTTPAddr        string        `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
-	VisitorKeysFile string        `env:"VISITOR_KEYS_FILE,required" doc:"JWK Set file with the private keys of visitors' tokens: the first signs, all verify; read again when it changes"`
-	VisitorTokenTTL time.Duration `env:"VISITOR_TOKEN_TTL" envDefault:"720h" doc:"lifetime of a visitor's token"`
+	HTTPAddr        string `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
+	VisitorKeysFile string `env:"VISITOR_KEYS_FILE,required" doc:"JWK Set file with the private keys of visitors' tokens: the first signs, all verify; read again when it changes"`
+	config.VisitorTokens
 	FileConfig
 
 	RateVisitor  config.Rate `env:"RATE_LIMIT_VISITOR" envDefault:"300/1m" doc:"requests of one visitor, count/time; 0: no limit"`
@@ -73,9 +73,6 @@ type Config struct {
 
 func (c Config) problems() []string {
 	var problems []string
-	if c.VisitorTokenTTL <= 0 || c.VisitorTokenTTL > bus.RevocationAge {
-		problems = append(problems, "VISITOR_TOKEN_TTL must be positive and at most "+bus.RevocationAge.String()) // revocations are kept that long
-	}
 	if c.HistoryMemory != 0 && c.HistoryMemory < conversation.MinReadMemory {
 		problems = append(problems, fmt.Sprintf("HISTORY_MEMORY_BYTES must be at least %d", conversation.MinReadMemory))
 	}

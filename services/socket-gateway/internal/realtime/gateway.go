@@ -68,7 +68,7 @@ func New(cfg Config) *Gateway {
 	}
 	g.presence = NewPresence(cfg.Presence, cfg.Namespace, cfg.ID, cfg.Now, cfg.Logger)
 	g.authenticator = &Authenticator{
-		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(), origins: g.origins, rooms: g.rooms,
+		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(cfg.Now), origins: g.origins, rooms: g.rooms,
 		receipts: g.receipts, log: log, unfinished: NewUnfinished(cfg.Bus, cfg.Now),
 		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
 		renewals:   ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),

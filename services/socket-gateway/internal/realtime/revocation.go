@@ -17,15 +17,23 @@ type revocations struct {
 	read     chan struct{} // closed when the stream has been read to its end once
 	readOnce sync.Once
 
+	now func() time.Time
+
 	mu        sync.RWMutex
+	kept      time.Duration        // how long the stream keeps a revocation; 0: for ever
 	validFrom map[string]time.Time // by chatUserId
 }
 
-func newRevocations() *revocations {
-	return &revocations{read: make(chan struct{}), validFrom: make(map[string]time.Time)}
+func newRevocations(now func() time.Time) *revocations {
+	return &revocations{read: make(chan struct{}), now: now, validFrom: make(map[string]time.Time)}
 }
 
-func (r *revocations) caughtUp() { r.readOnce.Do(func() { close(r.read) }) }
+func (r *revocations) caughtUp(kept time.Duration) {
+	r.mu.Lock()
+	r.kept = kept
+	r.mu.Unlock()
+	r.readOnce.Do(func() { close(r.read) })
+}
 
 func (r *revocations) isCaughtUp() bool {
 	select {
@@ -47,8 +55,8 @@ func (r *revocations) add(chatUserID string, validFrom time.Time) bool {
 	return true
 }
 
-// check returns apperr.Unauthorized for a token issued before the visitor's revocation, and apperr.Unavailable if the stream is not
-// read within joinTimeout.
+// check returns apperr.Unauthorized for a token issued before the visitor's revocation, or so long ago that its revocation could have
+// expired, and apperr.Unavailable if the stream is not read within joinTimeout.
 func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
@@ -59,7 +67,8 @@ func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if !claims.IssuedSince(r.validFrom[claims.ChatUserID]) {
+	outlived := r.kept > 0 && r.now().Sub(claims.IssuedAt) >= r.kept
+	if outlived || !claims.IssuedSince(r.validFrom[claims.ChatUserID]) {
 		return apperr.Unauthorized.New()
 	}
 	return nil
