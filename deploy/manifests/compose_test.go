@@ -324,7 +324,7 @@ func TestComposeGatewaysAreIdentical(t *testing.T) {
 		if service != "socket-gateway" {
 			continue
 		}
-		network := project.Services[name].Networks["default"]
+		network := project.Services[name].Networks["edge"]
 		if network == nil || !slices.Contains(network.Aliases, "socket-gateways") {
 			t.Errorf("%s is not one of socket-gateways", name)
 		}

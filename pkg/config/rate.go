@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,6 +73,21 @@ func parsePrefix(s string) (netip.Prefix, error) {
 		return netip.Prefix{}, err
 	}
 	return addr.Prefix(addr.BitLen())
+}
+
+// privateNetworks are the networks for private use (RFC 1918, RFC 4193).
+var privateNetworks = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("fc00::/7"),
+}
+
+// CoversPrivate reports whether a network of proxies has all addresses of a private network. Trusting it lets callers choose their
+// address if a proxy in front appends to X-Forwarded-For: the proxy's own peer, which it appends, then is a trusted proxy too, and the
+// caller wrote the entry before.
+func CoversPrivate(proxies netip.Prefix) bool {
+	return slices.ContainsFunc(privateNetworks, func(private netip.Prefix) bool {
+		return proxies.Bits() <= private.Bits() && proxies.Contains(private.Addr())
+	})
 }
 
 // Callers configures how an API determines and limits its callers' addresses, and where replicas share their counts.

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -49,5 +50,17 @@ func TestCallersDefaults(t *testing.T) {
 	var edge config.Callers
 	if err := config.SetDefaults(&edge); err != nil || edge.RateAuth != (config.Rate{Count: 60, Per: time.Minute}) || edge.TrustedProxies != nil {
 		t.Errorf("got %+v, %v, want 60 a minute and no trusted proxies", edge, err)
+	}
+}
+
+func TestNetworksThatCoverAPrivateOne(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"10.0.0.0/8": true, "172.16.0.0/12": true, "192.168.0.0/16": true, "0.0.0.0/0": true, "8.0.0.0/5": true, "fc00::/7": true, "::/0": true,
+		"10.244.0.0/16": false, "172.16.0.0/13": false, "127.0.0.0/8": false, "192.0.2.1/32": false, "fd00::/8": false,
+	} {
+		if got := config.CoversPrivate(netip.MustParsePrefix(text)); got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
 	}
 }

@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/config"
 )
 
 // v6Site is the prefix length that identifies an IPv6 caller: every household and every server has at least a /64.
@@ -52,6 +55,15 @@ func addressBehind(proxies []netip.Prefix) echo.IPExtractor {
 			addr = next
 		}
 		return addr.String()
+	}
+}
+
+// warnOfProxies logs the networks of proxies that are too large to be those of an edge.
+func warnOfProxies(logger *slog.Logger, proxies []netip.Prefix) {
+	for _, p := range proxies {
+		if config.CoversPrivate(p) {
+			logger.Warn("TRUSTED_PROXIES has a whole private network: callers may be able to forge their address; list the edge's network", "network", p)
+		}
 	}
 }
 

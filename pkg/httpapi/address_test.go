@@ -1,9 +1,12 @@
 package httpapi_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -38,7 +41,7 @@ func TestClientAddress(t *testing.T) {
 		"IPv4 within IPv6":               {proxies, "[::ffff:10.0.0.1]:5", []string{"::ffff:198.51.100.7"}, "198.51.100.7"},
 		"a zone":                         {nil, "[fe80::1%eth0]:5", nil, "fe80::/64"},
 	} {
-		e := httpapi.New(httpapi.Config{Proxies: test.proxies})
+		e := httpapi.New(httpapi.Config{Proxies: test.proxies, Logger: slog.New(slog.DiscardHandler)})
 		e.GET("/", func(c echo.Context) error { return c.String(http.StatusOK, httpapi.ClientAddress(c)) })
 		req := httptest.NewRequest(http.MethodGet, "/", nil)
 		req.RemoteAddr = test.peer
@@ -58,7 +61,7 @@ func FuzzClientAddress(f *testing.F) {
 	for _, seed := range []string{"", ",", "1.2.3.4", "[::1]:5, 10.0.0.1", "::ffff:1.2.3.4%x"} {
 		f.Add(seed)
 	}
-	e := httpapi.New(httpapi.Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	e := httpapi.New(httpapi.Config{Logger: slog.New(slog.DiscardHandler), Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	e.GET("/", func(c echo.Context) error { return c.String(http.StatusOK, httpapi.ClientAddress(c)) })
 	f.Fuzz(func(t *testing.T, forwarded string) {
 		for peer, check := range map[string]func(string) bool{
@@ -74,4 +77,16 @@ func FuzzClientAddress(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestWideProxiesAreReported logs a network that is too large to be an edge's.
+func TestWideProxiesAreReported(t *testing.T) {
+	t.Parallel()
+	for text, wide := range map[string]bool{"10.0.0.0/8": true, "10.244.0.0/16": false} {
+		var log bytes.Buffer
+		httpapi.New(httpapi.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Proxies: []netip.Prefix{netip.MustParsePrefix(text)}})
+		if got := strings.Contains(log.String(), "TRUSTED_PROXIES"); got != wide {
+			t.Errorf("%s: got the log %q, want a warning: %v", text, log.String(), wide)
+		}
+	}
 }

@@ -32,6 +32,7 @@ func New(cfg Config) *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.Logger.SetOutput(io.Discard) // Echo's errors are answered, and so logged, by this package
 	e.IPExtractor = addressBehind(cfg.Proxies)
+	warnOfProxies(cfg.Logger, cfg.Proxies)
 	e.OnAddRouteHandler = answerHead(e)
 	r := newRequests(cfg)
 	e.HTTPErrorHandler = func(err error, c echo.Context) { r.answer(c, err) }

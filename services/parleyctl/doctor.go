@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/inspect"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -88,8 +90,8 @@ func (a *app) doctor() *cobra.Command {
 		Long: `Check NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens, the clock and the certificates, and
 print what is wrong and what to do. It changes nothing.
 
-It checks what is set in the environment: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, NATS_CERT, PUBLIC_URL (its certificate,
-and that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES, FILE_STORE_MAX_BYTES and VISITOR_TOKEN_TTL it also compares sizes.
+It checks what is set in the environment: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, TRUSTED_PROXIES, NATS_CERT, PUBLIC_URL
+(its certificate, and that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES, FILE_STORE_MAX_BYTES and VISITOR_TOKEN_TTL it also compares sizes.
 
 The exit code is 1 if a check fails; it is 0 if there are only warnings.`,
 		Example: `  parleyctl doctor
@@ -103,6 +105,7 @@ The exit code is 1 if a check fails; it is 0 if there are only warnings.`,
 			e.store(c.Context())
 			e.redis(c.Context())
 			e.keys()
+			e.proxies()
 			e.certificates(c.Context(), urls)
 			if err := printFindings(a, e.findings); err != nil {
 				return err
@@ -253,6 +256,27 @@ func (e *examiner) stream(check string, change bus.StreamChange, info *jetstream
 	default:
 		e.ok(check, "%d messages, %s of %s", info.State.Msgs, bytes(info.State.Bytes), bytes(uint64(max(info.Config.MaxBytes, 0))))
 	}
+}
+
+// proxies checks that TRUSTED_PROXIES is the network of an edge.
+func (e *examiner) proxies() {
+	const check = "trusted proxies"
+	text := e.app.Getenv("TRUSTED_PROXIES")
+	if text == "" {
+		e.skip(check, "TRUSTED_PROXIES is not set")
+		return
+	}
+	var networks config.Prefixes
+	if err := networks.UnmarshalText([]byte(text)); err != nil {
+		e.wrong(check, "correct TRUSTED_PROXIES", "%v", err)
+		return
+	}
+	wide := slices.DeleteFunc(networks, func(p netip.Prefix) bool { return !config.CoversPrivate(p) })
+	if len(wide) > 0 {
+		e.warn(check, "list the edge's own network: callers may be able to forge their address", "%v is a whole private network", wide[0])
+		return
+	}
+	e.ok(check, "%s", text)
 }
 
 // clock compares this machine's clock with that of NATS: tokens and leases depend on it.

@@ -57,7 +57,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	w.must(err)
 	t.Cleanup(redis.Stop)
 	keys := filepath.Join(t.TempDir(), "keys.json")
-	w.env["REDIS_URL"], w.env["VISITOR_KEYS_FILE"] = redis.URL(), keys
+	w.env["REDIS_URL"], w.env["VISITOR_KEYS_FILE"], w.env["TRUSTED_PROXIES"] = redis.URL(), keys, "10.244.0.0/16"
 	w.ctl("keys", "generate").done()
 	stop := w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "recorder", Handle: handled})
 	_, question, _, _ := w.conversation()
@@ -65,7 +65,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	w.acked(subject.Inbound, "recorder", 1)
 	found := w.doctor()
 	w.diagnoses(found, "consumers of REPLIES", "warning", "socket-gateway")
-	for _, check := range []string{"nats", "jetstream", "clock", "stream INBOUND", "stream OBJ_FILES", "consumer INBOUND/recorder", "store", "redis", "keys"} {
+	for _, check := range []string{"nats", "jetstream", "clock", "stream INBOUND", "stream OBJ_FILES", "consumer INBOUND/recorder", "store", "redis", "keys", "trusted proxies"} {
 		w.diagnoses(found, check, "ok", "")
 	}
 	stop()
@@ -73,7 +73,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	// And of a deployment with faults.
 	w.must(os.Chmod(keys, 0o644))
 	w.now = func() time.Time { return time.Now().Add(time.Minute) }
-	w.env["STREAM_MAX_BYTES"] = "1000"
+	w.env["STREAM_MAX_BYTES"], w.env["VISITOR_TOKEN_TTL"], w.env["TRUSTED_PROXIES"] = "1000", "24h", "10.244.0.0/16,192.168.0.0/16"
 	w.publish(question)
 	w.must(bustest.JetStream(t, w.natsURL).DeleteStream(t.Context(), subject.Status))
 	w.must(bustest.JetStream(t, w.natsURL).DeleteConsumer(t.Context(), subject.Inbound, w.consumerOf(subject.Inbound, "recorder", 1)))
@@ -90,6 +90,8 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	w.diagnoses(found, "stream STATUS", "wrong", "streams apply")
 	w.diagnoses(found, "consumer INBOUND/recorder", "wrong", "no consumer for the partitions 1")
 	w.diagnoses(found, "stream INBOUND", "warning", "max_bytes")
+	w.diagnoses(found, "stream REVOCATIONS", "warning", "max_age")
+	w.diagnoses(found, "trusted proxies", "warning", "192.168.0.0/16 is a whole private network")
 	w.diagnoses(found, "redis", "wrong", "does not answer")
 	w.diagnoses(found, "certificate of "+secure.URL, "wrong", "renew")
 	delete(w.env, "STREAM_MAX_BYTES")

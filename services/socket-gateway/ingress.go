@@ -30,7 +30,9 @@ type ingress struct {
 
 func (s *Service) openIngress(id peer.ID, namespace *socketio.Namespace) (e *ingress, err error) {
 	e = &ingress{registry: peer.NewRegistry(s.redis.universalClient(), id, s.cfg.Logger)}
-	others := httpapi.New(httpapi.Config{Service: serviceName, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer})
+	others := httpapi.New(httpapi.Config{
+		Service: serviceName, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer, Proxies: s.cfg.TrustedProxies,
+	})
 	others.GET(socketPath, refused)
 	others.GET(strings.TrimSuffix(socketPath, "/"), refused)
 	e.limiter, err = admission.New(admission.Config{

@@ -66,7 +66,7 @@
 {{- $_ := set $config "CLIENT_URL" (printf "https://%s" .root.Values.hosts.client) -}}
 {{- end -}}
 {{- if and .root.Values.otlp.enabled (ne .name "streams") }}{{ $config = merge (dict) .root.Values.otlp.config $config }}{{ end -}}
-{{- if and .root.Values.edge.cidrs (has .name (list "client-api" "widget-api" "socket-gateway" "panel")) }}{{ $_ := set $config "TRUSTED_PROXIES" (join "," .root.Values.edge.cidrs) }}{{ end -}}
+{{- if has .name (list "client-api" "widget-api" "socket-gateway" "panel") }}{{ $_ := set $config "TRUSTED_PROXIES" (join "," .root.Values.edge.proxies) }}{{ end -}}
 {{- if and .root.Values.s3.enabled (has .name (list "widget-api" "panel")) }}{{ $config = merge (dict "FILE_STORE" "s3") .root.Values.s3.config $config }}{{ end -}}
 {{- $config = merge (dict) .values $config -}}
 {{- if and .root.Values.s3.enabled (eq .name "streams") }}{{ $_ := set $config "FILE_STORE_MAX_BYTES" "0" }}{{ end -}}
