@@ -1,7 +1,76 @@
 // Creates a database user for each service that uses MongoDB. It runs once, as the root user, when the data directory is created.
+//
+// A service may do with each collection what its code does, and nothing else: TestRoles of testkit/engines/mongodb compares this table,
+// which is JSON, with the code. The operator creates indexes, migrates and restores, so it may read and write all of it.
+const roles = {
+  "client-api": {
+    "accessTokens": ["find", "update"],
+    "applications": ["find"],
+    "chats": ["find", "insert", "update"],
+    "idempotency": ["find", "insert", "update"],
+    "identities": ["find", "insert"],
+    "identityOwners": ["find", "insert"],
+    "messages": ["find", "insert"],
+    "statuses": ["find"],
+    "templates": ["find"],
+    "visitors": ["find", "insert", "update"]
+  },
+  "widget-api": {
+    "applications": ["find"],
+    "chats": ["find", "insert", "update"],
+    "files": ["find", "insert", "remove"],
+    "idempotency": ["find", "insert", "update"],
+    "identities": ["find", "insert"],
+    "identityOwners": ["find", "insert"],
+    "messages": ["find", "insert", "remove", "update"],
+    "receipts": ["find", "insert", "update"],
+    "visitors": ["find", "insert", "update"]
+  },
+  "processor": {
+    "applications": ["find"],
+    "chats": ["find", "insert", "update"],
+    "companies": ["find"],
+    "identities": ["find", "insert"],
+    "identityOwners": ["find", "insert"],
+    "messages": ["find", "insert", "remove", "update"],
+    "receipts": ["find", "insert", "update"],
+    "statuses": ["find", "insert", "update"],
+    "templates": ["find"],
+    "visitors": ["find", "insert", "update"],
+    "webhookDeliveries": ["find", "insert", "update"],
+    "webhookEndpoints": ["find", "update"]
+  },
+  "panel": {
+    "accessTokens": ["find", "insert", "update"],
+    "applications": ["find", "insert", "update"],
+    "audit": ["find", "insert"],
+    "chats": ["find", "remove", "update"],
+    "companies": ["find", "insert", "update"],
+    "files": ["find", "insert", "remove"],
+    "idempotency": ["find", "insert", "update"],
+    "identities": ["remove"],
+    "identityOwners": ["find", "remove"],
+    "messages": ["find", "insert", "remove", "update"],
+    "receipts": ["find", "remove"],
+    "sessions": ["find", "insert", "remove", "update"],
+    "statuses": ["find", "remove"],
+    "templates": ["find", "insert", "update"],
+    "users": ["find", "insert", "remove", "update"],
+    "visitors": ["find", "remove", "update"],
+    "webhookDeliveries": ["find", "insert", "remove", "update"],
+    "webhookEndpoints": ["find", "insert", "remove", "update"]
+  }
+};
 const database = db.getSiblingDB('parley');
-for (const user of ['client-api', 'widget-api', 'processor', 'panel', 'operator']) {
-  const pwd = process.env['MONGODB_' + user.toUpperCase().replace('-', '_') + '_PASSWORD'];
-  if (!pwd) throw new Error('MONGODB_' + user.toUpperCase().replace('-', '_') + '_PASSWORD is not set');
-  database.createUser({user, pwd, roles: [{role: 'readWrite', db: 'parley'}]});
+function password(user) {
+  const name = 'MONGODB_' + user.toUpperCase().replace('-', '_') + '_PASSWORD';
+  if (!process.env[name]) throw new Error(name + ' is not set');
+  return process.env[name];
 }
+for (const [user, collections] of Object.entries(roles)) {
+  const pwd = password(user);
+  const privileges = Object.entries(collections).map(([collection, actions]) => ({resource: {db: 'parley', collection}, actions}));
+  database.createRole({role: user, privileges, roles: []});
+  database.createUser({user, pwd, roles: [{role: user, db: 'parley'}]});
+}
+database.createUser({user: 'operator', pwd: password('operator'), roles: [{role: 'readWrite', db: 'parley'}]});

@@ -8,6 +8,7 @@ require (
 	github.com/parley-chat/parley/pkg v0.0.0
 	github.com/parley-chat/parley/testkit v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
+	golang.org/x/tools v0.51.0
 	modernc.org/sqlite v1.37.1
 )
 
@@ -61,6 +62,7 @@ require (
 	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20250408133849-7e4ce0ab07d0 // indirect
+	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect

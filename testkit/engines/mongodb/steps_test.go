@@ -68,6 +68,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"access tokens", 1, func() error { _, err := s.AccessTokens(ctx, company); return err }},
 		{"find access tokens", 2, func() error { _, err := s.FindAccessTokens(ctx, hash[:8]); return err }},
 		{"use an access token", 1, func() error { return s.AccessTokenUsed(ctx, hash, at(1)) }},
+		{"expire an access token", 1, func() error { return s.ExpireAccessToken(ctx, hash, at(1)) }},
 		{"revoke an access token", 1, func() error { return s.RevokeAccessToken(ctx, hash, at(1)) }},
 
 		{"put a new application", 2, func() error { return s.PutApplication(ctx, app) }},
