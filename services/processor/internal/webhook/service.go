@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,7 +37,7 @@ type Config struct {
 	Store      Store
 	Cache      Cache
 	Timeout    time.Duration  // of one request
-	Concurrent int            // concurrent requests
+	Concurrent int            // concurrent requests of all companies (package slots)
 	PerTarget  int            // concurrent requests to one endpoint
 	Allow      []netip.Prefix // addresses that are allowed although they are not public
 	WarnAfter  time.Duration  // how long an endpoint fails before its first warning, and between warnings
@@ -49,7 +48,7 @@ type Config struct {
 }
 
 const (
-	// leaseFactor times the request timeout is the lease: the rest is for waiting and for writing the result.
+	// leaseFactor times the request timeout is the lease: the rest is for reading the endpoint and for writing the result.
 	leaseFactor = 3
 	// stopGrace is how long requests may continue at shutdown.
 	stopGrace = 5 * time.Second
@@ -60,9 +59,7 @@ type Service struct {
 	cfg      Config
 	client   *http.Client
 	limiters *limiters
-	slots    chan struct{} // one per concurrent request
 	wake     chan struct{} // deliveries may be due
-	more     atomic.Bool   // the last poll has left due deliveries in the store; poll again when one ends
 	metrics  *metrics
 
 	mu       sync.Mutex
@@ -77,11 +74,11 @@ type Service struct {
 // New returns a service that has sent nothing yet.
 func New(cfg Config) *Service {
 	s := &Service{
-		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), limiters: newLimiters(cfg.PerTarget), slots: make(chan struct{}, cfg.Concurrent),
+		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), limiters: newLimiters(cfg.Concurrent, cfg.PerTarget),
 		wake: make(chan struct{}, 1), inHand: map[string]bool{},
 	}
 	s.requests, s.abort = context.WithCancel(context.Background())
-	s.metrics = newMetrics(cfg.Registerer, func() float64 { return float64(len(s.slots)) })
+	s.metrics = newMetrics(cfg.Registerer, func() float64 { return float64(s.limiters.slots.Taken()) })
 	return s
 }
 
@@ -114,9 +111,6 @@ func (s *Service) end(id string) {
 	s.mu.Lock()
 	delete(s.inHand, id)
 	s.mu.Unlock()
-	if s.more.CompareAndSwap(true, false) {
-		s.look()
-	}
 	s.running.Done()
 }
 
@@ -179,7 +173,7 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
 		return err
 	}
-	if !s.limiters.reserve(e.ID, now) {
+	if !s.limiters.reserve(e.CompanyID, e.ID, now) {
 		defer s.end(d.ID)
 		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
 		return err
@@ -187,26 +181,22 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 	d.DueAt = now.Add(s.lease())
 	inserted, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
 	if err != nil || !inserted { // after an error it may be stored: then it is due when the lease ends
-		s.release(e.ID)
+		s.release(e.CompanyID, e.ID)
 		s.end(d.ID)
 		return err
 	}
 	go func() {
 		defer s.end(d.ID)
-		defer s.release(e.ID)
-		s.slots <- struct{}{}
-		defer func() { <-s.slots }()
-		if s.cfg.Now().Add(s.cfg.Timeout).Before(d.DueAt) {
-			s.attempt(e, d, retention)
-		}
+		defer s.release(e.CompanyID, e.ID)
+		s.attempt(e, d, retention)
 	}()
 	return nil
 }
 
 func (s *Service) lease() time.Duration { return leaseFactor * s.cfg.Timeout }
 
-func (s *Service) release(endpointID string) {
-	if s.limiters.release(endpointID) {
+func (s *Service) release(companyID, endpointID string) {
+	if s.limiters.release(companyID, endpointID) {
 		s.look()
 	}
 }

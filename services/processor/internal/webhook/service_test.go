@@ -98,7 +98,7 @@ func chatEvent(chatID string, n int) webhook.Event {
 // send delivers an event and returns its webhook-id at an endpoint.
 func (w *world) send(e webhook.Endpoint, ev webhook.Event, position int) string {
 	w.t.Helper()
-	w.must(w.service.deliver(w.t.Context(), w.company, ev, w.Now().Add(time.Duration(position)), ""))
+	w.must(w.service.deliver(w.t.Context(), e.CompanyID, ev, w.Now().Add(time.Duration(position)), ""))
 	return webhook.DeliveryID(e.ID, ev)
 }
 
