@@ -116,12 +116,13 @@ func (s *Service) claimAndAttempt(id string) error {
 	if err != nil {
 		return err
 	}
+	retention := s.stored.retention(d.CompanyID, hooks.Retention)
 	e, err := s.endpoint(ctx, hooks.Endpoints, d.EndpointID)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return err
 	}
 	if err != nil || !e.Enabled() {
-		outcome := webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonDisabled, ExpiresAt: now.Add(hooks.Retention)}
+		outcome := webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonDisabled, ExpiresAt: now.Add(retention)}
 		s.metrics.ended(outcome)
 		if err := s.cfg.Store.EndWebhookAttempt(ctx, id, nil, outcome); err != nil {
 			return err
@@ -138,7 +139,7 @@ func (s *Service) claimAndAttempt(id string) error {
 			return s.cfg.Store.PostponeWebhookDelivery(ctx, id, now.Add(orderPause))
 		}
 	}
-	s.attempt(e, d, hooks.Retention)
+	s.attempt(e, d, retention)
 	return nil
 }
 

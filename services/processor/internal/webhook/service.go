@@ -59,6 +59,7 @@ type Service struct {
 	cfg      Config
 	client   *http.Client
 	limiters *limiters
+	stored   *stored
 	wake     chan struct{} // deliveries may be due
 	metrics  *metrics
 
@@ -75,7 +76,8 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), limiters: newLimiters(cfg.Concurrent, cfg.PerTarget),
-		wake: make(chan struct{}, 1), inHand: map[string]bool{},
+		stored: &stored{most: webhook.MaxDeliveries, store: cfg.Store, now: cfg.Now, logger: cfg.Logger, of: map[string]*storedCount{}},
+		wake:   make(chan struct{}, 1), inHand: map[string]bool{},
 	}
 	s.requests, s.abort = context.WithCancel(context.Background())
 	s.metrics = newMetrics(cfg.Registerer, func() float64 { return float64(s.limiters.slots.Taken()) })
@@ -129,10 +131,19 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 	if err != nil || len(hooks.Endpoints) == 0 {
 		return err
 	}
+	hasRoom, err := s.stored.hasRoom(ctx, companyID)
+	if err != nil {
+		return err
+	}
+	if !hasRoom {
+		s.metrics.dropped()
+		return nil
+	}
 	body, err := ev.Body()
 	if err != nil {
 		return err
 	}
+	retention := s.stored.retention(companyID, hooks.Retention)
 	group, ctx := errgroup.WithContext(ctx)
 	for _, e := range hooks.Endpoints {
 		if !e.Wants(ev.Type) || e.ID == except || at.Before(e.CreatedAt) {
@@ -145,7 +156,7 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 		if e.Ordered {
 			d.OrderKey = ev.ChatID
 		}
-		group.Go(func() error { return s.insert(ctx, e, d, hooks.Retention) })
+		group.Go(func() error { return s.insert(ctx, e, d, retention) })
 	}
 	return group.Wait()
 }
@@ -156,7 +167,7 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 	d.DueAt = now
 	if !e.Enabled() { // it can be replayed
 		d.Status, d.Reason, d.DueAt, d.ExpiresAt = webhook.Failed, webhook.ReasonDisabled, time.Time{}, now.Add(retention)
-		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+		_, err := s.put(ctx, d)
 		return err
 	}
 	if d.OrderKey != "" {
@@ -165,21 +176,21 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 			return err
 		}
 		if waits {
-			_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+			_, err := s.put(ctx, d)
 			return err
 		}
 	}
 	if !s.begin(d.ID) {
-		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+		_, err := s.put(ctx, d)
 		return err
 	}
 	if !s.limiters.reserve(e.CompanyID, e.ID, now) {
 		defer s.end(d.ID)
-		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+		_, err := s.put(ctx, d)
 		return err
 	}
 	d.DueAt = now.Add(s.lease())
-	inserted, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+	inserted, err := s.put(ctx, d)
 	if err != nil || !inserted { // after an error it may be stored: then it is due when the lease ends
 		s.release(e.CompanyID, e.ID)
 		s.end(d.ID)
@@ -191,6 +202,15 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 		s.attempt(e, d, retention)
 	}()
 	return nil
+}
+
+// put inserts and counts a delivery.
+func (s *Service) put(ctx context.Context, d webhook.Delivery) (inserted bool, err error) {
+	inserted, err = s.cfg.Store.InsertWebhookDelivery(ctx, d)
+	if inserted {
+		s.stored.added(d.CompanyID)
+	}
+	return inserted, err
 }
 
 func (s *Service) lease() time.Duration { return leaseFactor * s.cfg.Timeout }
