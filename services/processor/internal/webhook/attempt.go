@@ -105,7 +105,9 @@ func reasonOf(err error) string {
 		error
 		Timeout() bool
 	}](err); {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort):
+	case errors.Is(err, errPort):
+		return errPort.Error()
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):
 		return "the address is not allowed"
 	case ok && timeout.Timeout():
 		return "no answer in time"
