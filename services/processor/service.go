@@ -53,16 +53,17 @@ type BotConfig struct {
 
 // LLMConfig configures the language model of BOT=llm.
 type LLMConfig struct {
-	LLMBaseURL       string  `env:"LLM_BASE_URL" doc:"address of a server that speaks the chat-completions protocol of OpenAI, without /chat/completions"`
-	LLMAPIKey        string  `env:"LLM_API_KEY" doc:"its API key, sent as Authorization: Bearer; empty: none"`
-	LLMModel         string  `env:"LLM_MODEL" doc:"the model that answers"`
-	LLMSystemPrompt  string  `env:"LLM_SYSTEM_PROMPT" doc:"system prompt of each chat"`
-	LLMHistory       int     `env:"LLM_HISTORY" envDefault:"20" doc:"messages of the chat that the model reads, the visitor's last one included"`
-	LLMMaxTokens     int     `env:"LLM_MAX_TOKENS" envDefault:"0" doc:"maximum number of tokens of an answer; 0: the server's default"`
-	LLMApplications  string  `env:"LLM_APPLICATIONS" doc:"JSON object: by appId an object with the application's model, systemPrompt and history"`
-	LLMPriceInput    float64 `env:"LLM_PRICE_INPUT" envDefault:"0" doc:"price of a million tokens that the model reads, for the metric of the cost"`
-	LLMPriceOutput   float64 `env:"LLM_PRICE_OUTPUT" envDefault:"0" doc:"price of a million tokens that the model writes"`
-	LLMModerationURL string  `env:"LLM_MODERATION_URL" doc:"URL of a hook that checks the model's text before the visitor receives it; empty: none"`
+	LLMBaseURL       string      `env:"LLM_BASE_URL" doc:"address of a server that speaks the chat-completions protocol of OpenAI, without /chat/completions"`
+	LLMAPIKey        string      `env:"LLM_API_KEY" doc:"its API key, sent as Authorization: Bearer; empty: none"`
+	LLMModel         string      `env:"LLM_MODEL" doc:"the model that answers"`
+	LLMSystemPrompt  string      `env:"LLM_SYSTEM_PROMPT" doc:"system prompt of each chat"`
+	LLMHistory       int         `env:"LLM_HISTORY" envDefault:"20" doc:"messages of the chat that the model reads, the visitor's last one included"`
+	LLMMaxTokens     int         `env:"LLM_MAX_TOKENS" envDefault:"0" doc:"maximum number of tokens of an answer; 0: the server's default"`
+	LLMTokens        config.Rate `env:"LLM_TOKENS_APPLICATION" envDefault:"10000000/24h" doc:"tokens of one application, number/time; a question counts as at least 1,000; 0: no limit"`
+	LLMApplications  string      `env:"LLM_APPLICATIONS" doc:"JSON object: by appId an object with the application's model, systemPrompt and history"`
+	LLMPriceInput    float64     `env:"LLM_PRICE_INPUT" envDefault:"0" doc:"price of a million tokens that the model reads, for the metric of the cost"`
+	LLMPriceOutput   float64     `env:"LLM_PRICE_OUTPUT" envDefault:"0" doc:"price of a million tokens that the model writes"`
+	LLMModerationURL string      `env:"LLM_MODERATION_URL" doc:"URL of a hook that checks the model's text before the visitor receives it; empty: none"`
 }
 
 // failureNone turns the failure text off.
@@ -102,7 +103,7 @@ func (c BotConfig) webhook() bot.WebhookConfig {
 
 func (c BotConfig) llm() bot.LLMConfig {
 	return bot.LLMConfig{
-		BaseURL: c.LLMBaseURL, APIKey: c.LLMAPIKey, MaxTokens: c.LLMMaxTokens, Applications: c.LLMApplications,
+		BaseURL: c.LLMBaseURL, APIKey: c.LLMAPIKey, MaxTokens: c.LLMMaxTokens, Tokens: c.LLMTokens, Applications: c.LLMApplications,
 		Default:    bot.LLMApplication{Model: c.LLMModel, SystemPrompt: c.LLMSystemPrompt, History: &c.LLMHistory},
 		InputPrice: c.LLMPriceInput, OutputPrice: c.LLMPriceOutput, ModerationURL: c.LLMModerationURL, CallConfig: c.calls(),
 	}

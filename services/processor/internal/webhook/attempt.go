@@ -11,6 +11,7 @@ import (
 	"code.dny.dev/ssrf"
 
 	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/services/processor/internal/retryafter"
 )
 
 const (
@@ -56,7 +57,7 @@ func (s *Service) call(ctx context.Context, e webhook.Endpoint, d webhook.Delive
 	if err == nil {
 		defer response.Body.Close()
 		r.attempt.StatusCode = response.StatusCode
-		r.retryAfter = retryAfter(response.Header.Get("Retry-After"), at)
+		r.retryAfter = retryafter.Parse(response.Header, at, maxRetryAfter)
 		r.attempt.Answer = excerpt(response.Body)
 	} else {
 		r.attempt.Error, r.noAnswer = reasonOf(err), true
