@@ -48,7 +48,7 @@ type BotConfig struct {
 	BotFailureText     string        `env:"BOT_FAILURE_TEXT" envDefault:"Sorry, I cannot answer right now. Please try again later." doc:"text for the visitor when the bot gives up on a message; none: no text"`
 	LLMConfig
 
-	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once"`
+	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once; applications share them, and one gets at most half"`
 }
 
 // LLMConfig configures the language model of BOT=llm.
@@ -120,7 +120,7 @@ func (c BotConfig) calls() bot.CallConfig {
 type WebhookConfig struct {
 	Webhooks           bool            `env:"WEBHOOKS" envDefault:"true" doc:"deliver events to the webhook endpoints of companies"`
 	WebhookTimeout     time.Duration   `env:"WEBHOOK_TIMEOUT" envDefault:"15s" doc:"timeout of one request of an outgoing webhook"`
-	WebhookConcurrency int             `env:"WEBHOOK_CONCURRENCY" envDefault:"256" doc:"requests of outgoing webhooks that one process makes at once"`
+	WebhookConcurrency int             `env:"WEBHOOK_CONCURRENCY" envDefault:"256" doc:"requests of outgoing webhooks that one process makes at once; companies share them, and one gets at most half"`
 	WebhookPerEndpoint int             `env:"WEBHOOK_ENDPOINT_CONCURRENCY" envDefault:"10" doc:"requests that one process makes to one webhook endpoint at once"`
 	WebhookWarnAfter   time.Duration   `env:"WEBHOOK_WARN_AFTER" envDefault:"24h" doc:"how long a webhook endpoint fails before each of three warnings; that much later it is disabled"`
 	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"private networks that webhooks may reach, separated by commas, such as 10.0.0.0/8; empty: none"`
