@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/service/web"
@@ -201,7 +202,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
-	consumers, stopAnswering, err := s.consumers(b, documents, cache)
+	consumers, stopAnswering, err := s.consumers(b, documents, cache, redis)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +227,9 @@ func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.S
 }
 
 // consumers returns the enabled consumers.
-func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cache) (on []bus.Consumer, stop func(), err error) {
+func (s *Service) consumers(
+	b *bus.Bus, documents store.Store, cache *store.Cache, redis *ratelimit.Redis,
+) (on []bus.Consumer, stop func(), err error) {
 	if s.cfg.Recorder {
 		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, cache, b, time.Now))...)
 	}
@@ -249,7 +252,7 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 	}
 	if s.cfg.Bot == BotLLM {
 		config := s.cfg.llm()
-		config.Registerer, config.Histories = s.cfg.Registerer, histories{documents}
+		config.Registerer, config.Histories, config.Redis = s.cfg.Registerer, histories{documents}, redis
 		llm, err := bot.NewLLM(config)
 		if err != nil {
 			return nil, nil, err

@@ -129,8 +129,8 @@ func TestApplicationsShareTheCalls(t *testing.T) {
 	}
 }
 
-// An application that has spent its tokens is not answered until the budget has refilled; another one is. A failure of the server costs
-// nothing, and an answer at least minTokens.
+// An application that has spent its tokens is not answered until the budget has refilled; another one is. A question costs at least
+// minTokens, once for all its calls.
 func TestTokensOfAnApplication(t *testing.T) {
 	t.Parallel()
 	m := &model{words: []string{"Yes."}, usage: `{"prompt_tokens":1500,"completion_tokens":1000}`}
@@ -155,9 +155,12 @@ func TestTokensOfAnApplication(t *testing.T) {
 	}
 	m.usage = ""
 	m.status = http.StatusInternalServerError
+	failing := wroteTo(appTwo)
 	for range 10 {
-		coded(t, l, wroteTo(appTwo))
+		if err := coded(t, l, failing); err == nil || err.Code != apperr.Unavailable {
+			t.Errorf("a server that fails: got %v, want it unavailable", err)
+		}
 	}
 	m.status = 0
-	answers(appTwo, 5) // of minTokens each
+	answers(appTwo, 4) // of minTokens each
 }

@@ -9,28 +9,19 @@ import (
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
-const (
-	// minTokens is the least that an answer of the language model counts as, so that the budget also bounds the questions of an
-	// application at a server that reports no tokens.
-	minTokens = 1000
-	// bytesPerToken estimates the tokens of a request, before the server reports them.
-	bytesPerToken = 4
-)
+// minTokens is what a question counts as when it is asked, and so the least. It bounds the questions of an application at a server that
+// reports no tokens.
+const minTokens = 1000
 
-// budget bounds the tokens that each application may spend. This process counts by itself. Calls that run at the same time may exceed it
-// together: they are charged when the server answers, so that its failures cost nothing.
-type budget struct {
+// tokenBudget bounds the tokens that each application may spend.
+type tokenBudget struct {
 	limiter *ratelimit.Limiter // nil: no bound
 	refused prometheus.Counter
 }
 
-// estimate returns the tokens of a request with that many bytes.
-func estimate(bytes int64) int { return max(minTokens, int(bytes/bytesPerToken)) }
-
-// admit returns an error if the application has fewer tokens left. It is final: the budget takes hours to refill, and the visitor is not to
-// wait for that.
-func (b budget) admit(appID string, tokens int) error {
-	if b.limiter == nil || b.limiter.TakeN(context.Background(), appID, 0).Left >= tokens {
+// admit spends minTokens of the application. Its error is final: the budget takes hours to refill, and the visitor is not to wait for that.
+func (b tokenBudget) admit(ctx context.Context, appID string) error {
+	if b.limiter.TakeN(ctx, appID, minTokens).Allowed {
 		return nil
 	}
 	b.refused.Inc()
@@ -39,12 +30,13 @@ func (b budget) admit(appID string, tokens int) error {
 	}
 }
 
-// spend charges tokens, or what is left.
-func (b budget) spend(appID string, tokens int) {
-	if tokens <= 0 || b.limiter == nil {
+// spend spends the reported tokens above minTokens, or what is left.
+func (b tokenBudget) spend(ctx context.Context, appID string, u completionUsage) {
+	more := u.Input + u.Output - minTokens
+	if more <= 0 {
 		return
 	}
-	if d := b.limiter.TakeN(context.Background(), appID, tokens); !d.Allowed {
-		b.limiter.TakeN(context.Background(), appID, d.Left)
+	if d := b.limiter.TakeN(ctx, appID, more); !d.Allowed {
+		b.limiter.TakeN(ctx, appID, d.Left)
 	}
 }

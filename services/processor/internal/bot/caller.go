@@ -79,6 +79,7 @@ type caller struct {
 	metrics   *callMetrics
 	now       func() time.Time
 	post      postFunc
+	admit     func(ctx context.Context, appID string) error // before the first call of a message; nil: all are admitted
 }
 
 // postFunc makes one call. ctx ends with the message's deadline.
@@ -125,6 +126,11 @@ func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, beg
 		return nil, c.bounded(x, &apperr.Error{
 			Code: apperr.TooMany, Reason: c.reason("PAUSED"), Message: c.named("is not called for now"), RetryAfter: jittered(2 * pause),
 		})
+	}
+	if x.calls == 0 && c.admit != nil {
+		if err := c.admit(ctx, e.AppID); err != nil {
+			return nil, err
+		}
 	}
 	c.start(x, e, event.TraceParent(ctx), begin)
 	return c.await(ctx, x, c.timeout)

@@ -27,10 +27,11 @@ const (
 
 // LLMConfig configures the language model that answers, over the chat-completions protocol of OpenAI.
 type LLMConfig struct {
-	BaseURL      string      // without /chat/completions
-	APIKey       string      // empty: none
-	MaxTokens    int         // of an answer; zero: the server's limit
-	Tokens       config.Rate // of each application, see [budget]; zero: no bound
+	BaseURL      string           // without /chat/completions
+	APIKey       string           // empty: none
+	MaxTokens    int              // of an answer; zero: the server's limit
+	Tokens       config.Rate      // of each application, see [tokenBudget]; zero: no bound
+	Redis        *ratelimit.Redis // shares the budgets between processors; nil: each counts by itself
 	Default      LLMApplication
 	Applications string // JSON object of overrides by appId
 
@@ -108,7 +109,7 @@ type LLM struct {
 	url          string
 	applications map[string]LLMApplication
 	usage        *usageMetrics
-	budget       budget
+	budget       tokenBudget
 	moderator    *moderator // nil: none
 }
 
@@ -125,7 +126,9 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		cfg: c, url: strings.TrimSuffix(c.BaseURL, "/") + "/chat/completions", applications: applications,
 		usage: newUsageMetrics(c.Registerer, c.InputPrice, c.OutputPrice),
 	}
-	l.budget = budget{limiter: ratelimit.New(ratelimit.Config{Name: "llm-tokens", Rate: c.Tokens, Now: c.Now}), refused: l.usage.refused}
+	tokens := ratelimit.New(ratelimit.Config{Name: "llm-tokens", Rate: c.Tokens, Redis: c.Redis, Now: c.Now})
+	l.budget = tokenBudget{limiter: tokens, refused: l.usage.refused}
+	l.admit = l.budget.admit
 	l.open("LLM", c.CallConfig, l.post)
 	if c.ModerationURL != "" {
 		l.moderator = newModerator(c.ModerationURL, c.CallConfig)
@@ -196,10 +199,6 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, tracePar
 	if err != nil {
 		return nil, err
 	}
-	estimated := estimate(request.ContentLength)
-	if err := l.budget.admit(e.AppID, estimated); err != nil {
-		return nil, err
-	}
 	response, err := l.client.Do(request)
 	if err != nil {
 		return nil, l.unavailable(err)
@@ -209,10 +208,9 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, tracePar
 		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // so that the connection can be reused
 		return nil, err
 	}
-	l.budget.spend(e.AppID, estimated)
 	used := func(u completionUsage) {
 		l.usage.used(u)
-		l.budget.spend(e.AppID, u.Input+u.Output-estimated)
+		l.budget.spend(ctx, e.AppID, u)
 	}
 	next := l.whole(response.Body, used)
 	if isEventStream(response) {
