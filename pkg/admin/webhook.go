@@ -20,6 +20,10 @@ const (
 
 	// replayPage is the number of deliveries that a replay reads per page.
 	replayPage = 500
+	// maxTests is how many tests a company may request in testPeriod: each one is a stored delivery and a request to a server that the
+	// company chooses.
+	maxTests   = 10
+	testPeriod = time.Minute
 	// changeAttempts limits the retries of a change that conflicts with concurrent changes of the endpoint.
 	changeAttempts = 5
 )
@@ -117,14 +121,24 @@ type WebhookChange struct {
 	Ordered     *bool
 }
 
-// UpdateWebhookEndpoint changes an endpoint.
+// headersOfOrigin is the error for a change of the origin that would take the stored header values, often secrets, to another server.
+const headersOfOrigin = "must be given again, or removed, when the scheme, host or port of the URL changes: the current values are not sent to another server"
+
+// UpdateWebhookEndpoint changes an endpoint. A change of the URL's origin also needs the headers: Invalid.
 func (s *Service) UpdateWebhookEndpoint(ctx context.Context, by Actor, id string, c WebhookChange) (webhook.Endpoint, error) {
 	return s.changeWebhookEndpoint(ctx, by, id, "webhook.update", func(e *webhook.Endpoint) error {
+		origin := e.URL
 		set(&e.URL, c.URL)
 		set(&e.Description, c.Description)
 		set(&e.Events, c.Events)
 		set(&e.Headers, c.Headers)
 		set(&e.Ordered, c.Ordered)
+		if err := e.Check(); err != nil {
+			return err
+		}
+		if c.Headers == nil && len(e.Headers) > 0 && !webhook.SameOrigin(origin, e.URL) {
+			return apperr.Fields{{Name: "headers", Message: headersOfOrigin}}.Err()
+		}
 		return nil
 	})
 }
@@ -181,7 +195,7 @@ func (s *Service) DeleteWebhookEndpoint(ctx context.Context, by Actor, id string
 }
 
 // TestWebhookEndpoint queues a webhook.test event for an endpoint and returns its delivery. A processor picks it up
-// within a second or two. It returns Conflict with the reason ENDPOINT_DISABLED for a disabled endpoint.
+// within a second or two. Errors: Conflict with the reason ENDPOINT_DISABLED for a disabled endpoint; TooMany.
 func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) (webhook.Delivery, error) {
 	e, err := s.store.WebhookEndpoint(ctx, id)
 	switch {
@@ -190,8 +204,11 @@ func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) 
 	case !e.Enabled():
 		return webhook.Delivery{}, apperr.EndpointDisabled.New()
 	}
-	key := chat.NewID()
 	now := store.UTC(s.now())
+	if err := s.admitTest(ctx, e.CompanyID, now); err != nil {
+		return webhook.Delivery{}, err
+	}
+	key := chat.NewID()
 	ev := webhook.Event{
 		Type: webhook.TypeTest, Timestamp: chat.Time(now), Key: key, Data: webhook.Test{CompanyID: e.CompanyID, EndpointID: e.ID},
 	}
@@ -207,6 +224,18 @@ func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) 
 		return d, err
 	}
 	return d, s.audit(ctx, by, change{companyID: e.CompanyID, action: "webhook.test", target: "webhook", id: e.ID})
+}
+
+// admitTest returns TooMany if the company has requested maxTests in the last testPeriod.
+func (s *Service) admitTest(ctx context.Context, companyID string, now time.Time) error {
+	recent := store.WebhookFilter{CompanyID: companyID, EventType: webhook.TypeTest, From: now.Add(-testPeriod)}
+	tests, err := s.store.WebhookDeliveries(ctx, recent, store.Page{Limit: maxTests})
+	if err != nil || len(tests) < maxTests {
+		return err
+	}
+	tooMany := apperr.TooManyRequests.WithMessage("Too many webhook tests. Try again later.")
+	tooMany.RetryAfter = testPeriod - now.Sub(tests[maxTests-1].CreatedAt)
+	return tooMany
 }
 
 // WebhookReplay selects deliveries to send again: one by its id, or those that match the filter. Without a status the

@@ -407,9 +407,13 @@ type WebhookDeliveries interface {
 	WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error)
 	// WebhookDeliveries lists deliveries, newest first. NotFound if the page's cursor is not an existing delivery.
 	WebhookDeliveries(ctx context.Context, f WebhookFilter, p Page) ([]webhook.Delivery, error)
-	// DueWebhookDeliveries lists at most limit pending deliveries that are due at now, longest due first, except those
-	// of the endpoints in except.
-	DueWebhookDeliveries(ctx context.Context, now time.Time, except []string, limit int) ([]webhook.Due, error)
+	// CountWebhookDeliveries counts the stored deliveries of a company, pending and ended, up to limit.
+	CountWebhookDeliveries(ctx context.Context, companyID string, limit int) (int, error)
+	// DueWebhookCompanies lists the companies that have pending deliveries due at now.
+	DueWebhookCompanies(ctx context.Context, now time.Time) ([]string, error)
+	// DueWebhookDeliveries lists at most limit pending deliveries of a company that are due at now, longest due first,
+	// except those of the endpoints in except.
+	DueWebhookDeliveries(ctx context.Context, companyID string, now time.Time, except []string, limit int) ([]webhook.Due, error)
 	// ClaimWebhookDelivery postpones a delivery that is due at now to until, and returns it. Of several concurrent
 	// callers one claims it; claimed reports whether this one did.
 	ClaimWebhookDelivery(ctx context.Context, id string, now, until time.Time) (d webhook.Delivery, claimed bool, err error)

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -124,6 +125,25 @@ func checkURL(f *apperr.Fields, s string) {
 	case u.Fragment != "":
 		f.Add("url", "must not have a fragment")
 	}
+}
+
+// SameOrigin reports whether two URLs have the same scheme, host and port. Header values of an endpoint are for its origin only.
+func SameOrigin(a, b string) bool {
+	first, err := originOf(a)
+	second, err2 := originOf(b)
+	return err == nil && err2 == nil && first == second
+}
+
+func originOf(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "", err
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port), nil
 }
 
 // reserved reports whether the delivery sets the header, or it belongs to the connection.

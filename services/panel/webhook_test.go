@@ -1,6 +1,7 @@
 package panel_test
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -80,4 +81,51 @@ func TestWebhooks(t *testing.T) {
 	developer.done(http.StatusConflict, http.MethodPost, path+"/test", `{}`)
 	developer.done(http.StatusNoContent, http.MethodDelete, path, "")
 	developer.done(http.StatusNotFound, http.MethodPost, path+"/enable", `{}`)
+}
+
+// The values of headers stay with their server: a URL with another origin needs them again.
+func TestWebhookHeadersStayWithTheOrigin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	developer := w.as(w.acme.users[account.Developer])
+	var made struct{ Endpoint struct{ ID string } }
+	developer.done(http.StatusCreated, http.MethodPost, "/api/webhooks", `{"url":"https://crm.example/a","headers":{"X-Api-Key":"hidden"}}`).Into(t, &made)
+	path := "/api/webhooks/" + made.Endpoint.ID
+	for _, url := range []string{"https://thief.example/a", "http://crm.example/a", "https://crm.example:8443/a", "https://crm.example.thief.example"} {
+		refused := developer.done(http.StatusBadRequest, http.MethodPatch, path, `{"url":"`+url+`"}`)
+		if !strings.Contains(refused.Body, `"field":"headers"`) {
+			t.Errorf("%s: got %s, want a field error of headers", url, refused.Body)
+		}
+	}
+	for _, step := range []struct {
+		body string
+		want map[string]string
+	}{
+		{`{"url":"https://CRM.example:443/b"}`, map[string]string{"X-Api-Key": "hidden"}},
+		{`{"url":"https://new.example","headers":{"X-Api-Key":"its own"}}`, map[string]string{"X-Api-Key": "its own"}},
+		{`{"url":"https://third.example","headers":{}}`, nil},
+		{`{"url":"https://fourth.example"}`, nil},
+	} {
+		developer.done(http.StatusOK, http.MethodPatch, path, step.body)
+		if e, err := w.store.WebhookEndpoint(t.Context(), made.Endpoint.ID); err != nil || !maps.Equal(e.Headers, step.want) {
+			t.Errorf("%s: got the headers %v, %v, want %v", step.body, e.Headers, err, step.want)
+		}
+	}
+}
+
+// A company's tests in a minute are bounded, on all its endpoints together.
+func TestWebhookTestsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	developer, other := w.as(w.acme.users[account.Developer]), w.as(w.other.users[account.Developer])
+	var made struct{ Endpoint struct{ ID string } }
+	developer.done(http.StatusCreated, http.MethodPost, "/api/webhooks", `{"url":"https://crm.example/a"}`).Into(t, &made)
+	const most = 10
+	for range most {
+		developer.done(http.StatusAccepted, http.MethodPost, "/api/webhooks/"+made.Endpoint.ID+"/test", `{}`)
+	}
+	if a := developer.done(http.StatusTooManyRequests, http.MethodPost, "/api/webhooks/"+w.acme.endpoint+"/test", `{}`); a.Header.Get("Retry-After") == "" {
+		t.Error("got no Retry-After, want one")
+	}
+	other.done(http.StatusAccepted, http.MethodPost, "/api/webhooks/"+w.other.endpoint+"/test", `{}`)
 }

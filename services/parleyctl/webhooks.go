@@ -154,7 +154,7 @@ func (f *webhookFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.url, "url", "", "the URL that receives events")
 	c.Flags().StringVar(&f.description, "description", "", "what it is for")
 	c.Flags().StringSliceVar(&f.events, "events", nil, "types of events, separated by commas; default: all")
-	c.Flags().StringArrayVar(&f.headers, "header", nil, "a header that is sent with each request, such as 'X-Api-Key: abc'; can be repeated")
+	c.Flags().StringArrayVar(&f.headers, "header", nil, "a header that is sent with each request, such as 'X-Api-Key: abc'; can be repeated; '' alone: none")
 	c.Flags().BoolVar(&f.ordered, "ordered", false, "send the events of a chat one after the other")
 	_ = c.RegisterFlagCompletionFunc("events", fixed(webhook.Types()...)) // the flag exists
 }
@@ -162,6 +162,9 @@ func (f *webhookFlags) add(c *cobra.Command) {
 func (f *webhookFlags) parseHeaders() (map[string]string, error) {
 	headers := map[string]string{}
 	for _, h := range f.headers {
+		if h == "" {
+			continue
+		}
 		name, value, ok := strings.Cut(h, ":")
 		if !ok {
 			return nil, usage("--header must be a name and a value, such as 'X-Api-Key: abc'")

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,6 +250,64 @@ func TestWebhookOfAChatOpenedByAMessage(t *testing.T) {
 		if d := r.next(); d.event.Type != want || !strings.Contains(d.body, w.chat.ID) {
 			t.Errorf("delivery %d: got %s, want a %s of the chat", n, d.body, want)
 		}
+	}
+}
+
+// Two companies with 50 endpoints each that take 14 seconds, and more deliveries than slots, do not delay those of a third company.
+func TestSlowCompaniesWebhookLoad(t *testing.T) {
+	if os.Getenv("PARLEY_FAULTS") != "long" {
+		t.Skip("takes a minute: PARLEY_FAULTS=long")
+	}
+	const events, probes = 20, 50
+	w := newWorld(t)
+	r := newReceiver(t)
+	w.endpoint(r)
+	cfg := w.webhooks()
+	cfg.WebhookTimeout = 15 * time.Second
+	stop := w.run(cfg)
+	probe := func() (slowest time.Duration) {
+		for range probes {
+			began := time.Now()
+			w.publish(w.wrote(chat.Text, `{"text":"x"}`))
+			r.next()
+			slowest = max(slowest, time.Since(began))
+		}
+		return slowest
+	}
+	alone := probe()
+
+	var running atomic.Int64
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		running.Add(1)
+		defer running.Add(-1)
+		_, _ = io.Copy(io.Discard, request.Body) // or the end of the connection is not seen
+		select {
+		case <-time.After(14 * time.Second):
+		case <-request.Context().Done():
+		}
+	}))
+	t.Cleanup(slow.Close)
+	defer stop() // ends its requests
+	for range 2 {
+		company := chat.Company{ID: uuid.NewString()}
+		w.must(w.store.PutCompany(t.Context(), company))
+		for range webhook.MaxEndpoints {
+			w.must(w.store.CreateWebhookEndpoint(t.Context(), webhook.Endpoint{
+				ID: uuid.NewString(), CompanyID: company.ID, URL: slow.URL, CreatedAt: now().Add(-time.Hour),
+				Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, now())},
+			}))
+		}
+		for range events {
+			e := w.wrote(chat.Text, `{"text":"x"}`)
+			e.CompanyID = company.ID
+			w.publish(e)
+		}
+	}
+	timetest.Await(t, "the slow requests", func() (int64, error) { return running.Load(), nil }, func(n int64) bool { return n >= 2*64 })
+	during := probe()
+	t.Logf("slowest delivery: alone %s, with %d slow requests %s", alone, running.Load(), during)
+	if bound := 10*alone + 500*time.Millisecond; during > bound {
+		t.Errorf("got a delivery after %s, want at most %s", during, bound)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/service/web"
@@ -48,21 +49,22 @@ type BotConfig struct {
 	BotFailureText     string        `env:"BOT_FAILURE_TEXT" envDefault:"Sorry, I cannot answer right now. Please try again later." doc:"text for the visitor when the bot gives up on a message; none: no text"`
 	LLMConfig
 
-	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once"`
+	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once; applications share them, and one gets at most half"`
 }
 
 // LLMConfig configures the language model of BOT=llm.
 type LLMConfig struct {
-	LLMBaseURL       string  `env:"LLM_BASE_URL" doc:"address of a server that speaks the chat-completions protocol of OpenAI, without /chat/completions"`
-	LLMAPIKey        string  `env:"LLM_API_KEY" doc:"its API key, sent as Authorization: Bearer; empty: none"`
-	LLMModel         string  `env:"LLM_MODEL" doc:"the model that answers"`
-	LLMSystemPrompt  string  `env:"LLM_SYSTEM_PROMPT" doc:"system prompt of each chat"`
-	LLMHistory       int     `env:"LLM_HISTORY" envDefault:"20" doc:"messages of the chat that the model reads, the visitor's last one included"`
-	LLMMaxTokens     int     `env:"LLM_MAX_TOKENS" envDefault:"0" doc:"maximum number of tokens of an answer; 0: the server's default"`
-	LLMApplications  string  `env:"LLM_APPLICATIONS" doc:"JSON object: by appId an object with the application's model, systemPrompt and history"`
-	LLMPriceInput    float64 `env:"LLM_PRICE_INPUT" envDefault:"0" doc:"price of a million tokens that the model reads, for the metric of the cost"`
-	LLMPriceOutput   float64 `env:"LLM_PRICE_OUTPUT" envDefault:"0" doc:"price of a million tokens that the model writes"`
-	LLMModerationURL string  `env:"LLM_MODERATION_URL" doc:"URL of a hook that checks the model's text before the visitor receives it; empty: none"`
+	LLMBaseURL       string      `env:"LLM_BASE_URL" doc:"address of a server that speaks the chat-completions protocol of OpenAI, without /chat/completions"`
+	LLMAPIKey        string      `env:"LLM_API_KEY" doc:"its API key, sent as Authorization: Bearer; empty: none"`
+	LLMModel         string      `env:"LLM_MODEL" doc:"the model that answers"`
+	LLMSystemPrompt  string      `env:"LLM_SYSTEM_PROMPT" doc:"system prompt of each chat"`
+	LLMHistory       int         `env:"LLM_HISTORY" envDefault:"20" doc:"messages of the chat that the model reads, the visitor's last one included"`
+	LLMMaxTokens     int         `env:"LLM_MAX_TOKENS" envDefault:"0" doc:"maximum number of tokens of an answer; 0: the server's default"`
+	LLMTokens        config.Rate `env:"LLM_TOKENS_APPLICATION" envDefault:"10000000/24h" doc:"tokens of one application, number/time; a question counts as at least 1,000; 0: no limit"`
+	LLMApplications  string      `env:"LLM_APPLICATIONS" doc:"JSON object: by appId an object with the application's model, systemPrompt and history"`
+	LLMPriceInput    float64     `env:"LLM_PRICE_INPUT" envDefault:"0" doc:"price of a million tokens that the model reads, for the metric of the cost"`
+	LLMPriceOutput   float64     `env:"LLM_PRICE_OUTPUT" envDefault:"0" doc:"price of a million tokens that the model writes"`
+	LLMModerationURL string      `env:"LLM_MODERATION_URL" doc:"URL of a hook that checks the model's text before the visitor receives it; empty: none"`
 }
 
 // failureNone turns the failure text off.
@@ -102,7 +104,7 @@ func (c BotConfig) webhook() bot.WebhookConfig {
 
 func (c BotConfig) llm() bot.LLMConfig {
 	return bot.LLMConfig{
-		BaseURL: c.LLMBaseURL, APIKey: c.LLMAPIKey, MaxTokens: c.LLMMaxTokens, Applications: c.LLMApplications,
+		BaseURL: c.LLMBaseURL, APIKey: c.LLMAPIKey, MaxTokens: c.LLMMaxTokens, Tokens: c.LLMTokens, Applications: c.LLMApplications,
 		Default:    bot.LLMApplication{Model: c.LLMModel, SystemPrompt: c.LLMSystemPrompt, History: &c.LLMHistory},
 		InputPrice: c.LLMPriceInput, OutputPrice: c.LLMPriceOutput, ModerationURL: c.LLMModerationURL, CallConfig: c.calls(),
 	}
@@ -119,7 +121,7 @@ func (c BotConfig) calls() bot.CallConfig {
 type WebhookConfig struct {
 	Webhooks           bool            `env:"WEBHOOKS" envDefault:"true" doc:"deliver events to the webhook endpoints of companies"`
 	WebhookTimeout     time.Duration   `env:"WEBHOOK_TIMEOUT" envDefault:"15s" doc:"timeout of one request of an outgoing webhook"`
-	WebhookConcurrency int             `env:"WEBHOOK_CONCURRENCY" envDefault:"256" doc:"requests of outgoing webhooks that one process makes at once"`
+	WebhookConcurrency int             `env:"WEBHOOK_CONCURRENCY" envDefault:"256" doc:"requests of outgoing webhooks that one process makes at once; companies share them, and one gets at most half"`
 	WebhookPerEndpoint int             `env:"WEBHOOK_ENDPOINT_CONCURRENCY" envDefault:"10" doc:"requests that one process makes to one webhook endpoint at once"`
 	WebhookWarnAfter   time.Duration   `env:"WEBHOOK_WARN_AFTER" envDefault:"24h" doc:"how long a webhook endpoint fails before each of three warnings; that much later it is disabled"`
 	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"private networks that webhooks may reach, separated by commas, such as 10.0.0.0/8; empty: none"`
@@ -200,7 +202,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
-	consumers, stopAnswering, err := s.consumers(b, documents, cache)
+	consumers, stopAnswering, err := s.consumers(b, documents, cache, redis)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +227,9 @@ func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.S
 }
 
 // consumers returns the enabled consumers.
-func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cache) (on []bus.Consumer, stop func(), err error) {
+func (s *Service) consumers(
+	b *bus.Bus, documents store.Store, cache *store.Cache, redis *ratelimit.Redis,
+) (on []bus.Consumer, stop func(), err error) {
 	if s.cfg.Recorder {
 		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, cache, b, time.Now))...)
 	}
@@ -248,7 +252,7 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 	}
 	if s.cfg.Bot == BotLLM {
 		config := s.cfg.llm()
-		config.Registerer, config.Histories = s.cfg.Registerer, histories{documents}
+		config.Registerer, config.Histories, config.Redis = s.cfg.Registerer, histories{documents}, redis
 		llm, err := bot.NewLLM(config)
 		if err != nil {
 			return nil, nil, err

@@ -112,12 +112,28 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	}
 
 	due := func(seconds int, except ...string) (ids []string) {
-		for _, d := range get[[]webhook.Due](t)(s.DueWebhookDeliveries(ctx, at(time.Duration(seconds)*time.Second), except, 10)) {
+		for _, d := range get[[]webhook.Due](t)(s.DueWebhookDeliveries(ctx, first.CompanyID, at(time.Duration(seconds)*time.Second), except, 10)) {
 			ids = append(ids, d.ID)
 		}
 		return ids
 	}
 	want(t, "what is due", due(1), []string{all[0].ID, all[1].ID})
+
+	companies := func(seconds int) []string {
+		found := get[[]string](t)(s.DueWebhookCompanies(ctx, at(time.Duration(seconds)*time.Second)))
+		return slices.Sorted(slices.Values(found))
+	}
+	want(t, "companies before anything is due", companies(-1), nil)
+	want(t, "companies with due deliveries", companies(0), []string{first.CompanyID})
+	later := delivery(endpoint(newID()), 5)
+	get[bool](t)(s.InsertWebhookDelivery(ctx, later))
+	want(t, "companies before another is due", companies(4), []string{first.CompanyID})
+	want(t, "companies with another", companies(5), slices.Sorted(slices.Values([]string{first.CompanyID, later.CompanyID})))
+	want(t, "what is due of one company", due(5), []string{all[0].ID, all[1].ID, all[2].ID})
+	for limit, n := range map[int]int{3: 3, 4: 4, 10: 4} {
+		want(t, fmt.Sprintf("the number of deliveries up to %d", limit), get[int](t)(s.CountWebhookDeliveries(ctx, first.CompanyID, limit)), n)
+	}
+	want(t, "the number of deliveries of nobody", get[int](t)(s.CountWebhookDeliveries(ctx, newID(), 10)), 0)
 	want(t, "what is due without an endpoint", due(10, newID(), first.ID), nil)
 
 	// One of several processors claims a delivery, and no other claims it before the lease ends.

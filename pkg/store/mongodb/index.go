@@ -49,7 +49,7 @@ func Indexes() []Index {
 		index(audit, "company", asc("companyId"), desc("_id")),
 		index(audit, "target", asc("targetId"), desc("_id")),
 		index(webhookEndpoints, "company", asc("companyId"), asc("_id")),
-		index(webhookDeliveries, "due", asc("status"), asc("dueAt"), asc("endpointId")),
+		index(webhookDeliveries, "due", asc("status"), asc("companyId"), asc("dueAt"), asc("endpointId")),
 		index(webhookDeliveries, "order", asc("endpointId"), asc("orderKey"), asc("status"), asc("position")),
 		index(webhookDeliveries, "endpoint", asc("endpointId"), desc("createdAt"), asc("_id")),
 		index(webhookDeliveries, "company", asc("companyId"), desc("createdAt"), asc("_id")),

@@ -168,9 +168,45 @@ func due(filter bson.D, now time.Time) bson.D {
 	return append(pending(filter), bson.E{Key: "dueAt", Value: bson.D{{Key: "$lte", Value: store.UTC(now)}}})
 }
 
+// CountWebhookDeliveries implements [store.WebhookDeliveries].
+func (s *Store) CountWebhookDeliveries(ctx context.Context, companyID string, limit int) (int, error) {
+	var n int64
+	err := s.do(ctx, "counting "+string(webhookDeliveries), func(ctx context.Context) (err error) {
+		ofCompany := bson.D{{Key: "companyId", Value: companyID}}
+		n, err = s.in(webhookDeliveries).CountDocuments(ctx, ofCompany, options.Count().SetLimit(int64(limit)))
+		return err
+	})
+	return int(n), err
+}
+
+// DueWebhookCompanies implements [store.WebhookDeliveries]. A group without accumulators is a distinct, which FerretDB v1 does not
+// support with a time limit.
+func (s *Store) DueWebhookCompanies(ctx context.Context, now time.Time) (companies []string, err error) {
+	pipeline := mongo.Pipeline{
+		{{Key: "$match", Value: due(bson.D{}, now)}},
+		{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$companyId"}}}},
+	}
+	var found []struct {
+		ID string `bson:"_id"`
+	}
+	err = s.do(ctx, "listing companies of "+string(webhookDeliveries), func(ctx context.Context) error {
+		cursor, err := s.in(webhookDeliveries).Aggregate(ctx, pipeline)
+		if err != nil {
+			return err
+		}
+		return cursor.All(ctx, &found)
+	})
+	for _, company := range found {
+		companies = append(companies, company.ID)
+	}
+	return companies, err
+}
+
 // DueWebhookDeliveries implements [store.WebhookDeliveries].
-func (s *Store) DueWebhookDeliveries(ctx context.Context, now time.Time, except []string, limit int) ([]webhook.Due, error) {
-	q := listQuery{filter: due(bson.D{}, now), sort: bson.D{asc("dueAt")}, limit: limit}
+func (s *Store) DueWebhookDeliveries(
+	ctx context.Context, companyID string, now time.Time, except []string, limit int,
+) ([]webhook.Due, error) {
+	q := listQuery{filter: due(bson.D{{Key: "companyId", Value: companyID}}, now), sort: bson.D{asc("dueAt")}, limit: limit}
 	if len(except) > 0 {
 		q.filter = append(q.filter, bson.E{Key: "$nor", Value: bson.A{bson.D{{Key: "endpointId", Value: bson.D{{Key: "$in", Value: except}}}}}})
 	}

@@ -173,17 +173,42 @@ func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, arg
 	return sql + " ORDER BY created_at DESC, id LIMIT ?", append(args, limit(p.Limit)), nil
 }
 
-const dueDeliveries = `SELECT id, endpoint_id FROM webhook_deliveries WHERE due_at <= ?1 AND endpoint_id NOT IN (SELECT value FROM json_each(?2))
-	ORDER BY due_at LIMIT ?3`
+const countDeliveries = `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE company_id = ? LIMIT ?)`
+
+// CountWebhookDeliveries implements [store.WebhookDeliveries].
+func (s *Store) CountWebhookDeliveries(ctx context.Context, companyID string, limit int) (int, error) {
+	return read(ctx, s, "counting webhook deliveries", func(c *conn) (n int, err error) {
+		_, err = c.first(countDeliveries, func(r *row) { n = int(r.int()) }, companyID, limit)
+		return n, err
+	})
+}
+
+// dueCompanies seeks from one company to the next in the index, so that its cost does not depend on the number of deliveries.
+const dueCompanies = `WITH RECURSIVE company(id) AS (
+		SELECT min(company_id) FROM webhook_deliveries WHERE due_at IS NOT NULL
+		UNION ALL
+		SELECT (SELECT min(company_id) FROM webhook_deliveries WHERE due_at IS NOT NULL AND company_id > company.id) FROM company WHERE id IS NOT NULL
+	)
+	SELECT id FROM company WHERE EXISTS (SELECT 1 FROM webhook_deliveries WHERE company_id = company.id AND due_at <= ?)`
+
+// DueWebhookCompanies implements [store.WebhookDeliveries].
+func (s *Store) DueWebhookCompanies(ctx context.Context, now time.Time) ([]string, error) {
+	return all(ctx, s, "listing companies with due webhook deliveries", dueCompanies, (*row).text, now)
+}
+
+const dueDeliveries = `SELECT id, endpoint_id FROM webhook_deliveries
+	WHERE company_id = ?1 AND due_at <= ?2 AND endpoint_id NOT IN (SELECT value FROM json_each(?3)) ORDER BY due_at LIMIT ?4`
 
 // DueWebhookDeliveries implements [store.WebhookDeliveries].
-func (s *Store) DueWebhookDeliveries(ctx context.Context, now time.Time, except []string, limit int) ([]webhook.Due, error) {
+func (s *Store) DueWebhookDeliveries(
+	ctx context.Context, companyID string, now time.Time, except []string, limit int,
+) ([]webhook.Due, error) {
 	excluded, err := json.Marshal(append([]string{}, except...))
 	if err != nil {
 		return nil, err
 	}
 	return all(ctx, s, "listing due webhook deliveries", dueDeliveries,
-		func(r *row) webhook.Due { return webhook.Due{ID: r.text(), EndpointID: r.text()} }, now, excluded, limit)
+		func(r *row) webhook.Due { return webhook.Due{ID: r.text(), EndpointID: r.text()} }, companyID, now, excluded, limit)
 }
 
 // claim is the result of ClaimWebhookDelivery.

@@ -143,6 +143,10 @@ func queryOf(t testing.TB, command bson.Raw) (q query, isQuery bool) {
 	case "aggregate":
 		match, _ := d.Pipeline[0][0].Value.(bson.D)
 		q.filter = match
+		if group, ok := d.Pipeline[1][0].Value.(bson.D); ok { // seeks from one value to the next: each is a query for one value
+			field, _ := group[0].Value.(string)
+			q.filter = append(q.filter, bson.E{Key: strings.TrimPrefix(field, "$"), Value: "any"})
+		}
 	case "insert", "ping", "endSessions":
 		return q, false
 	default:
@@ -168,6 +172,9 @@ func (q query) coveredBy(keys bson.D) bool {
 		default:
 			ranges[condition.Key] = true
 		}
+	}
+	if equal["_id"] && keys[0].Key == "_id" { // one document
+		return true
 	}
 	used := false
 	for len(keys) > 0 && equal[keys[0].Key] {

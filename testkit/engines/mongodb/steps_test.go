@@ -170,7 +170,12 @@ func allSteps(t testing.TB, s store.Store) []step {
 			_, err := s.WebhookDeliveries(ctx, store.WebhookFilter{CompanyID: company}, store.Page{After: delivery.ID, Limit: 10})
 			return err
 		}},
-		{"due webhook deliveries", 1, func() error { _, err := s.DueWebhookDeliveries(ctx, at(1), []string{"other"}, 10); return err }},
+		{"count webhook deliveries", 1, func() error { _, err := s.CountWebhookDeliveries(ctx, company, 10); return err }},
+		{"companies with due webhook deliveries", 1, func() error { _, err := s.DueWebhookCompanies(ctx, at(1)); return err }},
+		{"due webhook deliveries", 1, func() error {
+			_, err := s.DueWebhookDeliveries(ctx, company, at(1), []string{"other"}, 10)
+			return err
+		}},
 		{"claim a webhook delivery", 1, func() error { _, _, err := s.ClaimWebhookDelivery(ctx, delivery.ID, at(1), at(2)); return err }},
 		{"postpone a webhook delivery", 1, func() error { return s.PostponeWebhookDelivery(ctx, delivery.ID, at(3)) }},
 		{"look for an earlier webhook delivery", 1, func() error { _, err := s.HasEarlierWebhookDelivery(ctx, delivery); return err }},

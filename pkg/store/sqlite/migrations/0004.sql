@@ -38,7 +38,7 @@ CREATE TABLE webhook_deliveries (
   attempts    TEXT,                       -- JSON array
   expires_at  INTEGER
 ) STRICT;
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at, endpoint_id, id) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (company_id, due_at, endpoint_id, id) WHERE due_at IS NOT NULL;
 CREATE INDEX webhook_deliveries_order ON webhook_deliveries (endpoint_id, order_key, position) WHERE due_at IS NOT NULL AND order_key <> '';
 CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries (endpoint_id, created_at DESC, id);
 CREATE INDEX webhook_deliveries_company ON webhook_deliveries (company_id, created_at DESC, id);

@@ -11,23 +11,70 @@ const (
 	// While the endpoint keeps failing the breaker stays open for longer each time, from the first bound to the second.
 	breakerMinOpen = time.Second
 	breakerMaxOpen = 30 * time.Second
+	// maxRetryAfter bounds a requested pause: afterwards one call asks whether it still holds.
+	maxRetryAfter = 5 * time.Minute
 )
 
-// breaker is a circuit breaker for an endpoint that does not answer. It opens after consecutive failures. When the open time has
-// passed it admits one call a second, and closes when one succeeds; a hanging call does not block the next probe. An endpoint may
-// also request a pause (Retry-After), which applies to all calls. It is safe for concurrent use.
+// breakers holds the breakers of applications: one that its server refuses, or whose calls fail, does not silence the others. It is safe
+// for concurrent use.
+type breakers struct {
+	mu    sync.Mutex
+	byApp map[string]*breaker // without those in the initial state
+}
+
+// admit returns 0 if a call may be made for the application, else the time to wait before asking again. Each admitted call ends with
+// report.
+func (b *breakers) admit(appID string, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.byApp[appID]; known != nil {
+		return known.admit(now)
+	}
+	return 0
+}
+
+// report records the result of a call for the application: whether the server answered, and its Retry-After (0: none).
+func (b *breakers) report(appID string, now time.Time, answered bool, pause time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.byApp[appID]
+	if known == nil {
+		known = &breaker{}
+	}
+	known.report(now, answered, pause)
+	if *known == (breaker{}) {
+		delete(b.byApp, appID)
+		return
+	}
+	if b.byApp == nil {
+		b.byApp = map[string]*breaker{}
+	}
+	b.byApp[appID] = known
+}
+
+// open returns the number of applications whose calls are refused.
+func (b *breakers) open(now time.Time) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, known := range b.byApp {
+		if known.isOpen(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// breaker is a circuit breaker for a server that does not answer an application. It opens after consecutive failures. When the open time has
+// passed it admits one call a second, and closes when one succeeds; a hanging call does not block the next probe. A server may
+// also request a pause (Retry-After), which applies to all calls.
 type breaker struct {
-	mu       sync.Mutex
 	failures int           // consecutive
 	until    time.Time     // open until then; zero: closed
 	open     time.Duration // duration of the last open state
 	probed   time.Time     // when the running probe was admitted; zero: none is running
 }
 
-// admit returns 0 if a call may be made, else the time to wait before asking again. Each admitted call ends with report.
 func (b *breaker) admit(now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	switch {
 	case b.until.IsZero():
 		return 0
@@ -40,10 +87,7 @@ func (b *breaker) admit(now time.Time) time.Duration {
 	return 0
 }
 
-// report records the result of a call: whether the endpoint answered, and its Retry-After (0: none).
 func (b *breaker) report(now time.Time, answered bool, pause time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.probed = time.Time{}
 	switch {
 	case pause > 0:
@@ -59,7 +103,7 @@ func (b *breaker) report(now time.Time, answered bool, pause time.Duration) {
 }
 
 // paused returns the end of a requested pause, which a successful call does not end: calls that began before the pause may end during
-// it. It is called with the lock held.
+// it.
 func (b *breaker) paused(now time.Time) time.Time {
 	if now.Before(b.until) && b.failures < breakerFailures {
 		return b.until
@@ -67,7 +111,6 @@ func (b *breaker) paused(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// extend is called with the lock held.
 func (b *breaker) extend(until time.Time) {
 	if until.After(b.until) {
 		b.until = until
@@ -76,7 +119,5 @@ func (b *breaker) extend(until time.Time) {
 
 // isOpen reports whether calls are refused.
 func (b *breaker) isOpen(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	return now.Before(b.until)
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +15,8 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/services/processor/internal/retryafter"
+	"github.com/parley-chat/parley/services/processor/internal/slots"
 )
 
 const (
@@ -63,8 +64,9 @@ func (c CallConfig) Problems() []string {
 }
 
 // caller calls a server for messages, at most one call per message at a time. A call that exceeds the timeout releases its slot
-// and continues. The bus repeats a failed call until the message has used all attempts or its deadline has passed. While the
-// breaker is open, no message calls the server.
+// and continues. The bus repeats a failed call until the message has used all attempts or its deadline has passed. Applications
+// share the slots, and a message without a slot waits without a handler of the bus. While the breaker of an application is open, none
+// of its messages calls the server.
 type caller struct {
 	what      string // names the server in errors, such as webhook
 	client    *http.Client
@@ -72,10 +74,12 @@ type caller struct {
 	attempts  int
 	silence   time.Duration
 	exchanges *exchanges
-	breaker   breaker
+	slots     *slots.Slots // of Concurrency, by application
+	breakers  breakers
 	metrics   *callMetrics
 	now       func() time.Time
 	post      postFunc
+	admit     func(ctx context.Context, appID string) error // before the first call of a message; nil: all are admitted
 }
 
 // postFunc makes one call. ctx ends with the message's deadline.
@@ -86,8 +90,9 @@ func (c *caller) open(what string, config CallConfig, post postFunc) {
 	c.what, c.post, c.now, c.silence = what, post, config.Now, cmp.Or(config.Silence, defaultSilence)
 	c.timeout, c.attempts = cmp.Or(config.Timeout, defaultTimeout), cmp.Or(config.Attempts, defaultAttempts)
 	c.exchanges = newExchanges(cmp.Or(config.Deadline, defaultDeadline))
-	c.client = newClient(cmp.Or(config.Concurrency, defaultConcurrency))
-	c.metrics = newCallMetrics(what, config.Registerer, func() bool { return c.breaker.isOpen(config.Now()) })
+	concurrency := cmp.Or(config.Concurrency, defaultConcurrency)
+	c.client, c.slots = newClient(concurrency), slots.New(concurrency)
+	c.metrics = newCallMetrics(what, config.Registerer, func() int { return c.breakers.open(config.Now()) })
 }
 
 // Close ends the running calls and the idle connections.
@@ -108,17 +113,46 @@ func (c *caller) named(rest string) string { return "The " + c.what + " " + rest
 // Answer implements [Answerer].
 func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
 	x := c.exchanges.of(e.EventID(), c.now())
-	patience := time.Duration(0) // a call that runs since an earlier delivery has used its timeout
-	if x.call == nil {
-		if pause := c.breaker.admit(c.now()); pause > 0 {
-			c.metrics.kept()
-			return nil, c.bounded(x, &apperr.Error{
-				Code: apperr.TooMany, Reason: c.reason("PAUSED"), Message: c.named("is not called for now"), RetryAfter: jittered(2 * pause),
-			})
-		}
-		c.start(x, e, event.TraceParent(ctx), begin)
-		patience = c.timeout
+	if x.call != nil { // it runs since an earlier delivery, and has used its timeout
+		return c.await(ctx, x, 0)
 	}
+	taken, ready := c.slots.TakeOrWait(e.AppID, e.EventID())
+	if !taken {
+		return nil, c.queued(x, e, ready)
+	}
+	defer c.slots.Release(e.AppID)
+	if pause := c.breakers.admit(e.AppID, c.now()); pause > 0 {
+		c.metrics.kept()
+		return nil, c.bounded(x, &apperr.Error{
+			Code: apperr.TooMany, Reason: c.reason("PAUSED"), Message: c.named("is not called for now"), RetryAfter: jittered(2 * pause),
+		})
+	}
+	if x.calls == 0 && c.admit != nil {
+		if err := c.admit(ctx, e.AppID); err != nil {
+			return nil, err
+		}
+	}
+	c.start(x, e, event.TraceParent(ctx), begin)
+	return c.await(ctx, x, c.timeout)
+}
+
+// queueCheck is how often a message that waits for a slot tries again although none was offered: the one that was offered a slot may
+// have been forgotten.
+const queueCheck = 5 * time.Second
+
+// queued returns the error of a message that waits for a slot, because its application has its share. The time of a message begins with
+// its first call.
+func (c *caller) queued(x *exchange, e event.VisitorMessageAccepted, ready <-chan struct{}) error {
+	if x.calls == 0 {
+		c.exchanges.forget(e.EventID())
+	}
+	return &apperr.Error{
+		Code: apperr.TooMany, Reason: c.reason("QUEUED"), Message: "The message waits for others of its application", RetryAfter: queueCheck, Ready: ready,
+	}
+}
+
+// await returns the result of the running call, or an error if it has none after patience.
+func (c *caller) await(ctx context.Context, x *exchange, patience time.Duration) ([]Answer, error) {
 	if !x.call.wait(ctx, patience) {
 		return nil, &apperr.Error{
 			Code: apperr.Unavailable, Reason: c.reason("SLOW"), Message: c.named("has not answered yet"),
@@ -172,7 +206,7 @@ func (c *caller) call(ctx context.Context, e event.VisitorMessageAccepted, trace
 	answers, err := c.post(ctx, e, traceParent, begin)
 	if broken, ok := errors.AsType[*interruptedError](err); ok { // the visitor has read a part: that is the answer
 		if ctx.Err() == nil {
-			c.report(broken.cause)
+			c.report(e.AppID, broken.cause)
 		}
 		return answers, nil
 	}
@@ -182,17 +216,17 @@ func (c *caller) call(ctx context.Context, e event.VisitorMessageAccepted, trace
 			Final: errors.Is(ctx.Err(), context.DeadlineExceeded),
 		}
 	}
-	c.report(err)
+	c.report(e.AppID, err)
 	return answers, err
 }
 
-// report passes the result of a call to the breaker.
-func (c *caller) report(err error) {
+// report passes the result of a call to the application's breaker.
+func (c *caller) report(appID string, err error) {
 	pause := time.Duration(0)
 	if coded, ok := errors.AsType[*apperr.Error](err); ok {
 		pause = coded.RetryAfter
 	}
-	c.breaker.report(c.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
+	c.breakers.report(appID, c.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
 }
 
 // newClient returns a client with its own connections, which Close closes. It keeps as many idle ones as there are concurrent
@@ -221,13 +255,14 @@ func (c *caller) unavailable(cause error) error {
 func (c *caller) refusal(r *http.Response) error {
 	status := r.StatusCode
 	text := c.named(fmt.Sprintf("answered %d", status))
+	pause := retryafter.Parse(r.Header, c.now(), maxRetryAfter)
 	switch {
 	case status >= 200 && status < 300:
 		return nil
 	case status == http.StatusTooManyRequests:
-		return &apperr.Error{Code: apperr.TooMany, Reason: c.reason("BUSY"), Message: text, RetryAfter: retryAfter(r, c.now())}
+		return &apperr.Error{Code: apperr.TooMany, Reason: c.reason("BUSY"), Message: text, RetryAfter: pause}
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
-		return &apperr.Error{Code: apperr.Unavailable, Reason: c.reason("AWAY"), Message: text, RetryAfter: retryAfter(r, c.now())}
+		return &apperr.Error{Code: apperr.Unavailable, Reason: c.reason("AWAY"), Message: text, RetryAfter: pause}
 	}
 	return apperr.New(apperr.Invalid, c.reason("REFUSED"), text)
 }
@@ -235,16 +270,4 @@ func (c *caller) refusal(r *http.Response) error {
 // wrongAnswer returns the error for an invalid answer.
 func (c *caller) wrongAnswer(what string, cause error) error {
 	return apperr.New(apperr.Invalid, c.reason("ANSWER"), "The "+c.what+"'s answer "+what).Wrap(cause)
-}
-
-// retryAfter parses both forms of the header (RFC 9110 section 10.2.3); zero if it is absent or invalid.
-func retryAfter(r *http.Response, now time.Time) time.Duration {
-	value := r.Header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 && seconds <= 24*60*60 {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil && at.After(now) {
-		return at.Sub(now)
-	}
-	return 0
 }

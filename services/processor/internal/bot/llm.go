@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
 const (
@@ -26,9 +27,11 @@ const (
 
 // LLMConfig configures the language model that answers, over the chat-completions protocol of OpenAI.
 type LLMConfig struct {
-	BaseURL      string // without /chat/completions
-	APIKey       string // empty: none
-	MaxTokens    int    // of an answer; zero: the server's limit
+	BaseURL      string           // without /chat/completions
+	APIKey       string           // empty: none
+	MaxTokens    int              // of an answer; zero: the server's limit
+	Tokens       config.Rate      // of each application, see [tokenBudget]; zero: no bound
+	Redis        *ratelimit.Redis // shares the budgets between processors; nil: each counts by itself
 	Default      LLMApplication
 	Applications string // JSON object of overrides by appId
 
@@ -67,6 +70,7 @@ func (c LLMConfig) Problems() []string {
 	need(c.MaxTokens >= 0, "LLM_MAX_TOKENS must not be negative")
 	need(c.InputPrice >= 0 && c.OutputPrice >= 0, "LLM_PRICE_INPUT and LLM_PRICE_OUTPUT must not be negative")
 	need(c.ModerationURL == "" || config.WebURL(c.ModerationURL), "LLM_MODERATION_URL must be an http or https URL")
+	need(c.Tokens.Count == 0 || c.Tokens.Count >= minTokens, fmt.Sprintf("LLM_TOKENS_APPLICATION must be 0 or at least %d tokens", minTokens))
 	if _, err := c.applications(); err != nil {
 		problems = append(problems, "LLM_APPLICATIONS "+err.Error())
 	}
@@ -105,6 +109,7 @@ type LLM struct {
 	url          string
 	applications map[string]LLMApplication
 	usage        *usageMetrics
+	budget       tokenBudget
 	moderator    *moderator // nil: none
 }
 
@@ -121,6 +126,9 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		cfg: c, url: strings.TrimSuffix(c.BaseURL, "/") + "/chat/completions", applications: applications,
 		usage: newUsageMetrics(c.Registerer, c.InputPrice, c.OutputPrice),
 	}
+	tokens := ratelimit.New(ratelimit.Config{Name: "llm-tokens", Rate: c.Tokens, Redis: c.Redis, Now: c.Now})
+	l.budget = tokenBudget{limiter: tokens, refused: l.usage.refused}
+	l.admit = l.budget.admit
 	l.open("LLM", c.CallConfig, l.post)
 	if c.ModerationURL != "" {
 		l.moderator = newModerator(c.ModerationURL, c.CallConfig)
@@ -200,9 +208,13 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, tracePar
 		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // so that the connection can be reused
 		return nil, err
 	}
-	next := l.whole(response.Body)
+	used := func(u completionUsage) {
+		l.usage.used(u)
+		l.budget.spend(ctx, e.AppID, u)
+	}
+	next := l.whole(response.Body, used)
 	if isEventStream(response) {
-		next = l.streamed(response.Body)
+		next = l.streamed(response.Body, used)
 	}
 	if l.moderator != nil {
 		next = l.moderator.moderate(ctx, e, next)
@@ -211,7 +223,7 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, tracePar
 }
 
 // streamed reads a completion event by event.
-func (l *LLM) streamed(body io.Reader) func() (piece, error) {
+func (l *LLM) streamed(body io.Reader, used func(completionUsage)) func() (piece, error) {
 	events, finished := newEventReader(body, maxCompletion), ""
 	return func() (piece, error) {
 		e, err := events.next()
@@ -226,7 +238,7 @@ func (l *LLM) streamed(body io.Reader) func() (piece, error) {
 			return piece{}, endOf(finished)
 		}
 		var c completion
-		if err := l.decode(e.data, &c); err != nil {
+		if err := l.decode(e.data, &c, used); err != nil {
 			return piece{}, err
 		}
 		text, finish := c.text()
@@ -236,14 +248,14 @@ func (l *LLM) streamed(body io.Reader) func() (piece, error) {
 }
 
 // whole reads a completion that the server does not stream.
-func (l *LLM) whole(body io.Reader) func() (piece, error) {
+func (l *LLM) whole(body io.Reader, used func(completionUsage)) func() (piece, error) {
 	return func() (piece, error) {
 		data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 		if err != nil {
 			return piece{}, l.unavailable(fmt.Errorf("reading the answer: %w", err))
 		}
 		var c completion
-		if err := l.decode(data, &c); err != nil {
+		if err := l.decode(data, &c, used); err != nil {
 			return piece{}, err
 		}
 		text, finish := c.text()
@@ -265,7 +277,7 @@ func endOf(finish string) error {
 	return io.EOF
 }
 
-func (l *LLM) decode(data []byte, into *completion) error {
+func (l *LLM) decode(data []byte, into *completion, used func(completionUsage)) error {
 	if err := json.Unmarshal(data, into); err != nil {
 		return l.wrongAnswer("is no chat completion", err)
 	}
@@ -273,7 +285,7 @@ func (l *LLM) decode(data []byte, into *completion) error {
 		return l.unavailable(fmt.Errorf("error in the answer: %.300s", into.Error))
 	}
 	if into.Usage != nil {
-		l.usage.used(*into.Usage)
+		used(*into.Usage)
 	}
 	return nil
 }

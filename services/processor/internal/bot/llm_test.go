@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
 )
 
 // model is a server of the chat-completions protocol: it streams words as events.
@@ -291,8 +292,9 @@ func TestLLMConfigNamesAllItsProblems(t *testing.T) {
 	t.Parallel()
 	zero := 0
 	c := LLMConfig{BaseURL: "x", MaxTokens: -1, Default: LLMApplication{History: &zero}, Applications: `{"x":{}}`, InputPrice: -1, ModerationURL: "x"}
-	if got := c.Problems(); len(got) != 7 {
-		t.Errorf("got %d problems, want 7: %s", len(got), strings.Join(got, "; "))
+	c.Tokens = config.Rate{Count: minTokens - 1, Per: time.Hour}
+	if got := c.Problems(); len(got) != 8 {
+		t.Errorf("got %d problems, want 8: %s", len(got), strings.Join(got, "; "))
 	}
 	for _, wrong := range []string{`[]`, `{"7c9e6679-7425-40de-944b-e07fc1f90ae7":{"prompt":"x"}}`, `{"7c9e6679-7425-40de-944b-e07fc1f90ae7":{"history":0}}`} {
 		if _, err := (LLMConfig{Applications: wrong}).applications(); err == nil {

@@ -20,7 +20,7 @@ type callMetrics struct {
 }
 
 // newCallMetrics registers the metrics of the server with the name what, such as webhook.
-func newCallMetrics(what string, registerer prometheus.Registerer, open func() bool) *callMetrics {
+func newCallMetrics(what string, registerer prometheus.Registerer, open func() int) *callMetrics {
 	prefix := "parley_bot_" + strings.ToLower(what)
 	m := &callMetrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -37,13 +37,8 @@ func newCallMetrics(what string, registerer prometheus.Registerer, open func() b
 		}),
 	}
 	breaker := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: prefix + "_open", Help: "1 while the " + what + " is not called: it is away or has asked for a pause.",
-	}, func() float64 {
-		if open() {
-			return 1
-		}
-		return 0
-	})
+		Name: prefix + "_open", Help: "Applications for which the " + what + " is not called: it is away or has asked for a pause.",
+	}, func() float64 { return float64(open()) })
 	for _, result := range []string{"ok", resultKept, string(apperr.Unavailable), string(apperr.TooMany), string(apperr.Invalid)} {
 		m.calls.WithLabelValues(result)
 	}
@@ -69,7 +64,7 @@ func (m *callMetrics) called(err error, took time.Duration) {
 // usageMetrics counts the tokens that a language model reports, and their price.
 type usageMetrics struct {
 	input, output           prometheus.Counter
-	cost                    prometheus.Counter
+	cost, refused           prometheus.Counter
 	inputPrice, outputPrice float64 // of one token
 }
 
@@ -82,10 +77,13 @@ func newUsageMetrics(registerer prometheus.Registerer, inputPrice, outputPrice f
 		cost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_bot_llm_cost_total", Help: "Cost of the reported tokens by LLM_PRICE_INPUT and LLM_PRICE_OUTPUT, in their currency.",
 		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_bot_llm_budget_refused_total", Help: "Questions that were not asked because their application has spent its tokens.",
+		}),
 		inputPrice: inputPrice / 1e6, outputPrice: outputPrice / 1e6,
 	}
 	if registerer != nil {
-		for _, c := range []prometheus.Collector{tokens, m.cost} {
+		for _, c := range []prometheus.Collector{tokens, m.cost, m.refused} {
 			_ = registerer.Register(c) // fails only if another bot of the process has registered the same metrics
 		}
 	}

@@ -201,8 +201,8 @@ func TestWebhookThatHangsIsGivenUp(t *testing.T) {
 	if !ok || coded.Code != apperr.Unavailable || coded.Reason != "WEBHOOK_TIMEOUT" || !coded.Final {
 		t.Errorf("got %v, want a timeout that is final", err)
 	}
-	if w.breaker.failures != 0 {
-		t.Errorf("got %d failures at the breaker, want none: other messages may be answered", w.breaker.failures)
+	if len(w.breakers.byApp) != 0 {
+		t.Errorf("got %v at the breakers, want none: other messages may be answered", w.breakers.byApp)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestWebhookGivesUpAfterItsAttempts(t *testing.T) {
 		t.Errorf("got the ids %q and %q, want the same", first, second)
 	}
 	w.Forget(asked.Message.ID)
-	w.breaker.extend(now.Add(time.Hour))
+	w.breakers.report(asked.AppID, now, true, time.Hour)
 	for range 5 {
 		if err := try(); err.Final || err.Code != apperr.TooMany || err.RetryAfter > defaultDeadline {
 			t.Fatalf("got %+v, want a pause within the deadline", err)
@@ -284,7 +284,7 @@ func TestWebhookReusesConnections(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	w, err := NewWebhook(WebhookConfig{URL: server.URL, Secret: testSecret, CallConfig: CallConfig{Concurrency: together, Now: time.Now}})
+	w, err := NewWebhook(WebhookConfig{URL: server.URL, Secret: testSecret, CallConfig: CallConfig{Concurrency: 2 * together, Now: time.Now}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,24 +308,6 @@ func TestWebhookReusesConnections(t *testing.T) {
 	}
 	if n := opened.Load(); n > together {
 		t.Errorf("got %d connections for %d calls, want at most %d", n, together*rounds, together)
-	}
-}
-
-func TestRetryAfterHeader(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	for header, want := range map[string]time.Duration{
-		"":     0,
-		"7":    7 * time.Second,
-		"-7":   0,
-		"soon": 0,
-		at.Add(9 * time.Second).Format(http.TimeFormat): 9 * time.Second,
-		at.Add(-time.Second).Format(http.TimeFormat):    0,
-	} {
-		got := retryAfter(&http.Response{Header: http.Header{"Retry-After": {header}}}, at)
-		if got != want {
-			t.Errorf("for %q got %s, want %s", header, got, want)
-		}
 	}
 }
 

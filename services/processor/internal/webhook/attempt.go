@@ -11,6 +11,7 @@ import (
 	"code.dny.dev/ssrf"
 
 	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/services/processor/internal/retryafter"
 )
 
 const (
@@ -56,7 +57,7 @@ func (s *Service) call(ctx context.Context, e webhook.Endpoint, d webhook.Delive
 	if err == nil {
 		defer response.Body.Close()
 		r.attempt.StatusCode = response.StatusCode
-		r.retryAfter = retryAfter(response.Header.Get("Retry-After"), at)
+		r.retryAfter = retryafter.Parse(response.Header, at, maxRetryAfter)
 		r.attempt.Answer = excerpt(response.Body)
 	} else {
 		r.attempt.Error, r.noAnswer = reasonOf(err), true
@@ -105,7 +106,9 @@ func reasonOf(err error) string {
 		error
 		Timeout() bool
 	}](err); {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort):
+	case errors.Is(err, errPort):
+		return errPort.Error()
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):
 		return "the address is not allowed"
 	case ok && timeout.Timeout():
 		return "no answer in time"

@@ -1,8 +1,8 @@
 // Package webhook delivers events to the endpoints of companies as Standard Webhooks.
 //
 // Reading order: service.go turns an event of the bus into deliveries, one for each subscribed endpoint, and runs them; events.go has
-// the mapping. From then on a delivery is a record of the store. poll.go starts deliveries that are due. limiter.go limits the requests
-// of one endpoint. attempt.go is one request; guard.go restricts its addresses; schedule.go computes the next attempt; health.go
+// the mapping, and stored.go bounds how many a company stores. From then on a delivery is a record of the store. poll.go starts deliveries
+// that are due. limiter.go limits the requests of one endpoint and of one company. attempt.go is one request; guard.go restricts its addresses; schedule.go computes the next attempt; health.go
 // warns about and disables failing endpoints.
 //
 // Invariants:
@@ -12,4 +12,5 @@
 //   - A processor attempts only deliveries that it has claimed. A claim is a lease: if the process dies, the delivery is due again when
 //     the lease ends.
 //   - An endpoint has at most its limiter's share of the concurrent requests, and a limiter that is full or paused delays no other.
+//   - A company has at most its share of the concurrent requests (package slots), and some are free for the next company.
 package webhook

@@ -1,9 +1,12 @@
 package webhook
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"syscall"
 	"time"
 
 	"code.dny.dev/ssrf"
@@ -18,26 +21,54 @@ const (
 	maxHeaderBytes  = 64 << 10
 )
 
-// newGuard refuses addresses outside the public internet: loopback, private, shared (CGNAT), link-local with the metadata
-// services of clouds, multicast, reserved; for IPv6 all outside of global unicast, which includes IPv4-mapped addresses and
-// NAT64. Prefixes in allow are permitted.
-func newGuard(allow []netip.Prefix) *ssrf.Guardian {
-	var v4, v6 []netip.Prefix
-	for _, p := range allow {
-		if p.Addr().Is4() {
-			v4 = append(v4, p)
-		} else {
-			v6 = append(v6, p)
-		}
+// guard decides which addresses requests may connect to. A company chooses the URL, so a request may go to the public internet only, and
+// to the ports of web servers.
+type guard struct {
+	allow  []netip.Prefix // networks of the operator: any port
+	public *ssrf.Guardian
+}
+
+// publicPorts are those of HTTP and their usual alternatives. A list of allowed ports needs no list of dangerous ones: requests cannot scan
+// the ports of others, or write to a mail server, a database or a cache.
+var publicPorts = []uint16{80, 443, 8080, 8443}
+
+var errPort = errors.New("the port is not allowed: use 443, 80, 8080 or 8443")
+
+// notPublic are addresses that the registries of IANA list as public but that are special inside a cloud: 168.63.129.16 is Azure's
+// WireServer, which gives a machine its configuration and certificates. Other metadata services have link-local, shared or unique
+// local addresses.
+var notPublic = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
+
+// newGuard permits public addresses, and those in allow. It refuses the special-purpose addresses of IANA's registries: loopback, private,
+// shared (CGNAT), link-local, multicast, reserved; for IPv6 all outside of global unicast, which includes IPv4-mapped addresses and NAT64,
+// and of global unicast 6to4, Teredo and documentation.
+func newGuard(allow []netip.Prefix) guard {
+	return guard{allow: allow, public: ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(notPublic...))}
+}
+
+// check returns an error if a connection to the address is not allowed. It is the Control of a [net.Dialer].
+func (g guard) check(network, address string, c syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
 	}
-	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	if slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(to.Addr()) }) {
+		return nil
+	}
+	if err := g.public.Safe(network, address, c); err != nil {
+		return err
+	}
+	if !slices.Contains(publicPorts, to.Port()) {
+		return errPort
+	}
+	return nil
 }
 
 // newClient returns a client whose connections pass the guard. The guard checks the address that is connected to, after name
 // resolution, so DNS rebinding does not bypass it. The client follows no redirect and uses no proxy: a proxy of the environment
 // would connect past the guard.
 func newClient(allow []netip.Prefix, timeout time.Duration) *http.Client {
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: newGuard(allow).Safe}
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: newGuard(allow).check}
 	return &http.Client{
 		Timeout: timeout,
 		Transport: &http.Transport{

@@ -3,6 +3,8 @@ package webhook
 import (
 	"sync"
 	"time"
+
+	"github.com/parley-chat/parley/services/processor/internal/slots"
 )
 
 const (
@@ -58,14 +60,19 @@ func (l *limiter) failed(now time.Time, r result) {
 	}
 }
 
-// limiters holds the limiters of all endpoints. It is safe for concurrent use.
+// limiters holds the limiters of all endpoints, and the slots that companies share. It is safe for concurrent use.
 type limiters struct {
-	most int // limit of one endpoint
-	mu   sync.Mutex
-	of   map[string]*limiter
+	most  int          // limit of one endpoint
+	slots *slots.Slots // one per concurrent request, by company
+
+	mu      sync.Mutex
+	of      map[string]*limiter
+	backlog bool // deliveries were left in the store for want of a slot
 }
 
-func newLimiters(most int) *limiters { return &limiters{most: most, of: map[string]*limiter{}} }
+func newLimiters(concurrent, most int) *limiters {
+	return &limiters{most: most, slots: slots.New(concurrent), of: map[string]*limiter{}}
+}
 
 // limiter returns the endpoint's limiter. It is called with the lock held.
 func (l *limiters) limiter(endpointID string) *limiter {
@@ -77,8 +84,9 @@ func (l *limiters) limiter(endpointID string) *limiter {
 	return found
 }
 
-// reserve takes a slot until release, and reports false if none is free. Deliveries then wait in the store.
-func (l *limiters) reserve(endpointID string, now time.Time) bool {
+// reserve takes a slot of the company and its endpoint until release. It reports false if the endpoint or the company has its share:
+// the delivery then waits in the store.
+func (l *limiters) reserve(companyID, endpointID string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limiter := l.limiter(endpointID)
@@ -86,17 +94,32 @@ func (l *limiters) reserve(endpointID string, now time.Time) bool {
 		limiter.backlog = true
 		return false
 	}
+	if !l.slots.Take(companyID) {
+		l.backlog = true
+		return false
+	}
 	limiter.running++
 	return true
 }
 
-// release returns a slot; backlog means that deliveries of the endpoint wait in the store.
-func (l *limiters) release(endpointID string) (backlog bool) {
+// room returns how many deliveries of the company may start, and how many have started.
+func (l *limiters) room(companyID string) (free, started int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	free = l.slots.Room(companyID)
+	l.backlog = l.backlog || free == 0
+	return free, l.slots.Held(companyID)
+}
+
+// release returns a slot; backlog means that deliveries that may use it wait in the store.
+func (l *limiters) release(companyID, endpointID string) (backlog bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slots.Release(companyID)
 	limiter := l.limiter(endpointID)
 	limiter.running--
-	backlog, limiter.backlog = limiter.backlog, false
+	backlog = limiter.backlog || l.backlog
+	limiter.backlog, l.backlog = false, false
 	if limiter.running == 0 && limiter.failures == 0 && limiter.limit == l.most {
 		delete(l.of, endpointID) // same state as a new one
 	}

@@ -13,6 +13,9 @@ const (
 	resultNoAnswer = "no_answer" // timeout, or no connection
 )
 
+// statusDropped is an event that became no delivery, because its company stores too many.
+const statusDropped = "dropped"
+
 type metrics struct {
 	attempts   *prometheus.CounterVec
 	seconds    prometheus.Histogram
@@ -31,7 +34,7 @@ func newMetrics(registerer prometheus.Registerer, running func() float64) *metri
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_webhook_deliveries_total", Help: "Deliveries of outgoing webhooks that ended, by status: delivered or failed.",
+			Name: "parley_webhook_deliveries_total", Help: "Deliveries of outgoing webhooks that ended, by status: delivered, failed, or dropped (events of a company that stores too many).",
 		}, []string{"status"}),
 		warnings: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_webhook_warnings_total", Help: "Warnings about webhook endpoints that keep failing.",
@@ -43,7 +46,7 @@ func newMetrics(registerer prometheus.Registerer, running func() float64) *metri
 	for _, result := range []string{resultOK, resultRefused, resultNoAnswer} {
 		m.attempts.WithLabelValues(result)
 	}
-	for _, status := range []string{webhook.Delivered, webhook.Failed} {
+	for _, status := range []string{webhook.Delivered, webhook.Failed, statusDropped} {
 		m.deliveries.WithLabelValues(status)
 	}
 	for _, reason := range []string{webhook.DisabledFailing, webhook.DisabledGone} {
@@ -72,6 +75,9 @@ func (m *metrics) attempted(r result, o webhook.Outcome) {
 	m.seconds.Observe(r.attempt.Duration.Seconds())
 	m.ended(o)
 }
+
+// dropped counts an event without deliveries.
+func (m *metrics) dropped() { m.deliveries.WithLabelValues(statusDropped).Inc() }
 
 // ended counts a delivery that has ended.
 func (m *metrics) ended(o webhook.Outcome) {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -9,8 +10,6 @@ import (
 )
 
 const (
-	// pollPage is the page size of due deliveries.
-	pollPage = 200
 	// pollPause is the minimum time between two polls.
 	pollPause = 10 * time.Millisecond
 	// orderPause is how long a delivery waits for its predecessor, unless that one ends earlier.
@@ -45,46 +44,59 @@ func (s *Service) poll(ctx context.Context) {
 	}
 }
 
-// beginDue starts as many due deliveries as there are free slots. It skips those of an endpoint without a free slot, so that they
-// do not hide others. Deliveries that this process has started stay due until they are claimed: if they fill a page, the next
-// poll runs when one of them ends.
+// beginDue starts due deliveries of each company, as many as the company may send at once. The order of the companies is random, so
+// that none is always the first to take the free slots.
 func (s *Service) beginDue(ctx context.Context) error {
+	companies, err := s.cfg.Store.DueWebhookCompanies(ctx, s.cfg.Now())
+	if err != nil {
+		return err
+	}
+	rand.Shuffle(len(companies), func(i, j int) { companies[i], companies[j] = companies[j], companies[i] })
+	for _, company := range companies {
+		if err := s.beginDueOf(ctx, company); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beginDueOf starts due deliveries of a company. It skips those of an endpoint without a free slot, so that they do not hide others.
+// Deliveries that this process has started stay due until they are claimed, so it looks for that many more.
+func (s *Service) beginDueOf(ctx context.Context, companyID string) error {
 	for {
-		now := s.cfg.Now()
-		due, err := s.cfg.Store.DueWebhookDeliveries(ctx, now, s.limiters.full(now), pollPage)
+		free, started := s.limiters.room(companyID)
+		if free == 0 {
+			return nil
+		}
+		now, page := s.cfg.Now(), free+started
+		due, err := s.cfg.Store.DueWebhookDeliveries(ctx, companyID, now, s.limiters.full(now), page)
 		if err != nil {
 			return err
 		}
 		begun := 0
 		for _, d := range due {
-			if s.beginOne(d, now) {
+			if s.beginOne(companyID, d, now) {
 				begun++
 			}
 		}
-		if len(due) < pollPage {
-			return nil
-		}
-		if begun == 0 {
-			s.more.Store(true)
+		if begun == 0 || len(due) < page {
 			return nil
 		}
 	}
 }
 
 // beginOne claims a due delivery and attempts it in a new goroutine.
-func (s *Service) beginOne(due webhook.Due, now time.Time) bool {
+func (s *Service) beginOne(companyID string, due webhook.Due, now time.Time) bool {
 	if !s.begin(due.ID) {
 		return false
 	}
-	if !s.limiters.reserve(due.EndpointID, now) {
+	if !s.limiters.reserve(companyID, due.EndpointID, now) {
 		s.end(due.ID)
 		return false
 	}
 	go func() {
 		defer s.end(due.ID)
-		defer s.release(due.EndpointID)
-		s.slots <- struct{}{}
-		defer func() { <-s.slots }()
+		defer s.release(companyID, due.EndpointID)
 		if err := s.claimAndAttempt(due.ID); err != nil {
 			s.warn(s.requests, "claiming a delivery; it is repeated", err)
 		}
@@ -104,12 +116,13 @@ func (s *Service) claimAndAttempt(id string) error {
 	if err != nil {
 		return err
 	}
+	retention := s.stored.retention(d.CompanyID, hooks.Retention)
 	e, err := s.endpoint(ctx, hooks.Endpoints, d.EndpointID)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return err
 	}
 	if err != nil || !e.Enabled() {
-		outcome := webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonDisabled, ExpiresAt: now.Add(hooks.Retention)}
+		outcome := webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonDisabled, ExpiresAt: now.Add(retention)}
 		s.metrics.ended(outcome)
 		if err := s.cfg.Store.EndWebhookAttempt(ctx, id, nil, outcome); err != nil {
 			return err
@@ -126,7 +139,7 @@ func (s *Service) claimAndAttempt(id string) error {
 			return s.cfg.Store.PostponeWebhookDelivery(ctx, id, now.Add(orderPause))
 		}
 	}
-	s.attempt(e, d, hooks.Retention)
+	s.attempt(e, d, retention)
 	return nil
 }
 

@@ -2,8 +2,6 @@ package webhook
 
 import (
 	"math/rand/v2"
-	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -29,15 +27,4 @@ func pauseAfter(tries int) (pause time.Duration, more bool) {
 	}
 	p := float64(pauses[tries-1])
 	return time.Duration(p * (1 - jitter + 2*jitter*rand.Float64())), true
-}
-
-// retryAfter parses both forms of the header (RFC 9110, 10.2.3); zero if it is absent or invalid.
-func retryAfter(value string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil && seconds > 0 {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
-	}
-	if at, err := http.ParseTime(value); err == nil && at.After(now) {
-		return min(at.Sub(now), maxRetryAfter)
-	}
-	return 0
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,7 +37,7 @@ type Config struct {
 	Store      Store
 	Cache      Cache
 	Timeout    time.Duration  // of one request
-	Concurrent int            // concurrent requests
+	Concurrent int            // concurrent requests of all companies (package slots)
 	PerTarget  int            // concurrent requests to one endpoint
 	Allow      []netip.Prefix // addresses that are allowed although they are not public
 	WarnAfter  time.Duration  // how long an endpoint fails before its first warning, and between warnings
@@ -49,7 +48,7 @@ type Config struct {
 }
 
 const (
-	// leaseFactor times the request timeout is the lease: the rest is for waiting and for writing the result.
+	// leaseFactor times the request timeout is the lease: the rest is for reading the endpoint and for writing the result.
 	leaseFactor = 3
 	// stopGrace is how long requests may continue at shutdown.
 	stopGrace = 5 * time.Second
@@ -60,9 +59,8 @@ type Service struct {
 	cfg      Config
 	client   *http.Client
 	limiters *limiters
-	slots    chan struct{} // one per concurrent request
+	stored   *stored
 	wake     chan struct{} // deliveries may be due
-	more     atomic.Bool   // the last poll has left due deliveries in the store; poll again when one ends
 	metrics  *metrics
 
 	mu       sync.Mutex
@@ -77,11 +75,12 @@ type Service struct {
 // New returns a service that has sent nothing yet.
 func New(cfg Config) *Service {
 	s := &Service{
-		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), limiters: newLimiters(cfg.PerTarget), slots: make(chan struct{}, cfg.Concurrent),
-		wake: make(chan struct{}, 1), inHand: map[string]bool{},
+		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), limiters: newLimiters(cfg.Concurrent, cfg.PerTarget),
+		stored: &stored{most: webhook.MaxDeliveries, store: cfg.Store, now: cfg.Now, logger: cfg.Logger, of: map[string]*storedCount{}},
+		wake:   make(chan struct{}, 1), inHand: map[string]bool{},
 	}
 	s.requests, s.abort = context.WithCancel(context.Background())
-	s.metrics = newMetrics(cfg.Registerer, func() float64 { return float64(len(s.slots)) })
+	s.metrics = newMetrics(cfg.Registerer, func() float64 { return float64(s.limiters.slots.Taken()) })
 	return s
 }
 
@@ -114,9 +113,6 @@ func (s *Service) end(id string) {
 	s.mu.Lock()
 	delete(s.inHand, id)
 	s.mu.Unlock()
-	if s.more.CompareAndSwap(true, false) {
-		s.look()
-	}
 	s.running.Done()
 }
 
@@ -135,10 +131,19 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 	if err != nil || len(hooks.Endpoints) == 0 {
 		return err
 	}
+	hasRoom, err := s.stored.hasRoom(ctx, companyID)
+	if err != nil {
+		return err
+	}
+	if !hasRoom {
+		s.metrics.dropped()
+		return nil
+	}
 	body, err := ev.Body()
 	if err != nil {
 		return err
 	}
+	retention := s.stored.retention(companyID, hooks.Retention)
 	group, ctx := errgroup.WithContext(ctx)
 	for _, e := range hooks.Endpoints {
 		if !e.Wants(ev.Type) || e.ID == except || at.Before(e.CreatedAt) {
@@ -151,7 +156,7 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 		if e.Ordered {
 			d.OrderKey = ev.ChatID
 		}
-		group.Go(func() error { return s.insert(ctx, e, d, hooks.Retention) })
+		group.Go(func() error { return s.insert(ctx, e, d, retention) })
 	}
 	return group.Wait()
 }
@@ -162,7 +167,7 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 	d.DueAt = now
 	if !e.Enabled() { // it can be replayed
 		d.Status, d.Reason, d.DueAt, d.ExpiresAt = webhook.Failed, webhook.ReasonDisabled, time.Time{}, now.Add(retention)
-		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+		_, err := s.put(ctx, d)
 		return err
 	}
 	if d.OrderKey != "" {
@@ -171,42 +176,47 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 			return err
 		}
 		if waits {
-			_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+			_, err := s.put(ctx, d)
 			return err
 		}
 	}
 	if !s.begin(d.ID) {
-		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+		_, err := s.put(ctx, d)
 		return err
 	}
-	if !s.limiters.reserve(e.ID, now) {
+	if !s.limiters.reserve(e.CompanyID, e.ID, now) {
 		defer s.end(d.ID)
-		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+		_, err := s.put(ctx, d)
 		return err
 	}
 	d.DueAt = now.Add(s.lease())
-	inserted, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+	inserted, err := s.put(ctx, d)
 	if err != nil || !inserted { // after an error it may be stored: then it is due when the lease ends
-		s.release(e.ID)
+		s.release(e.CompanyID, e.ID)
 		s.end(d.ID)
 		return err
 	}
 	go func() {
 		defer s.end(d.ID)
-		defer s.release(e.ID)
-		s.slots <- struct{}{}
-		defer func() { <-s.slots }()
-		if s.cfg.Now().Add(s.cfg.Timeout).Before(d.DueAt) {
-			s.attempt(e, d, retention)
-		}
+		defer s.release(e.CompanyID, e.ID)
+		s.attempt(e, d, retention)
 	}()
 	return nil
 }
 
+// put inserts and counts a delivery.
+func (s *Service) put(ctx context.Context, d webhook.Delivery) (inserted bool, err error) {
+	inserted, err = s.cfg.Store.InsertWebhookDelivery(ctx, d)
+	if inserted {
+		s.stored.added(d.CompanyID)
+	}
+	return inserted, err
+}
+
 func (s *Service) lease() time.Duration { return leaseFactor * s.cfg.Timeout }
 
-func (s *Service) release(endpointID string) {
-	if s.limiters.release(endpointID) {
+func (s *Service) release(companyID, endpointID string) {
+	if s.limiters.release(companyID, endpointID) {
 		s.look()
 	}
 }

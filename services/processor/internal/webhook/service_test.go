@@ -98,7 +98,7 @@ func chatEvent(chatID string, n int) webhook.Event {
 // send delivers an event and returns its webhook-id at an endpoint.
 func (w *world) send(e webhook.Endpoint, ev webhook.Event, position int) string {
 	w.t.Helper()
-	w.must(w.service.deliver(w.t.Context(), w.company, ev, w.Now().Add(time.Duration(position)), ""))
+	w.must(w.service.deliver(w.t.Context(), e.CompanyID, ev, w.Now().Add(time.Duration(position)), ""))
 	return webhook.DeliveryID(e.ID, ev)
 }
 
@@ -204,15 +204,6 @@ func TestRetryAfter(t *testing.T) {
 	}
 	w.Advance(time.Hour)
 	w.await(other, tried(1))
-	now := time.Now()
-	for value, want := range map[string]time.Duration{
-		"": 0, "0": 0, "-1": 0, "x": 0, "30": 30 * time.Second, "99999999": maxRetryAfter,
-		now.Add(-time.Hour).UTC().Format(http.TimeFormat): 0, now.Add(100 * time.Hour).UTC().Format(http.TimeFormat): maxRetryAfter,
-	} {
-		if got := retryAfter(value, now); got != want {
-			t.Errorf("Retry-After %q: got %s, want %s", value, got, want)
-		}
-	}
 }
 
 // An endpoint that answers 410 gets no further deliveries; the company's others are notified; its pending and later deliveries
@@ -399,28 +390,6 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestGuard(t *testing.T) {
-	t.Parallel()
-	guard := newGuard([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32")})
-	for address, allowed := range map[string]bool{
-		"93.184.215.14": true, "8.8.8.8": true, "2606:4700::1111": true, "10.1.2.3": true, "fd00:1::5": true,
-		"127.0.0.1": false, "127.8.8.8": false, "0.0.0.0": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false, "100.64.0.1": false,
-		"100.127.255.255": false, "169.254.169.254": false, "169.254.170.2": false, "192.0.0.192": false, "224.0.0.1": false, "255.255.255.255": false,
-		"198.18.0.1": false, "240.0.0.1": false,
-		"::1": false, "::": false, "fe80::1": false, "fd00::1": false, "fd00:ec2::254": false, "ff02::1": false,
-		"::ffff:127.0.0.1": false, "::ffff:169.254.169.254": false, "::ffff:8.8.8.8": false, "::127.0.0.1": false,
-		"64:ff9b::7f00:1": false, "64:ff9b::a9fe:a9fe": false, "64:ff9b:1::1": false, "2002:7f00:1::": false, "2001::1": false,
-	} {
-		network := "tcp6"
-		if netip.MustParseAddr(address).Is4() {
-			network = "tcp4"
-		}
-		if err := guard.Safe(network, net.JoinHostPort(address, "8443"), nil); (err == nil) != allowed {
-			t.Errorf("%s: got %v, want allowed: %v", address, err, allowed)
-		}
-	}
-}
-
 // The guard checks the resolved address when the connection is made. A redirect is an answer and is not followed.
 func TestAddressesAreRefusedAtConnect(t *testing.T) {
 	t.Parallel()
@@ -433,8 +402,8 @@ func TestAddressesAreRefusedAtConnect(t *testing.T) {
 	for n, url := range []string{target, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://2130706433:" + port, "http://0x7f.1:" + port} {
 		e := closed.endpoint(url)
 		d := closed.await(closed.send(e, chatEvent("chat", n), n), tried(1))
-		if a := d.Attempts[0]; a.StatusCode != 0 || a.Error == "" || strings.Contains(a.Error, "127.0.0.1") {
-			t.Errorf("%s: got %+v, want it refused", url, a)
+		if a := d.Attempts[0]; a.StatusCode != 0 || a.Error != "the address is not allowed" && a.Error != "no such host" {
+			t.Errorf("%s: got %+v, want the address refused", url, a)
 		}
 		closed.must(closed.store.DeleteWebhookEndpoint(t.Context(), e.ID))
 	}
