@@ -25,6 +25,7 @@ require (
 
 require (
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
+	github.com/tink-crypto/tink-go/v2 v2.4.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	golang.org/x/time v0.16.0 // indirect

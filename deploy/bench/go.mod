@@ -12,6 +12,8 @@ require (
 	golang.org/x/sync v0.24.0
 )
 
+require github.com/tink-crypto/tink-go/v2 v2.4.0 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/caarlos0/env/v11 v11.4.2 // indirect

@@ -143,7 +143,7 @@ func (r *bench) startEngines(bin string) (err error) {
 	if r.engines, err = rig.Start(env, r.log("engines"), filepath.Join(bin, "standalone"), "engines"); err != nil {
 		return err
 	}
-	vars, err := r.engines.ReadVariables("NATS_URL", "SQLITE_PATH", "VISITOR_KEYS_FILE")
+	vars, err := r.engines.ReadVariables("NATS_URL", "SQLITE_PATH", "SECRETS_KEY_FILE", "VISITOR_KEYS_FILE")
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/backend"
 )
@@ -44,7 +45,12 @@ func openPopulation(r *bench) (*population, error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := secret.Load(os.Getenv(secret.Setting))
+	if err != nil {
+		return nil, err
+	}
 	s, err := backend.Open(backend.Config{
+		Keys:    secrets,
 		Store:   config.Store{SQLitePath: os.Getenv("SQLITE_PATH"), MongoDBURI: os.Getenv("MONGODB_URI"), MongoDBDatabase: os.Getenv("MONGODB_DATABASE")},
 		AppName: "bench", Logger: slog.New(slog.DiscardHandler),
 	})

@@ -155,7 +155,7 @@ func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
 	project := composeFiles(t, nil, "docker-compose.yml")
 	for profile, want := range map[string][]string{
-		"":      {"client-api", "edge", "mongodb", "nats", "panel", "processor", "redis", "socket-gateway", "streams", "visitor-keys", "widget-api"},
+		"":      {"client-api", "edge", "mongodb", "nats", "panel", "processor", "redis", "secrets-key", "socket-gateway", "streams", "visitor-keys", "widget-api"},
 		"scale": {"socket-gateway-2", "socket-gateway-3"},
 		"tools": {"parleyctl"},
 	} {

@@ -107,7 +107,7 @@ func (s *Service) RotateIdentitySecret(ctx context.Context, by Actor, appID stri
 		return "", chat.Application{}, apperr.Fields{{Name: "overlapSeconds", Message: "must be 0 to 2592000"}}.Err()
 	}
 	fresh := credential.NewIdentitySecret()
-	if _, err := s.store.RotateIdentitySecret(ctx, appID, fresh, s.now(), overlap); err != nil {
+	if _, err := s.store.ChangeIdentitySecrets(ctx, appID, store.RotateSecret(fresh, s.now(), overlap)); err != nil {
 		return "", chat.Application{}, err
 	}
 	a, err := s.changedApplication(ctx, by, change{action: "application.secret", id: appID})

@@ -1,4 +1,4 @@
-// Package atomicfile writes files that hold secrets.
+// Package atomicfile writes files that hold secrets, and watches them for changes.
 package atomicfile
 
 import (

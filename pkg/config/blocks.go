@@ -125,6 +125,11 @@ func (s Store) Validate() []string {
 	return problems
 }
 
+// Secrets configures the keys that encrypt secrets in the store, for the services that read them.
+type Secrets struct {
+	SecretsKeyFile string `env:"SECRETS_KEY_FILE,required" doc:"file with the keys that encrypt secrets in the database (parleyctl secrets generate): of webhooks, of proofs of identity, of second factors; without it they are lost; the same in all services; read again when it changes"`
+}
+
 // minIdleClose prevents idleness from closing a chat within the conversation window, which guarantees companies 24
 // hours.
 const minIdleClose = 24 * time.Hour

@@ -17,8 +17,8 @@ func Groups() []Group {
 			"To set in every deployment",
 			"The operator, before the first start: addresses of NATS, the database and Redis, and the public addresses of the services.",
 			[]string{
-				"NATS_*", "MONGODB_*", "SQLITE_PATH", "REDIS_URL", "VISITOR_KEYS_FILE", "JWKS_URL", "PUBLIC_URL", "PANEL_URL", "WIDGET_URL", "CLIENT_URL",
-				"TRUSTED_PROXIES",
+				"NATS_*", "MONGODB_*", "SQLITE_PATH", "REDIS_URL", "VISITOR_KEYS_FILE", "SECRETS_KEY_FILE", "JWKS_URL", "PUBLIC_URL", "PANEL_URL", "WIDGET_URL",
+				"CLIENT_URL", "TRUSTED_PROXIES",
 			},
 		},
 		{

@@ -11,7 +11,8 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
+
+	"github.com/parley-chat/parley/pkg/atomicfile"
 )
 
 // ErrUnknownKey is returned if no key has the given id.
@@ -29,9 +30,6 @@ const (
 	KindVisitorKeys = "visitor_keys"
 	AllVisitorKeys  = "all"
 )
-
-// reloadInterval is how often a key file is checked. The file is small.
-const reloadInterval = 2 * time.Second
 
 // GenerateKeySet returns a JWK Set (RFC 7517) with one new private key: the content of a file for [LoadKeySet].
 func GenerateKeySet() ([]byte, error) {
@@ -125,34 +123,9 @@ func (s *KeySet) Reload() (changed bool, err error) {
 	return true, nil
 }
 
-// Run reloads the keys whenever their file changes, then calls changed, which may be nil. It returns nil when ctx is
-// done. An unreadable file is logged once, and the current keys stay in use.
+// Run reloads the keys whenever their file changes, then calls changed, which may be nil; see [atomicfile.Watch].
 func (s *KeySet) Run(ctx context.Context, log *slog.Logger, changed func()) error {
-	ticker := time.NewTicker(reloadInterval)
-	defer ticker.Stop()
-	failed := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		reloaded, err := s.Reload()
-		switch {
-		case err != nil && err.Error() != failed:
-			failed = err.Error()
-			log.Error("visitor keys not reloaded, keeping the current ones", "error", failed)
-		case err == nil:
-			failed = ""
-		}
-		if !reloaded {
-			continue
-		}
-		log.Info("visitor keys reloaded", "signingKey", s.keys.Load().signer.id)
-		if changed != nil {
-			changed()
-		}
-	}
+	return atomicfile.Watch(ctx, log, s.path, s.Reload, changed)
 }
 
 // Key implements [KeySource].

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/atomicfile"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -112,7 +113,7 @@ func TestRunReloadsTheFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte("half a fi"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(3 * reloadInterval)
+		time.Sleep(3 * atomicfile.WatchInterval)
 		synctest.Wait()
 		if got := strings.Count(logged.String(), "not reloaded"); got != 1 {
 			t.Errorf("lines about a broken file: got %d, want 1", got)
@@ -122,7 +123,7 @@ func TestRunReloadsTheFile(t *testing.T) {
 		}
 
 		writeKeys(t, path, fresh, old)
-		time.Sleep(2 * reloadInterval)
+		time.Sleep(2 * atomicfile.WatchInterval)
 		synctest.Wait()
 		if got := kidOf(t, mustSign(t, set, testClaims())); got != fresh.id {
 			t.Errorf("kid after the file was mended: got %s, want the new %s", got, fresh.id)

@@ -4,8 +4,10 @@
 // Reading order: store.go (the contract, an interface per type), page.go (cursors and filters), rules.go (what every
 // store rejects), errors.go (the sentinels), portable.go (moving a deployment between stores), cache.go.
 //
-// Implementations are in their own packages: [github.com/parley-chat/parley/pkg/store/mongodb] for many machines,
-// [github.com/parley-chat/parley/pkg/store/sqlite] for one. Package storetest has the contract suite of both.
+// Engines are in their own packages: [github.com/parley-chat/parley/pkg/store/mongodb] for many machines,
+// [github.com/parley-chat/parley/pkg/store/sqlite] for one. Package
+// [github.com/parley-chat/parley/pkg/store/encrypted] around them encrypts the secrets of records, and checks webhook endpoints. Package storetest has
+// the contract suite.
 //
 // Guarantees of every store:
 //

@@ -89,10 +89,20 @@ type Applications interface {
 	// SetSupport sets how agents serve the application's visitors. Errors: NotFound; Invalid (see [CheckSupport]). The caller
 	// invalidates [CachedApplication].
 	SetSupport(ctx context.Context, appID string, s chat.Support) error
-	// RotateIdentitySecret makes fresh the current secret; earlier ones stay valid for overlap. It returns the
-	// resulting verification. Errors: NotFound; Conflict if concurrent rotations keep interfering. No concurrent
-	// rotation loses a secret.
-	RotateIdentitySecret(ctx context.Context, appID string, fresh chat.Secret, now time.Time, overlap time.Duration) (chat.IdentityVerification, error)
+	// ChangeIdentitySecrets replaces the application's identity secrets by those that change returns, and returns the resulting verification.
+	// It calls change again if the secrets were changed concurrently: no concurrent change loses a secret. Errors: NotFound; those of
+	// change; Conflict if concurrent changes keep interfering.
+	ChangeIdentitySecrets(ctx context.Context, appID string, change ChangeSecrets) (chat.IdentityVerification, error)
+}
+
+// ChangeSecrets returns the new identity secrets of an application. It has no effects.
+type ChangeSecrets func(chat.IdentityVerification) ([]chat.IdentitySecret, error)
+
+// RotateSecret returns the change that makes fresh the current secret; earlier ones stay valid for overlap.
+func RotateSecret(fresh chat.Secret, now time.Time, overlap time.Duration) ChangeSecrets {
+	return func(v chat.IdentityVerification) ([]chat.IdentitySecret, error) {
+		return v.Rotate(fresh, UTC(now), overlap), nil
+	}
 }
 
 // Templates stores message templates.

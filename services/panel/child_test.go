@@ -14,22 +14,25 @@ import (
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/services/panel"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-const childVariable = "PANEL_TEST_CHILD" // the URL of NATS and the path of the store, separated by a space
+const childVariable = "PANEL_TEST_CHILD" // the URL of NATS and the paths of the store and of its keys, separated by spaces
 
 // childMain runs a panel in this process if the environment variable is set.
 func childMain() {
-	natsURL, path, ok := strings.Cut(os.Getenv(childVariable), " ")
-	if !ok {
+	settings := strings.Fields(os.Getenv(childVariable))
+	if len(settings) != 3 {
 		return
 	}
+	natsURL, path, keys := settings[0], settings[1], settings[2]
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		var s *panel.Service
 		s, err = panel.New(panel.Config{
 			Base:      service.Base{NATS: config.NATS{NATSURL: natsURL}, Logger: slog.New(slog.DiscardHandler)},
 			Storage:   storage.Config{Store: config.Store{SQLitePath: path}},
+			Secrets:   config.Secrets{SecretsKeyFile: keys},
 			WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln,
 			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
 		})
@@ -46,7 +49,7 @@ func childMain() {
 func (w *world) child() (base string, kill func()) {
 	w.t.Helper()
 	c := exec.CommandContext(w.t.Context(), os.Args[0])
-	c.Env = append(os.Environ(), childVariable+"="+w.natsURL+" "+w.storePath)
+	c.Env = append(os.Environ(), childVariable+"="+w.natsURL+" "+w.storePath+" "+storetest.KeyFile(w.t))
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	w.must(err)

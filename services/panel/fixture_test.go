@@ -139,6 +139,7 @@ func (w *world) panel(options ...func(*panel.Config)) string {
 	cfg := panel.Config{
 		Base:      service.Base{NATS: config.NATS{NATSURL: w.natsURL}, Logger: slog.New(slog.DiscardHandler)},
 		Storage:   storage.Config{Store: config.Store{SQLitePath: w.storePath}, SharedStore: w.store},
+		Secrets:   config.Secrets{SecretsKeyFile: storetest.KeyFile(w.t)},
 		WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln,
 		Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
 	}

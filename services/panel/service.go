@@ -46,6 +46,7 @@ func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Vers
 type Config struct {
 	service.Base
 	Storage storage.Config
+	config.Secrets
 
 	HTTPAddr       string          `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the panel"`
 	PanelURL       string          `env:"PANEL_URL" doc:"https address under which browsers reach the panel, such as https://panel.example.com; required unless HTTP_ADDR is a loopback address"`
@@ -123,7 +124,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	if e.presence, err = web.Presence(p, s.cfg.Presence, s.cfg.RedisURL); err != nil {
 		return nil, err
 	}
-	if e.store, err = storage.Open(p, s.cfg.Storage); err != nil {
+	if e.store, err = storage.OpenWithSecrets(p, s.cfg.Storage, s.cfg.Secrets); err != nil {
 		return nil, err
 	}
 	if e.bus, err = p.Bus(s.meter(e.redis)); err != nil {

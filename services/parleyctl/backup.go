@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/store/encrypted"
 )
 
 // backupView is the result of a backup.
@@ -20,8 +22,8 @@ func (a *app) backup() *cobra.Command {
 		Use: "backup", Short: "Copy the SQLite database to a file, also while it is in use",
 		Long: `Copy the SQLite database to a new file, also while it is in use, and check the copy.
 
-The copy is a consistent snapshot. The file appears when it is complete and checked; an existing file is not overwritten. It contains
-secrets: only its owner can read it. To restore, stop Parley, remove the files that end with -wal and -shm, and replace the database
+The copy is a consistent snapshot. The file appears when it is complete and checked; an existing file is not overwritten. Only its owner can
+read it. Its secrets are encrypted: back up SECRETS_KEY_FILE too, in another place. To restore, stop Parley, remove the files that end with -wal and -shm, and replace the database
 by the copy. Use mongodump to back up a MongoDB.`,
 		Example: `  parleyctl backup --to /backup/parley-$(date +%F).db`, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -53,7 +55,7 @@ func (a *app) backupTo(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	backed, ok := opened.(interface {
+	backed, ok := encrypted.Engine(opened).(interface {
 		Backup(ctx context.Context, path string) error
 	})
 	if !ok {

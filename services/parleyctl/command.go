@@ -49,6 +49,7 @@ type flags struct {
 	natsURL, natsCreds string
 	mongoURI, mongoDB  string
 	sqlite             string
+	secretsFile        string
 	output             string
 }
 
@@ -83,7 +84,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or M
 		return usage(err.Error() + "; see " + c.CommandPath() + " --help")
 	})
 	a.addFlags(root)
-	root.AddCommand(a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.visitors(), a.users(), a.reply(), a.watch(), a.dead(), a.trace(), a.webhooks(), a.keys(), a.streams(), a.backup(), a.migrate(), a.doctor(), idle())
+	root.AddCommand(a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.visitors(), a.users(), a.reply(), a.watch(), a.dead(), a.trace(), a.webhooks(), a.keys(), a.secrets(), a.streams(), a.backup(), a.migrate(), a.doctor(), idle())
 	return root
 }
 

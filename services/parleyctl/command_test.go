@@ -20,6 +20,7 @@ func TestDemoFileHasTheAddresses(t *testing.T) {
 	w.ctl("companies", "list").fails(parleyctl.ExitUsage, "NATS_URL, MONGODB_URI and SQLITE_PATH are not set, and there is no ")
 	demo := filepath.Join(w.env["PARLEY_DATA_DIR"], "demo.json")
 	w.must(os.WriteFile(demo, []byte(`{"natsUrl":"`+given["NATS_URL"]+`","sqlitePath":"`+given["SQLITE_PATH"]+`","accessToken":"x"}`), 0o600))
+	w.must(os.Link(given["SECRETS_KEY_FILE"], filepath.Join(w.env["PARLEY_DATA_DIR"], "secrets-key.json")))
 	if out := w.ctl("companies", "list").done(); !strings.Contains(out, "Acme") {
 		t.Errorf("got %s, want the demo's company", out)
 	}

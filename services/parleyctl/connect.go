@@ -11,8 +11,10 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/backend"
+	"github.com/parley-chat/parley/pkg/store/encrypted"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 // connections are opened when a command needs them.
 type connections struct {
 	bus   *bus.Bus
-	store store.Store
+	store *encrypted.Store
 }
 
 // openBus returns a working connection.
@@ -55,6 +57,15 @@ func (a *app) openBus(ctx context.Context) (*bus.Bus, error) {
 
 // openStore returns a working connection.
 func (a *app) openStore(ctx context.Context) (store.Store, error) {
+	s, err := a.openEncrypted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openEncrypted returns a working connection. Without SECRETS_KEY_FILE records with secrets cannot be read.
+func (a *app) openEncrypted(ctx context.Context) (*encrypted.Store, error) {
 	if a.connections.store != nil {
 		return a.connections.store, nil
 	}
@@ -65,8 +76,14 @@ func (a *app) openStore(ctx context.Context) (store.Store, error) {
 	if s.MongoDBURI == "" && s.SQLitePath == "" {
 		return nil, usage("MONGODB_URI or SQLITE_PATH is not set")
 	}
+	keys := new(secret.KeySet)
+	if s.secretsFile != "" {
+		if keys, err = secret.Load(s.secretsFile); err != nil {
+			return nil, usage(err.Error())
+		}
+	}
 	opened, err := backend.Open(backend.Config{
-		Store: s.Store, AppName: name, IdleClose: s.ChatIdleClose, Logger: slog.New(slog.DiscardHandler),
+		Store: s.Store, Keys: keys, AppName: name, IdleClose: s.ChatIdleClose, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil && s.MongoDBURI != "" {
 		return nil, usage("MONGODB_URI is invalid") // the cause could contain a password

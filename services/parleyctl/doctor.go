@@ -25,6 +25,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/inspect"
+	"github.com/parley-chat/parley/pkg/store/encrypted"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -87,11 +88,12 @@ func (a *app) doctor() *cobra.Command {
 	var urls []string
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check every dependency and print what is wrong and what to do", Args: exactArgs(),
-		Long: `Check NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens, the clock and the certificates, and
-print what is wrong and what to do. It changes nothing.
+		Long: `Check NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens and of secrets, the clock and the
+certificates, and print what is wrong and what to do. It changes nothing.
 
-It checks what is set in the environment: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, TRUSTED_PROXIES, NATS_CERT, PUBLIC_URL
-(its certificate, and that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES, FILE_STORE_MAX_BYTES and VISITOR_TOKEN_TTL it also compares sizes.
+It checks what is set in the environment: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, SECRETS_KEY_FILE, TRUSTED_PROXIES,
+NATS_CERT, PUBLIC_URL (its certificate, and that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES, FILE_STORE_MAX_BYTES
+and VISITOR_TOKEN_TTL it also compares sizes.
 
 The exit code is 1 if a check fails; it is 0 if there are only warnings.`,
 		Example: `  parleyctl doctor
@@ -105,6 +107,7 @@ The exit code is 1 if a check fails; it is 0 if there are only warnings.`,
 			e.store(c.Context())
 			e.redis(c.Context())
 			e.keys()
+			e.secrets(c.Context())
 			e.proxies()
 			e.certificates(c.Context(), urls)
 			if err := printFindings(a, e.findings); err != nil {
@@ -350,7 +353,7 @@ func (e *examiner) store(ctx context.Context) {
 		return
 	}
 	e.ok("store", "answers")
-	i, ok := opened.(indexed)
+	i, ok := encrypted.Engine(opened).(indexed)
 	if !ok {
 		return
 	}
@@ -420,15 +423,41 @@ func (e *examiner) keys() {
 		e.wrong("keys", "parleyctl keys generate, or correct VISITOR_KEYS_FILE", "%s", describe(err))
 		return
 	}
+	e.keyFile("keys", path, len(file.Keys()))
+}
+
+// keyFile checks the mode of a key file.
+func (e *examiner) keyFile(check, path string, keys int) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		e.wrong("keys", "let this user read the file", "%v", err)
+		e.wrong(check, "let this user read the file", "%v", err)
 	case err == nil && info.Mode().Perm()&0o007 != 0:
-		e.warn("keys", "chmod o= "+path, "every user of this machine can read %s", path)
+		e.warn(check, "chmod o= "+path, "every user of this machine can read %s", path)
 	default:
-		e.ok("keys", "%d keys", len(file.Keys()))
+		e.ok(check, "%d keys", keys)
 	}
+}
+
+// secrets checks the keys of the secrets in the store.
+func (e *examiner) secrets(ctx context.Context) {
+	path, err := e.app.secretsPath()
+	if err != nil {
+		e.skip("secrets", "SECRETS_KEY_FILE is not set")
+		return
+	}
+	file, err := e.app.openSecretKeys()
+	if err != nil {
+		e.wrong("secrets", "restore the file from its backup, or correct SECRETS_KEY_FILE", "%s", describe(err))
+		return
+	}
+	if s := e.app.connections.store; s != nil {
+		if err := s.CheckKeys(ctx); err != nil {
+			e.wrong("secrets", "restore the file from its backup, or correct SECRETS_KEY_FILE", "%s", describe(err))
+			return
+		}
+	}
+	e.keyFile("secrets", path, len(file.Keys()))
 }
 
 // certificates checks the client certificate for NATS, and those of https addresses.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/secret"
 )
 
 // Exit codes.
@@ -48,6 +49,9 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*driftError](err); ok {
 		return ExitDrift
 	}
+	if _, ok := errors.AsType[*secret.UnknownKeyError](err); ok {
+		return ExitUsage
+	}
 	switch apperr.CodeOf(err) {
 	case apperr.NotFound:
 		return ExitNotFound
@@ -64,7 +68,9 @@ func exitCode(err error) int {
 // adds information.
 func describe(err error) string {
 	text := err.Error()
-	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Code != apperr.Internal && e.Code != apperr.Unavailable {
+	if unknown, ok := errors.AsType[*secret.UnknownKeyError](err); ok {
+		text = unknown.Error()
+	} else if e, ok := errors.AsType[*apperr.Error](err); ok && e.Code != apperr.Internal && e.Code != apperr.Unavailable {
 		text = e.Message
 		for i, f := range e.Fields {
 			if i > 0 { // the message has the first

@@ -13,6 +13,8 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
+require github.com/tink-crypto/tink-go/v2 v2.4.0 // indirect
+
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect

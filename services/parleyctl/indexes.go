@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/store/encrypted"
 )
 
 // indexRow is the row of `streams apply` for all indexes of MongoDB.
@@ -30,14 +31,14 @@ func (a *app) applyIndexes(ctx context.Context, dryRun bool, patience time.Durat
 			return nil, ctx.Err()
 		case <-time.After(reachPause):
 		}
-		if opened = a.connections.store; opened.Ready(ctx) == nil {
+		if opened = a.connections.store; a.connections.store.Ready(ctx) == nil {
 			err = nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	i, ok := opened.(indexed)
+	i, ok := encrypted.Engine(opened).(indexed)
 	if !ok {
 		return nil, nil
 	}

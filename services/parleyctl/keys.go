@@ -112,7 +112,7 @@ func (a *app) keysGenerate(flag *string) *cobra.Command {
 func createFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return apperr.New(apperr.Conflict, "KEY_FILE_EXISTS", path+" exists already; see keys rotate")
+		return apperr.New(apperr.Conflict, "KEY_FILE_EXISTS", path+" exists already; rotate its keys instead")
 	}
 	if err != nil {
 		return fmt.Errorf("creating the key file: %w", err)

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/secret"
 )
 
 const (
 	defaultDataDir = ".parley"
 	demoFile       = "demo.json"
 	demoKeysFile   = "visitor-keys.json"
+	demoSecrets    = "secrets-key.json"
 )
 
 // settings are the addresses of Parley.
@@ -25,7 +27,8 @@ type settings struct {
 	config.Store
 	config.Chats
 
-	keysFile string
+	keysFile    string
+	secretsFile string
 }
 
 // demo has the used members of demo.json.
@@ -47,7 +50,7 @@ func (a *app) settings() (settings, error) {
 			MongoDBDatabase: cmp.Or(a.flags.mongoDB, a.Getenv("MONGODB_DATABASE")),
 			SQLitePath:      cmp.Or(a.flags.sqlite, a.Getenv("SQLITE_PATH")),
 		},
-		keysFile: a.Getenv("VISITOR_KEYS_FILE"),
+		keysFile: a.Getenv("VISITOR_KEYS_FILE"), secretsFile: cmp.Or(a.flags.secretsFile, a.Getenv(secret.Setting)),
 	}
 	if s.NATSURL == "" && s.MongoDBURI == "" && s.SQLitePath == "" {
 		if err := s.takeDemo(a.dataDir()); err != nil {
@@ -73,9 +76,8 @@ func (s *settings) takeDemo(dir string) error {
 		return usage(fmt.Sprintf("reading %s: %v", path, err))
 	}
 	s.NATSURL, s.SQLitePath = d.NATSURL, d.SQLitePath
-	if s.keysFile == "" {
-		s.keysFile = filepath.Join(dir, demoKeysFile)
-	}
+	s.keysFile = cmp.Or(s.keysFile, filepath.Join(dir, demoKeysFile))
+	s.secretsFile = cmp.Or(s.secretsFile, filepath.Join(dir, demoSecrets))
 	return nil
 }
 

@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	path := storetest.Path(t)
 	w := &world{t: t, natsURL: bustest.Start(t).URL(), now: func() time.Time { return noon }}
-	w.env = map[string]string{"NATS_URL": w.natsURL, "SQLITE_PATH": path}
+	w.env = map[string]string{"NATS_URL": w.natsURL, "SQLITE_PATH": path, "SECRETS_KEY_FILE": storetest.KeyFile(t)}
 	w.bus = bustest.Open(t, w.natsURL)
 	w.store = storetest.OpenAt(t, path)
 	w.cache = store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour, TTL: time.Hour}) // expires only by invalidation

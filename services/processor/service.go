@@ -146,6 +146,7 @@ func (c WebhookConfig) Validate() []string {
 type Config struct {
 	service.Base
 	Storage storage.Config
+	config.Secrets
 
 	config.Redis
 	config.Budgets
@@ -192,7 +193,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	documents, err := storage.Open(p, s.cfg.Storage)
+	documents, err := storage.OpenWithSecrets(p, s.cfg.Storage, s.cfg.Secrets)
 	if err != nil {
 		return nil, err
 	}

@@ -92,6 +92,7 @@ func (w *world) config() processor.Config {
 	return processor.Config{
 		Base:     service.Base{NATS: config.NATS{NATSURL: w.natsURL}, Logger: slog.New(slog.DiscardHandler)},
 		Storage:  storage.Config{Store: config.Store{SQLitePath: w.storePath}},
+		Secrets:  config.Secrets{SecretsKeyFile: storetest.KeyFile(w.t)},
 		Recorder: true, Dispatcher: true, BotConfig: processor.BotConfig{Bot: processor.BotDemo},
 		AssetsURL: "https://chat.example.com",
 	}

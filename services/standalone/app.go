@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/services/processor"
 	"github.com/parley-chat/parley/services/standalone/internal/datadir"
 	"github.com/parley-chat/parley/services/standalone/internal/demo"
@@ -41,6 +42,7 @@ const (
 type app struct {
 	ports    *ports
 	keys     *credential.KeySet
+	secrets  *secret.KeySet
 	registry *prometheus.Registry
 	log      *slog.Logger
 	nats     *embedded.NATS
@@ -110,6 +112,7 @@ func serveEngines(ctx context.Context, cfg Config, log *slog.Logger, out io.Writ
 	err = guide.Engines(out, []guide.Setting{
 		{Name: "NATS_URL", Value: e.nats.URL()},
 		{Name: "SQLITE_PATH", Value: e.storePath},
+		{Name: "SECRETS_KEY_FILE", Value: e.secretsPath},
 		{Name: "VISITOR_KEYS_FILE", Value: keys},
 	})
 	if err != nil {
@@ -133,7 +136,7 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s, err := newServices(servicesConfig{
-		natsURL: e.nats.URL(), store: e.store, storePath: e.storePath, keys: keys, keysFile: dir.Path(keysFile),
+		natsURL: e.nats.URL(), store: e.store, storePath: e.storePath, secretsPath: e.secretsPath, keys: keys, keysFile: dir.Path(keysFile),
 		client: p.client, panel: p.panel, panelURL: cfg.PanelURL, widgetURL: d.WidgetBaseURL, clientURL: d.ClientBaseURL,
 		chats: cfg.Chats, files: cfg.FileConfig, tokens: cfg.VisitorTokens, limits: cfg.Limits, bot: cfg.BotConfig, webhooks: cfg.WebhookConfig, registry: registry, tracer: t.of, log: log,
 	})
@@ -157,7 +160,7 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 		return nil, err
 	}
 	public := router.Handler(s.widget.Handler(), s.gateway.Handler(), page)
-	return &app{ports: p, keys: keys, registry: registry, log: log, nats: e.nats, services: s, public: public, site: site, probes: probes}, nil
+	return &app{ports: p, keys: keys, secrets: e.secrets, registry: registry, log: log, nats: e.nats, services: s, public: public, site: site, probes: probes}, nil
 }
 
 // run starts the members in the order of their dependencies, calls ready when all of them work, and stops them in the opposite
@@ -173,6 +176,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	processing := c.Start("processor", a.services.processor.Run)
 	widget := c.Start("widget-api", a.services.widget.Run)
 	keys := c.Start("visitor keys", func(ctx context.Context) error { return a.keys.Run(ctx, a.log, nil) })
+	secrets := c.Start("keys of secrets", func(ctx context.Context) error { return a.secrets.Run(ctx, a.log) })
 	gateway := c.Start("socket-gateway", a.services.gateway.Run)
 	public := c.Start("widget server", func(ctx context.Context) error {
 		return httpapi.Serve(ctx, a.ports.widget, a.public, a.log, grace)
@@ -190,7 +194,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	}
 	status.SetStopping()
 	supervisor.Stop(client, gateway, public, site, panel)
-	supervisor.Stop(widget, keys)
+	supervisor.Stop(widget, keys, secrets)
 	supervisor.Stop(processing)
 	supervisor.Stop(operations, engine)
 	if ctx.Err() != nil { // stopped during the start

@@ -11,22 +11,26 @@ import (
 
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/backend"
 	"github.com/parley-chat/parley/services/standalone/internal/datadir"
 )
 
 const (
-	storeFile = "parley.db"
+	storeFile   = "parley.db"
+	secretsFile = "secrets-key.json"
 	// openTimeout bounds opening the store: after a crash it first replays its log into the file.
 	openTimeout = time.Minute
 )
 
 // engines are the embedded NATS and the store, in the data folder.
 type engines struct {
-	nats      *embedded.NATS
-	store     store.Store
-	storePath string // absolute
+	nats        *embedded.NATS
+	store       store.Store
+	storePath   string // absolute
+	secrets     *secret.KeySet
+	secretsPath string // absolute
 }
 
 // startEngines starts both, or neither.
@@ -41,14 +45,25 @@ func startEngines(cfg Config, dir *datadir.Dir, log *slog.Logger) (*engines, err
 	if err != nil {
 		return nil, fmt.Errorf("locating %s: %w", storeFile, err)
 	}
-	s, err := backend.Open(backend.Config{Store: config.Store{SQLitePath: path}, Logger: log, IdleClose: cfg.ChatIdleClose})
+	keysPath, err := dir.Absolute(secretsFile)
+	if err != nil {
+		return nil, fmt.Errorf("locating %s: %w", secretsFile, err)
+	}
+	keys, err := secretKeys(keysPath, path)
 	if err != nil {
 		return nil, err
 	}
-	e := &engines{store: s, storePath: path}
+	s, err := backend.Open(backend.Config{Store: config.Store{SQLitePath: path}, Keys: keys, Logger: log, IdleClose: cfg.ChatIdleClose})
+	if err != nil {
+		return nil, err
+	}
+	e := &engines{store: s, storePath: path, secrets: keys, secretsPath: keysPath}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	if err := s.Ready(ctx); err != nil {
+		return nil, errors.Join(err, backend.Close(s))
+	}
+	if err := s.CheckKeys(ctx); err != nil {
 		return nil, errors.Join(err, backend.Close(s))
 	}
 	e.nats, err = embedded.StartNATS(embedded.NATSConfig{Addr: cfg.NATSAddr, Dir: dir.Path("nats"), Logger: log})

@@ -21,6 +21,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require github.com/tink-crypto/tink-go/v2 v2.4.0 // indirect
+
 require (
 	code.dny.dev/ssrf v0.3.0 // indirect
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect

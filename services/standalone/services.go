@@ -36,23 +36,25 @@ type servicesConfig struct {
 	natsURL   string
 	store     store.Store
 	storePath string
-	keys      *credential.KeySet // for the gateway, which would otherwise fetch them over HTTP
-	keysFile  string             // for the Widget API
-	client    net.Listener       // the Client API's
-	panel     net.Listener       // the panel's
-	panelURL  string             // public address of the panel; empty: its listener
-	widgetURL string             // address of the demo page and the bot's picture
-	clientURL string
-	chats     config.Chats
-	files     widgetapi.FileConfig
-	tokens    config.VisitorTokens
-	limits    Limits
-	bot       processor.BotConfig
-	webhooks  processor.WebhookConfig
-	presence  presence.Store
-	registry  *prometheus.Registry
-	tracer    func(service string) *tracing.Tracer
-	log       *slog.Logger
+	// secretsPath is the key file of the shared store's secrets.
+	secretsPath string
+	keys        *credential.KeySet // for the gateway, which would otherwise fetch them over HTTP
+	keysFile    string             // for the Widget API
+	client      net.Listener       // the Client API's
+	panel       net.Listener       // the panel's
+	panelURL    string             // public address of the panel; empty: its listener
+	widgetURL   string             // address of the demo page and the bot's picture
+	clientURL   string
+	chats       config.Chats
+	files       widgetapi.FileConfig
+	tokens      config.VisitorTokens
+	limits      Limits
+	bot         processor.BotConfig
+	webhooks    processor.WebhookConfig
+	presence    presence.Store
+	registry    *prometheus.Registry
+	tracer      func(service string) *tracing.Tracer
+	log         *slog.Logger
 }
 
 func newServices(c servicesConfig) (*services, error) {
@@ -79,8 +81,8 @@ func buildClient(s *services, c servicesConfig) (err error) {
 
 func buildWidget(s *services, c servicesConfig) (err error) {
 	cfg := widgetapi.Config{
-		Base: c.base("widget-api"), Storage: c.storage(), VisitorKeysFile: c.keysFile, VisitorTokens: c.tokens, FileConfig: c.files,
-		Presence: c.presence,
+		Base: c.base("widget-api"), Storage: c.storage(), Secrets: c.secrets(), VisitorKeysFile: c.keysFile, VisitorTokens: c.tokens,
+		FileConfig: c.files, Presence: c.presence,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
@@ -104,7 +106,7 @@ func buildGateway(s *services, c servicesConfig) (err error) {
 
 func buildProcessor(s *services, c servicesConfig) (err error) {
 	cfg := processor.Config{
-		Base: c.base("processor"), Storage: c.storage(), Budgets: c.limits.budgets(), BotConfig: c.bot, WebhookConfig: c.webhooks,
+		Base: c.base("processor"), Storage: c.storage(), Secrets: c.secrets(), Budgets: c.limits.budgets(), BotConfig: c.bot, WebhookConfig: c.webhooks,
 		Recorder: true, Dispatcher: true, AssetsURL: c.widgetURL,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
@@ -117,7 +119,7 @@ func buildProcessor(s *services, c servicesConfig) (err error) {
 
 func buildPanel(s *services, c servicesConfig) (err error) {
 	cfg := panel.Config{
-		Base: c.base("panel"), Storage: c.storage(), PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL, Files: c.files.Files, Presence: c.presence,
+		Base: c.base("panel"), Storage: c.storage(), Secrets: c.secrets(), PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL, Files: c.files.Files, Presence: c.presence,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
@@ -138,6 +140,10 @@ func (c servicesConfig) base(name string) service.Base {
 
 func (c servicesConfig) storage() storage.Config {
 	return storage.Config{Store: config.Store{SQLitePath: c.storePath}, Chats: c.chats, SharedStore: c.store}
+}
+
+func (c servicesConfig) secrets() config.Secrets {
+	return config.Secrets{SecretsKeyFile: c.secretsPath}
 }
 
 func named(service string, err error) error {

@@ -175,7 +175,7 @@ func TestNewReportsEveryMissingField(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error, want one")
 	}
-	for _, name := range []string{"NATS_URL", "MONGODB_URI", "VISITOR_KEYS_FILE", "VISITOR_TOKEN_TTL", "Logger"} {
+	for _, name := range []string{"NATS_URL", "MONGODB_URI", "SECRETS_KEY_FILE", "VISITOR_KEYS_FILE", "VISITOR_TOKEN_TTL", "Logger"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("got %q, want it to name %s", err, name)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/servicetest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // codes collects the error codes that the tests have received. Others test the exceptions: pkg/bus STREAM_NOT_WRITABLE, which
@@ -85,6 +86,7 @@ func (w *world) run(options ...option) {
 			NATS: config.NATS{NATSURL: w.engines.NATSURL}, Logger: slog.New(slog.DiscardHandler), OpsListener: nettest.Listen(w.t),
 		},
 		Storage:         storage.Config{Store: config.Store{SQLitePath: w.engines.StorePath}, SharedStore: w.engines.Store},
+		Secrets:         config.Secrets{SecretsKeyFile: storetest.KeyFile(w.t)},
 		VisitorKeysFile: w.keysFile, VisitorTokens: config.VisitorTokens{VisitorTokenTTL: 720 * time.Hour},
 		FileConfig: widgetapi.FileConfig{
 			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 8 << 20}, MaxUploads: 8, UploadTimeout: 10 * time.Minute,

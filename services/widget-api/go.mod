@@ -17,6 +17,8 @@ require (
 	golang.org/x/sync v0.24.0
 )
 
+require github.com/tink-crypto/tink-go/v2 v2.4.0 // indirect
+
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

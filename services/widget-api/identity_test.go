@@ -23,7 +23,7 @@ import (
 func (w *world) verify(app string, mode chat.Verification) chat.Secret {
 	w.t.Helper()
 	secret := credential.NewIdentitySecret()
-	_, err := w.store.RotateIdentitySecret(w.t.Context(), app, secret, time.Now(), time.Hour)
+	_, err := w.store.ChangeIdentitySecrets(w.t.Context(), app, store.RotateSecret(secret, time.Now(), time.Hour))
 	w.must(err)
 	w.must(w.store.SetVerification(w.t.Context(), app, mode))
 	return secret
@@ -358,7 +358,7 @@ func TestIdentitySecretsRotate(t *testing.T) {
 	old := w.verify(appID, chat.VerificationRequired)
 	fresh := credential.NewIdentitySecret()
 	now := c.Now()
-	_, err := w.store.RotateIdentitySecret(t.Context(), appID, fresh, now, time.Minute)
+	_, err := w.store.ChangeIdentitySecrets(t.Context(), appID, store.RotateSecret(fresh, now, time.Minute))
 	w.must(err)
 	status := func(secret chat.Secret) int {
 		return w.tryRegister(appID, proved(secret, "u1", `"userId":"u1"`)).Status

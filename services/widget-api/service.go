@@ -50,6 +50,7 @@ func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Vers
 type Config struct {
 	service.Base
 	Storage storage.Config
+	config.Secrets
 	config.Callers
 	config.Budgets
 	config.Keys
@@ -164,7 +165,7 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 		return nil, err
 	}
 	e.agents = conversation.NewAgents(kept, s.cfg.Now)
-	if e.store, err = storage.Open(p, s.cfg.Storage); err != nil {
+	if e.store, err = storage.OpenWithSecrets(p, s.cfg.Storage, s.cfg.Secrets); err != nil {
 		return nil, err
 	}
 	if e.bus, err = p.Bus(s.meter(e), s.streams()...); err != nil {

@@ -17,14 +17,17 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/encrypted"
 )
 
 // Engine lets the suite reopen a store, open it from several processes, and disturb it.
 type Engine struct {
 	// Create creates an empty location for a store, removed when the test ends, and returns its address.
 	Create func(t testing.TB) (address string)
-	// Open opens the store at an address.
+	// Open opens the engine at an address. The suite encrypts its secrets, as package backend does.
 	Open func(address string, o Options) (store.Store, error)
+	// Dump returns the content of the database as it is stored.
+	Dump func(t testing.TB, address string) []byte
 	// Silence keeps the engine from answering writes until end is called; nil: not supported.
 	Silence func(t testing.TB, address string) (end func())
 	// Atomic means that a crash leaves no operation half done. Otherwise a repeat completes it.
@@ -39,6 +42,8 @@ func (e Engine) Run(t *testing.T) {
 		"kill":    e.testKill,
 		"silence": e.testSilence,
 		"closed":  e.testClosed,
+		"secrets": e.testSecrets,
+		"rotate":  e.testRotate,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,10 +57,10 @@ func (e Engine) open(t testing.TB, address string, options ...Options) store.Sto
 	var o Options
 	for _, o = range options {
 	}
-	s, err := e.Open(address, o)
+	engine, err := e.Open(address, o)
 	must(t, err)
-	t.Cleanup(func() { closeStore(t, s) })
-	return s
+	t.Cleanup(func() { closeStore(t, engine) })
+	return encrypted.New(engine, Keys())
 }
 
 // closeStore does nothing if the store is closed.

@@ -32,7 +32,7 @@ func Path(t testing.TB) string {
 // OpenAt opens the SQLite file at path, for tests with several processes or that reopen it.
 func OpenAt(t testing.TB, path string, options ...Options) store.Store {
 	t.Helper()
-	c := backend.Config{Store: config.Store{SQLitePath: path}, Logger: slog.New(slog.DiscardHandler)}
+	c := backend.Config{Store: config.Store{SQLitePath: path}, Keys: Keys(), Logger: slog.New(slog.DiscardHandler)}
 	for _, o := range options {
 		c.IdleClose = o.IdleClose
 	}

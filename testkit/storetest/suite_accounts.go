@@ -107,13 +107,13 @@ func testApplications(t *testing.T, open Opener) {
 		wantCode(t, "an unknown mode", s.SetVerification(ctx, app.ID, "maybe"), apperr.Invalid)
 		wantReason(t, "a mode without a secret", s.SetVerification(ctx, app.ID, chat.VerificationRequired), apperr.Invalid, "NO_IDENTITY_SECRET")
 		wantCode(t, "an unknown application", s.SetVerification(ctx, newID(), chat.VerificationOff), apperr.NotFound)
-		_, err := s.RotateIdentitySecret(ctx, newID(), "x", noon, 0)
+		_, err := s.ChangeIdentitySecrets(ctx, newID(), store.RotateSecret("x", noon, 0))
 		wantCode(t, "a secret of an unknown application", err, apperr.NotFound)
 
 		const rotations = 8
 		together(t, rotations, func(n int) (chat.IdentityVerification, error) {
 			for {
-				v, err := s.RotateIdentitySecret(ctx, app.ID, chat.Secret(fmt.Sprint("secret", n)), noon, time.Hour)
+				v, err := s.ChangeIdentitySecrets(ctx, app.ID, store.RotateSecret(chat.Secret(fmt.Sprint("secret", n)), noon, time.Hour))
 				if !apperr.Is(err, apperr.Conflict) { // documented as: retry
 					return v, err
 				}
@@ -127,7 +127,7 @@ func testApplications(t *testing.T, open Opener) {
 		if got.Identity.Mode != chat.VerificationRequired || len(got.Identity.Secrets) != rotations || got.Name != "Renamed" {
 			t.Fatalf("after %d rotations at once and a change: got %+v, want all secrets, the mode and the change", rotations, got)
 		}
-		v := get[chat.IdentityVerification](t)(s.RotateIdentitySecret(ctx, app.ID, "last", noon.Add(2*time.Hour), time.Hour))
+		v := get[chat.IdentityVerification](t)(s.ChangeIdentitySecrets(ctx, app.ID, store.RotateSecret("last", noon.Add(2*time.Hour), time.Hour)))
 		want(t, "rotating when the others have expired", v, get[chat.Application](t)(s.Application(ctx, app.ID)).Identity)
 		if len(v.Secrets) != 2 || v.Secrets[0].Value != "last" || !v.Secrets[1].ExpiresAt.Equal(at(3*time.Hour)) {
 			t.Errorf("got %d secrets, want the new one, and the one before for an hour", len(v.Secrets))

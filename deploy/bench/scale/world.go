@@ -54,12 +54,12 @@ func openWorld(ctx context.Context, bin string) (w *world, err error) {
 	if err != nil {
 		return w, err
 	}
-	vars, err := w.engines.ReadVariables("NATS_URL", "SQLITE_PATH")
+	vars, err := w.engines.ReadVariables("NATS_URL", "SQLITE_PATH", "SECRETS_KEY_FILE")
 	if err != nil {
 		return w, err
 	}
 	w.env = []string{
-		"NATS_URL=" + vars["NATS_URL"], "SQLITE_PATH=" + vars["SQLITE_PATH"], limit,
+		"NATS_URL=" + vars["NATS_URL"], "SQLITE_PATH=" + vars["SQLITE_PATH"], "SECRETS_KEY_FILE=" + vars["SECRETS_KEY_FILE"], limit,
 		"RECORDER=false", "DISPATCHER=false", "BOT=webhook", "BOT_WEBHOOK_URL=" + w.webhook.url, "BOT_WEBHOOK_SECRET=" + secret,
 		"BOT_WEBHOOK_TIMEOUT=2m", "BOT_WEBHOOK_DEADLINE=3m",
 	}

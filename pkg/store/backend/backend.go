@@ -1,4 +1,4 @@
-// Package backend opens the configured store: MongoDB for many machines, SQLite for one.
+// Package backend opens the configured store: MongoDB for many machines, SQLite for one, with its secrets encrypted.
 package backend
 
 import (
@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/encrypted"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
 )
 
@@ -17,21 +19,26 @@ import (
 type Config struct {
 	config.Store
 
-	Shared    store.Store // returned instead of opening one; closing the result leaves it open
-	AppName   string      // name of the process in MongoDB's logs
+	Keys      *secret.KeySet // encrypt the secrets of records; nil: see [encrypted.New]
+	AppName   string         // name of the process in MongoDB's logs
 	Logger    *slog.Logger
 	IdleClose time.Duration // CHAT_IDLE_CLOSE: inactivity of the visitor after which the chat counts as closed; 0: never
 }
 
 // Open opens the store. MongoDB may be unavailable: its driver connects in the background. A SQLite file is opened and
 // migrated immediately.
-func Open(c Config) (store.Store, error) {
-	if c.Shared != nil {
-		return shared{c.Shared}, nil
-	}
+func Open(c Config) (*encrypted.Store, error) {
 	if problems := c.Validate(); len(problems) > 0 {
 		return nil, errors.New("store: " + strings.Join(problems, "; "))
 	}
+	engine, err := openEngine(c)
+	if err != nil {
+		return nil, err
+	}
+	return encrypted.New(engine, c.Keys), nil
+}
+
+func openEngine(c Config) (store.Store, error) {
 	if c.SQLitePath != "" {
 		return openSQLite(c)
 	}
@@ -39,12 +46,6 @@ func Open(c Config) (store.Store, error) {
 		URI: c.MongoDBURI, Database: c.MongoDBDatabase, AppName: c.AppName, Logger: c.Logger, IdleClose: c.IdleClose,
 	})
 }
-
-// shared is a store with a no-op Close; its owner closes it.
-type shared struct{ store.Store }
-
-// Close implements [store.Store].
-func (shared) Close(context.Context) error { return nil }
 
 // Close closes the store. Operations in progress have five seconds to finish.
 func Close(s store.Store) error {

@@ -95,17 +95,17 @@ func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Ver
 	return err
 }
 
-// RotateIdentitySecret implements [store.Applications].
-func (s *Store) RotateIdentitySecret(
-	ctx context.Context, appID string, fresh chat.Secret, now time.Time, overlap time.Duration,
-) (chat.IdentityVerification, error) {
+// ChangeIdentitySecrets implements [store.Applications].
+func (s *Store) ChangeIdentitySecrets(ctx context.Context, appID string, change store.ChangeSecrets) (chat.IdentityVerification, error) {
 	for range attempts {
 		d, err := get[applicationDocument](ctx, s, applications, appID)
 		if err != nil {
 			return chat.IdentityVerification{}, err
 		}
 		v := d.application().Identity
-		v.Secrets = v.Rotate(fresh, store.UTC(now), overlap)
+		if v.Secrets, err = change(v); err != nil {
+			return v, err
+		}
 		changed, err := s.replaceSecrets(ctx, d, v.Secrets)
 		if err != nil || changed {
 			return v, err

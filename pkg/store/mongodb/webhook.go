@@ -48,17 +48,11 @@ func (s *Store) WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoin
 
 // CreateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
-	if err := e.Check(); err != nil {
-		return err
-	}
 	return s.put(ctx, webhookEndpoints, e.ID, endpointDocumentOf(e))
 }
 
 // UpdateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
-	if err := e.Check(); err != nil {
-		return err
-	}
 	current := append(byID(e.ID), bson.E{Key: "revision", Value: e.Revision})
 	e.Revision++
 	replaced := false

@@ -95,16 +95,18 @@ func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Ver
 	})
 }
 
-// RotateIdentitySecret implements [store.Applications].
-func (s *Store) RotateIdentitySecret(
-	ctx context.Context, appID string, fresh chat.Secret, now time.Time, overlap time.Duration,
-) (chat.IdentityVerification, error) {
-	return write(ctx, s, "rotating an identity secret", func(c *conn) (chat.IdentityVerification, error) {
+// ChangeIdentitySecrets implements [store.Applications].
+func (s *Store) ChangeIdentitySecrets(ctx context.Context, appID string, change store.ChangeSecrets) (chat.IdentityVerification, error) {
+	return write(ctx, s, "changing identity secrets", func(c *conn) (chat.IdentityVerification, error) {
 		v, err := verification(c, appID)
 		if err != nil {
 			return v, err
 		}
-		records := secretRecords(v.Rotate(fresh, store.UTC(now), overlap))
+		secrets, err := change(v)
+		if err != nil {
+			return v, err
+		}
+		records := secretRecords(secrets)
 		v.Secrets = secretsOf(records)
 		_, err = c.exec(`UPDATE applications SET identity_secrets = ? WHERE id = ?`, listText(records), appID)
 		return v, err

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/encrypted"
 	parley "github.com/parley-chat/parley/pkg/store/sqlite"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 func TestBackupWhileOthersWrite(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t).(*parley.Store)
+	s := encrypted.Engine(storetest.Open(t)).(*parley.Store)
 	storetest.Fill(t, s)
 	before := map[store.Kind]int64{}
 	for _, kind := range store.Kinds() {
@@ -45,7 +46,7 @@ func TestBackupWhileOthersWrite(t *testing.T) {
 			t.Errorf("beside the copy: got %s, want nothing", beside)
 		}
 	}
-	copied := storetest.OpenAt(t, path).(*parley.Store)
+	copied := encrypted.Engine(storetest.OpenAt(t, path)).(*parley.Store)
 	if err := copied.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -58,7 +59,7 @@ func TestBackupWhileOthersWrite(t *testing.T) {
 
 func TestCancelledBackupLeavesNothing(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t).(*parley.Store)
+	s := encrypted.Engine(storetest.Open(t)).(*parley.Store)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	path := storetest.Path(t)
@@ -86,7 +87,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	// An index that lacks a row of its table.
 	script(t, path, `PRAGMA writable_schema = ON;
 		UPDATE sqlite_schema SET sql = replace(sql, 'chats (id)', 'chats (channel)') WHERE name = 'chats_id';`)
-	damaged := storetest.OpenAt(t, path).(*parley.Store)
+	damaged := encrypted.Engine(storetest.OpenAt(t, path)).(*parley.Store)
 	if err := damaged.Check(t.Context()); !errors.Is(err, parley.ErrDamaged) {
 		t.Errorf("Check: got %v, want %v", err, parley.ErrDamaged)
 	}

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"log/slog"
+	"os"
 	"testing"
 
 	"zombiezen.com/go/sqlite"
@@ -25,7 +26,20 @@ func openAt(path string, o storetest.Options) (store.Store, error) {
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	storetest.Engine{Create: storetest.Path, Open: openAt, Silence: lock, Atomic: true}.Run(t)
+	storetest.Engine{Create: storetest.Path, Open: openAt, Dump: dump, Silence: lock, Atomic: true}.Run(t)
+}
+
+// dump returns the file and its log.
+func dump(t testing.TB, path string) (all []byte) {
+	t.Helper()
+	for _, name := range []string{path, path + "-wal"} {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, content...)
+	}
+	return all
 }
 
 // lock holds the file's write lock, like a process that hangs in a transaction.

@@ -43,17 +43,11 @@ func (s *Store) WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoin
 
 // CreateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
-	if err := e.Check(); err != nil {
-		return err
-	}
 	return update(ctx, s, "creating a webhook endpoint", func(c *conn) error { return putEndpoint(c, store.WebhookEndpointRecordOf(e)) })
 }
 
 // UpdateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
-	if err := e.Check(); err != nil {
-		return err
-	}
 	return update(ctx, s, "changing a webhook endpoint", func(c *conn) error {
 		var revision int64
 		found, err := c.first(`SELECT revision FROM webhook_endpoints WHERE id = ?`, func(r *row) { revision = r.int() }, e.ID)

@@ -120,6 +120,7 @@ func newAbuse(t *testing.T) *abuse {
 	client := clientapi.Config{Base: service.Base{NATS: config.NATS{NATSURL: a.NATSURL}}, Storage: storage.Config{Store: config.Store{SQLitePath: a.SQLitePath}}}
 	widget := widgetConfig(t)
 	widget.Storage.SQLitePath, widget.NATSURL, widget.VisitorKeysFile = a.SQLitePath, a.NATSURL, a.KeysFile
+	widget.SecretsKeyFile = a.Secrets
 	check(t, config.SetDefaults(&client))
 	client.HTTPAddr, client.OpsAddr = "", ""
 	client.RateToken, client.RateAuth = config.Rate{}, config.Rate{} // they would answer nearly all requests

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/services/processor"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/opstest"
@@ -58,6 +60,7 @@ func newDeployment(t *testing.T, gateways int) *deployment {
 		f.SocketURLs = append(f.SocketURLs, "http://"+f.addr[gatewayName(n)])
 	}
 	f.KeysFile = filepath.Join(f.dir, "data", "visitor-keys.json")
+	f.Secrets = filepath.Join(f.dir, "data", "secrets-key.json")
 	assets := httptest.NewServer(http.StripPrefix(strings.TrimSuffix(processor.DemoAssetsPath, "/"), http.FileServerFS(processor.DemoAssets())))
 	t.Cleanup(assets.Close)
 	f.pics = assets.URL
@@ -65,6 +68,9 @@ func newDeployment(t *testing.T, gateways int) *deployment {
 	check(t, err)
 	check(t, os.Mkdir(filepath.Join(f.dir, "data"), 0o700))
 	check(t, os.WriteFile(f.KeysFile, keys, 0o600))
+	secrets, err := secret.Generate(time.Now())
+	check(t, err)
+	check(t, os.WriteFile(f.Secrets, secrets, 0o600))
 	return f
 }
 
@@ -169,7 +175,7 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 	return program(t, binary), append([]string{
 		"HTTP_ADDR=" + f.addr[name], "OPS_ADDR=" + f.ops[name], "LOG_LEVEL=WARN",
 		"NATS_URL=" + f.natsURL(binary), "REDIS_URL=" + f.redisURL(binary),
-		"VISITOR_KEYS_FILE=" + f.KeysFile, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
+		"VISITOR_KEYS_FILE=" + f.KeysFile, "SECRETS_KEY_FILE=" + f.Secrets, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
 		"ASSETS_URL=" + f.pics,
 		"MAX_UPLOADS_VISITOR=64", "MAX_UPLOADS_ADDRESS=64", "MAX_UPLOADS_APPLICATION=64", "FILE_QUOTA_VISITOR=1073741824",
 		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", "BYTE_BUDGET_ADDRESS=0", // all clients share one address here

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/backend"
 )
@@ -17,7 +18,9 @@ import (
 // openStore opens the store of a running Parley, to set up states that no API can.
 func openStore(t testing.TB, p place) store.Store {
 	t.Helper()
-	s, err := backend.Open(backend.Config{Store: p.store(), Logger: slog.New(slog.DiscardHandler)})
+	keys, err := secret.Load(p.Secrets)
+	check(t, err)
+	s, err := backend.Open(backend.Config{Store: p.store(), Keys: keys, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,6 +62,7 @@ func startReplicas(t *testing.T) *replicas {
 		r.widgets = append(r.widgets, "http://"+ln.Addr().String())
 		widget := widgetConfig(t)
 		widget.NATS, widget.Storage.SQLitePath, widget.VisitorKeysFile, widget.Listener = nats, path, r.keysFile, ln
+		widget.SecretsKeyFile = storetest.KeyFile(t)
 		service, err := widgetapi.New(widget)
 		check(t, err)
 		servicetest.Run(t, service.Run)

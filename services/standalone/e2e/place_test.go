@@ -26,6 +26,7 @@ type place struct {
 	SiteURL    string   // the page of another origin that embeds the widget
 	SocketURLs []string // the gateways
 	KeysFile   string   // the visitor keys, to sign invalid tokens
+	Secrets    string   // the key file of the secrets in the store
 	MongoDB    string   // the URI of the store; empty: SQLite
 	Database   string   // on MongoDB
 }
@@ -84,6 +85,7 @@ func tryStandalone(program, dir string) (*standalone, error) {
 	s.SiteURL = siteLine.FindStringSubmatch(strings.Join(lines, "\n"))[1]
 	s.SocketURLs = []string{s.WidgetBaseURL}
 	s.KeysFile = filepath.Join(dir, "visitor-keys.json")
+	s.Secrets = filepath.Join(dir, "secrets-key.json")
 	return s, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
+	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
@@ -47,7 +48,7 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	check(t, s.PutCompany(t.Context(), company))
 	check(t, s.PutApplication(t.Context(), app))
 	identity := credential.NewIdentitySecret()
-	_, err = s.RotateIdentitySecret(t.Context(), app.ID, identity, time.Now(), 0)
+	_, err = s.ChangeIdentitySecrets(t.Context(), app.ID, store.RotateSecret(identity, time.Now(), 0))
 	check(t, err)
 	check(t, s.SetVerification(t.Context(), app.ID, chat.VerificationRequired))
 	live, revoked := putToken(t, s, company.ID, time.Time{}), putToken(t, s, company.ID, time.Now().Add(-time.Hour))
@@ -60,6 +61,7 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	check(t, err)
 	widgetCfg := widgetConfig(t)
 	widgetCfg.NATS, widgetCfg.Storage.SQLitePath, widgetCfg.VisitorKeysFile, widgetCfg.Listener = nats, path, writeKeyFile(t), widgetLn
+	widgetCfg.SecretsKeyFile = storetest.KeyFile(t)
 	widgetCfg.Logger, widgetCfg.Registerer = log, prometheus.NewRegistry()
 	widget, err := widgetapi.New(widgetCfg)
 	check(t, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // startScenario runs one scenario of widget_scenarios.mjs. The pipe takes one command a line.
@@ -72,7 +73,7 @@ func TestWidgetIdentity(t *testing.T) {
 	app.WidgetConfigs = []byte(`{"formInputs":["email"]}`)
 	check(t, stored.PutApplication(t.Context(), app))
 	secret := credential.NewIdentitySecret()
-	_, err := stored.RotateIdentitySecret(t.Context(), app.ID, secret, time.Now(), 0)
+	_, err := stored.ChangeIdentitySecrets(t.Context(), app.ID, store.RotateSecret(secret, time.Now(), 0))
 	check(t, err)
 	check(t, stored.SetVerification(t.Context(), app.ID, chat.VerificationSession))
 

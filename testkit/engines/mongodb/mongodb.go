@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -157,7 +158,7 @@ func (e Engine) open(database string, change ...func(*mongodb.Config)) (*mongodb
 // names one server by its address.
 func (e Engine) Suite() storetest.Engine {
 	var proxies sync.Map // address -> its proxy
-	suite := storetest.Engine{Open: OpenAddress}
+	suite := storetest.Engine{Open: OpenAddress, Dump: dump}
 	target, err := url.Parse(e.URI)
 	if err != nil || target.Scheme != "mongodb" || strings.Contains(target.Host, ",") {
 		suite.Create = func(t testing.TB) string { return e.address(e.URI, e.Database(t)) }
@@ -208,6 +209,27 @@ func OpenAddress(address string, o storetest.Options) (store.Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// dump returns all documents of the database at an address, as BSON.
+func dump(t testing.TB, address string) (all []byte) {
+	t.Helper()
+	parts := strings.Fields(address)
+	raw := Engine{URI: parts[0]}.Raw(t, parts[1])
+	for _, kind := range store.Kinds() {
+		var documents []bson.Raw
+		cursor, err := raw.Collection(string(kind)).Find(t.Context(), bson.D{})
+		if err == nil {
+			err = cursor.All(t.Context(), &documents)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range documents {
+			all = append(all, d...)
+		}
+	}
+	return all
 }
 
 // Raw returns a database of the plain driver.

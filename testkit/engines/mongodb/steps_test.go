@@ -77,11 +77,11 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"applications", 1, func() error { _, err := s.Applications(ctx, company, store.Page{After: "a", Limit: 10}); return err }},
 		{"all applications", 1, func() error { _, err := s.Applications(ctx, "", store.Page{}); return err }},
 		{"rotate an identity secret", 2, func() error {
-			_, err := s.RotateIdentitySecret(ctx, "app", "secret", at(0), time.Hour)
+			_, err := s.ChangeIdentitySecrets(ctx, "app", store.RotateSecret("secret", at(0), time.Hour))
 			return err
 		}},
 		{"rotate an identity secret again", 2, func() error {
-			_, err := s.RotateIdentitySecret(ctx, "app", "secret 2", at(0), time.Hour)
+			_, err := s.ChangeIdentitySecrets(ctx, "app", store.RotateSecret("secret 2", at(0), time.Hour))
 			return err
 		}},
 		{"set the verification", 2, func() error { return s.SetVerification(ctx, "app", chat.VerificationRequired) }},
