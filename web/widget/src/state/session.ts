@@ -430,10 +430,7 @@ export class Session {
   #onRead(event: unknown): void {
     const { side, messageId, upTo } = object(event);
     if (side === 'visitor') this.#advanceReadCursor(text(messageId));
-    else {
-      this.dispatch({ type: 'seen', upTo: text(upTo) });
-      this.support.refresh(); // an agent is there
-    }
+    else this.dispatch({ type: 'seen', upTo: text(upTo) });
   }
 
   #advanceReadCursor(id: string): void {
