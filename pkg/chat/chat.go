@@ -88,6 +88,17 @@ func (c Chat) Open(now time.Time) bool { return c.ClosedAt.IsZero() && !c.Idle(n
 // Idle reports whether the visitor has been silent for longer than the idle time, after which the chat counts as closed.
 func (c Chat) Idle(now time.Time) bool { return !c.IdleClosesAt.IsZero() && now.After(c.IdleClosesAt) }
 
+// EndedAt returns when the chat was closed, explicitly or by idleness; zero if it is open at now.
+func (c Chat) EndedAt(now time.Time) time.Time {
+	switch {
+	case c.Open(now):
+		return time.Time{}
+	case !c.ClosedAt.IsZero():
+		return c.ClosedAt
+	}
+	return c.IdleClosesAt
+}
+
 // WindowExpiresAt is the last instant at which a company may write into the chat.
 func (c Chat) WindowExpiresAt() time.Time { return c.WindowStartedAt.Add(Window) }
 

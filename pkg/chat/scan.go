@@ -12,20 +12,32 @@ import (
 // memberOf returns the value of the object's member with exactly that name, or nil if it has none. Of duplicate names
 // the last one counts, as in Go and JavaScript.
 func memberOf(object []byte, name string) (value []byte) {
-	rest := object[1:]
-	for {
-		rest = skipSeparator(rest)
-		if rest[0] == '}' {
-			return value
-		}
-		key := valueAt(rest)
-		rest = skipSpace(rest[len(key):])
-		rest = skipSpace(rest[1:]) // the colon
-		v := valueAt(rest)
-		if string(contentOf(key)) == name {
+	for key, v := range members(object) {
+		if string(key) == name {
 			value = v
 		}
-		rest = rest[len(v):]
+	}
+	return value
+}
+
+// members yields the names and values of an object.
+func members(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		rest := object[1:]
+		for {
+			rest = skipSeparator(rest)
+			if rest[0] == '}' {
+				return
+			}
+			key := valueAt(rest)
+			rest = skipSpace(rest[len(key):])
+			rest = skipSpace(rest[1:]) // the colon
+			v := valueAt(rest)
+			if !yield(contentOf(key), v) {
+				return
+			}
+			rest = rest[len(v):]
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -21,7 +22,23 @@ type WidgetRules struct {
 }
 
 // Greeting is one of an application's greeting messages. An empty one is not shown.
-type Greeting struct{ Content string }
+type Greeting struct {
+	Content      string
+	Translations map[string]string // by language tag, in lower case
+}
+
+// In returns the greeting in a language (a BCP 47 tag): the translation for the tag or for the nearest more general one, as "pt" for
+// "pt-BR" (RFC 4647, section 3.4), else Content.
+func (g Greeting) In(language string) string {
+	tag := strings.ToLower(strings.ReplaceAll(language, "_", "-"))
+	for tag != "" {
+		if text, ok := g.Translations[tag]; ok {
+			return text
+		}
+		tag = tag[:max(0, strings.LastIndexByte(tag, '-'))]
+	}
+	return g.Content
+}
 
 // Rules parses the keys of widgetConfigs that the server enforces; unknown keys are the widget's own. It fails if
 // [CheckWidgetConfigs] reports faults.
@@ -90,17 +107,34 @@ func (f *dataFaults) greeting(at string, item []byte) Greeting {
 		f.add(at, "must be an object")
 		return Greeting{}
 	}
-	content := memberOf(item, "content")
+	g := Greeting{Content: f.greetingText(at+".content", memberOf(item, "content"))}
+	translations := memberOf(item, "translations")
 	switch {
-	case isNull(content):
-		return Greeting{}
-	case content[0] != '"':
-		f.add(at+".content", "must be a string")
-		return Greeting{}
+	case isNull(translations):
+		return g
+	case !isObject(translations):
+		f.add(at+".translations", "must be an object")
+		return g
 	}
-	text := string(contentOf(content))
+	g.Translations = make(map[string]string)
+	for tag, text := range members(translations) {
+		g.Translations[strings.ToLower(string(tag))] = f.greetingText(at+".translations."+string(tag), text)
+	}
+	return g
+}
+
+// greetingText returns a text of a greeting; empty if it is absent.
+func (f *dataFaults) greetingText(at string, value []byte) string {
+	switch {
+	case isNull(value):
+		return ""
+	case value[0] != '"':
+		f.add(at, "must be a string")
+		return ""
+	}
+	text := string(contentOf(value))
 	if utf8.RuneCountInString(text) > MaxTextLength {
-		f.add(at+".content", "must have at most "+strconv.Itoa(MaxTextLength)+" characters")
+		f.add(at, "must have at most "+strconv.Itoa(MaxTextLength)+" characters")
 	}
-	return Greeting{Content: text}
+	return text
 }

@@ -16,7 +16,10 @@ func TestCheckWidgetConfigs(t *testing.T) {
 		` { } `:                    "",
 		`{"requiredFields":null}`:  "",
 		`{"RequiredFields":"own"}`: "", // names have a case
-		`{"requiredFields":["e\u006dail"],"greetingMessages":[{},{"content":null},{"content":"é","own":1}]}`: "",
+		`{"requiredFields":["e\u006dail"],"greetingMessages":[{},{"content":null},{"content":"é","own":1}]}`:    "",
+		`{"greetingMessages":[{"content":"Hi","translations":{"de":"Hallo","fr":null}},{"translations":null}]}`: "",
+		`{"greetingMessages":[{"translations":[]},{"translations":{"de":1}}]}`: "widgetConfigs.greetingMessages[0].translations must be an object; " +
+			"widgetConfigs.greetingMessages[1].translations.de must be a string",
 		`{`:                     "widgetConfigs must be JSON",
 		"{\"a\":\"\xff\"}":      "widgetConfigs must be JSON",
 		`[]`:                    "widgetConfigs must be an object",

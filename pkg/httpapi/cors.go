@@ -23,8 +23,8 @@ const (
 // neither token nor body, so allowed decides by origin and route only.
 //
 // Responses to other origins have no CORS headers, so the browser withholds them from the page. A handler that knows
-// more about the caller may still reject the origin with [apperr.OriginNotAllowed]; that response has no CORS headers
-// either.
+// more about the caller may still reject the origin with [apperr.OriginNotAllowed]. The page may read that error, so that
+// it can name the reason, but none of the response headers.
 func CORS(allowed func(origin string, c echo.Context) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -43,7 +43,6 @@ func CORS(allowed func(origin string, c echo.Context) bool) echo.MiddlewareFunc 
 			}
 			err := next(c)
 			if e, known := errors.AsType[*apperr.Error](err); known && e.Reason == apperr.OriginNotAllowed.Reason {
-				header.Del(echo.HeaderAccessControlAllowOrigin)
 				header.Del(echo.HeaderAccessControlExposeHeaders)
 			}
 			return err

@@ -78,6 +78,7 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	w.showFiles(token)
 	w.showAgents(token, closed)
 	w.removeWidget()
+	w.get("/chats", token)
 	w.post("/message", token, hello)
 	w.post("/chat/offline-message", token, offline)
 	w.engines.Store.Begin()

@@ -35,6 +35,7 @@ func TestLifecycle(t *testing.T) {
 			return w.post("/register", "", `{"appId":"`+appID+`","email":"`+email+`"}`)
 		},
 		"GET /message":  func(_, token string) httpapitest.Response { return w.get("/message", token) },
+		"GET /chats":    func(_, token string) httpapitest.Response { return w.get("/chats", token) },
 		"POST /message": func(_, token string) httpapitest.Response { return w.post("/message", token, hello) },
 	}
 	for endpoint, ask := range endpoints {

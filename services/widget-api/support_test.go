@@ -235,6 +235,8 @@ const offline = `{"message":"My parcel is damaged.","email":"sara@example.com"}`
 func (w *world) askAgents(token string) {
 	w.t.Helper()
 	w.get("/chat", token)
+	w.get("/chats", token)
+	w.get("/chats/"+unknownID+"/messages", token)
 	w.post("/chat/handover", token, "")
 	w.post("/chat/offline-message", token, offline)
 	w.post("/chat/"+unknownID+"/rating", token, `{"score":5}`)
@@ -255,9 +257,13 @@ func (w *world) showAgents(token, closed string) {
 	timetest.Until(w.t, "a visitor without a chat", func() bool { return w.get("/chat", fresh).Status == http.StatusNotFound })
 	w.post("/chat/handover", closed, "")
 	w.get("/chat?all=true", token)
+	w.get("/chats?limit=0", token)
+	history := "/chats/" + w.chatOf(w.get("/chat", closed)).ChatID + "/messages"
+	w.get(history, closed)
+	w.get(history+"?limit=0", closed)
 	w.post("/chat/handover?all=true", token, "")
 	guarded := w.register(guardedApp, `"email":"agents@example.com"`)
-	for method, path := range map[string]string{"GET": "/chat", "POST": "/chat/handover"} {
+	for path, method := range map[string]string{"/chat": "GET", "/chats": "GET", history: "GET", "/chat/handover": "POST"} {
 		_, err := w.do(method, path, "", headers{"Authorization": "Bearer " + guarded, "Origin": "https://elsewhere.example"})
 		w.must(err)
 	}

@@ -120,5 +120,7 @@ export const names = `_anyOutgoingListeners _anyListeners _callbacks _beforeunlo
   skipReconnect backoff transportImplementations
   receiveBuffer sendBuffer supportsBinary notifyOutgoingListeners emitBuffered maybeReconnectOnOpen onreconnect ondecoded subDestroy subEvents
   _resetPingTimeout _onPacket _onDrain _onError _onOpen _onTransportOpen _clearAcks _hasPingExpired _getWritablePackets _sendPacket _probe
-  cookieJar onevent onack onpacket onconnect ondisconnect emitEvent onHandshake filterUpgrades createTransport setTransport`
+  cookieJar onevent onack onpacket onconnect ondisconnect emitEvent onHandshake filterUpgrades createTransport setTransport
+  reconnectionDelay reconnectionDelayMax reconnectionAttempts randomizationFactor reconnection autoUnref setJitter attempts jitter factor
+  compress recovered volatile writable onPacket onOpen onClose`
   .split(/\s+/);

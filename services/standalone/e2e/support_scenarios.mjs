@@ -76,6 +76,59 @@ export async function handover(env) {
   await assertNoErrors(agent, page);
 }
 
+const status = (page) => page.locator('.header .sub');
+
+/** An agent takes a chat from the bot, and closes it. The visitor who writes again sees the conversation of before, and who answers. */
+export async function earlier(env) {
+  const agent = await signIn(env, { path: '/inbox' });
+  const page = await openVisitor(env, 'Ada');
+  await write(page, 'thanks');
+  await page.locator('[role=log]').getByText('You are welcome.').waitFor();
+  await eventually('the bot answers', async () => assert.equal((await status(page).textContent()).trim(), 'Polly Online'));
+  const edges = await page.locator('[role=log] .theirs.first.last').last().evaluate((row) => ['.author', '.words', 'time'].map((part) => {
+    const range = document.createRange();
+    range.selectNodeContents(row.querySelector(part));
+    return Math.round(range.getBoundingClientRect().left);
+  }));
+  assert.equal(new Set(edges).size, 1, `name, text and time begin at one edge: ${edges}`);
+  await chatRow(agent, 'Ada').click();
+  await agent.getByLabel('Your reply').pressSequentially('Let me add to that.');
+  const typing = await page.locator('.row.typing .bubble').boundingBox();
+  const oneLine = await page.locator('.mine .bubble').first().boundingBox();
+  assert.ok(typing.height <= oneLine.height, `the bubble of someone who types is ${typing.height} high, a message ${oneLine.height}`);
+  await agent.getByLabel('Your reply').press('Enter');
+  await page.locator('[role=log]').getByText('Let me add to that.').waitFor();
+  await button(page, 'Talk to a person').waitFor({ state: 'detached' }); // one is there
+  await eventually('an agent answers', async () => assert.equal((await status(page).textContent()).trim(), 'Our team is online'));
+  await page.locator('.mine .mark').getByText('Read').waitFor(); // by the agent
+  await checkScreen(env, page, 'widget-agent', true);
+  await button(agent, 'Close').first().click();
+  await button(agent.getByRole('dialog'), 'Close chat').click();
+  await notice(page, 'This chat has ended').waitFor();
+
+  await page.reload();
+  await page.waitForFunction(() => window.Parley?.open);
+  await page.evaluate(() => { window.unread = []; Parley.on('unread', (n) => window.unread.push(n)); });
+  await button(page, 'Open chat').click();
+  await page.locator('[role=log]').getByText('Let me add to that.').waitFor(); // without an open chat
+  await write(page, 'hello');
+  await page.locator('[role=log]').getByText('Nice to meet you').waitFor();
+  await page.locator('.day.opens').waitFor();
+  assert.deepEqual(await page.evaluate(() => window.unread.filter(Boolean)), [], 'the earlier conversation is not unread');
+
+  await page.reload();
+  await page.waitForFunction(() => window.Parley?.open);
+  await button(page, 'Open chat').click();
+  await page.locator('[role=log]').getByText('Let me add to that.').waitFor(); // the open chat does not fill the window
+  const order = await page.locator('[role=log]').evaluate((log) => [...log.querySelectorAll('.day, .row .words')].map((e) => e.textContent));
+  const [divider, hello] = [order.lastIndexOf('Today'), order.indexOf('hello')];
+  assert.equal(divider + 1, hello, `a divider with its date begins the new conversation: ${order.join(' | ')}`);
+  await checkScreen(env, page, 'widget-earlier', true);
+  await page.locator('[role=log]').evaluate((log) => (log.scrollTop = 0));
+  await page.locator('[role=log]').getByText('This is the beginning of the conversation.').waitFor();
+  await assertNoErrors(agent, page);
+}
+
 /** Business hours are set in the panel. Outside of them the visitor leaves a message, and agents find it. */
 export async function hours(env) {
   const agent = await signIn(env, { path: `/applications/${env.config.appId}/support` });
@@ -108,7 +161,8 @@ export async function hours(env) {
   });
   const redraw = () => page.evaluate(() => Parley.setTheme('auto'));
   await button(page, 'Talk to a person').click();
-  await notice(page, 'The team is away. It is back:').waitFor();
+  await notice(page, new RegExp(`The team is away\\. It is back: ${inTwoDays} at \\d+:30`)).waitFor(); // in the visitor's time zone
+  await eventually('the header agrees', async () => assert.equal((await status(page).textContent()).trim(), 'The team is away at the moment.'));
   for (respond of [abortRoute, forgeScript]) {
     handled.length = 0;
     await eventually('the form is requested again', async () => {
@@ -126,6 +180,8 @@ export async function hours(env) {
   assert.equal(await page.evaluate(() => window.forged), undefined, 'the modified script has not run');
   assert.equal(await page.locator('.composer').count(), 0, 'the form replaces the composer');
   await checkScreen(env, page, 'widget-offline', true);
+  assert.equal(await page.getByLabel('Your message').inputValue(), 'Is anybody there?', 'the form has the text of the composer');
+  await page.getByLabel('Your message').fill('');
   await button(page, 'Send').click();
   await page.getByText('Please fill in this field.').first().waitFor();
   await page.getByLabel('Your message').fill('My parcel is damaged.');
@@ -144,5 +200,18 @@ export async function hours(env) {
   await chatRow(agent, 'Grace').click();
   await agent.getByText('Answer to grace@navy.example').waitFor();
   await checkScreen(env, agent, 'panel-left');
-  await assertNoErrors(agent, page);
+
+  // An agent answers while another visitor fills in the form: the text moves into the composer.
+  const other = await openVisitor(env, 'Alan');
+  await button(other, 'Talk to a person').click();
+  await other.getByRole('heading', { name: 'Leave a message' }).waitFor();
+  await other.getByLabel('Your message').fill('My parcel is');
+  await agent.goto(`${env.config.panel}/#/inbox?view=waiting`);
+  await chatRow(agent, 'Alan').click();
+  await agent.getByLabel('Your reply').fill('I am here.');
+  await agent.getByLabel('Your reply').press('Enter');
+  await other.locator('.composer').waitFor();
+  assert.equal(await other.getByLabel('Your message').inputValue(), 'My parcel is');
+  await eventually('the composer has the focus', async () => assert.equal(await other.evaluate(() => document.activeElement.shadowRoot?.activeElement?.id), 'parley-text'));
+  await assertNoErrors(agent, page, other);
 }

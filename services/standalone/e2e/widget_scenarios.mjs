@@ -55,6 +55,7 @@ export async function flow({ config, open, report }) {
   const noData = [[], [], [], ''];
   assert.deepEqual(await stored(), noData, 'nothing is stored before the first interaction');
 
+  await page.evaluate(() => { window.unread = []; Parley.on('unread', (n) => window.unread.push(n)); });
   const start = Date.now();
   await launcher(page).click();
   await page.getByLabel('First name').waitFor();
@@ -83,6 +84,9 @@ export async function flow({ config, open, report }) {
   await page.getByRole('button', { name: 'Show me a picture' }).click();
   await page.locator('.t-image img').last().waitFor();
   await page.locator('.choice.taken').waitFor(); // the chosen answer is marked
+  await page.getByRole('button', { name: 'What time is it?' }).click(); // another one can be chosen
+  await messageWith(page, /^Your message came at/).waitFor();
+  assert.deepEqual(await page.locator('.choice.taken').allTextContents(), ['What time is it? (Chosen)']);
   await page.getByRole('button', { name: /^Open picture/ }).last().click();
   await page.getByRole('dialog', { name: 'Two speech bubbles' }).waitFor();
   await page.keyboard.press('Escape');
@@ -105,6 +109,10 @@ export async function flow({ config, open, report }) {
     const { headers } = await fetch(`${config.base}/message?limit=1`, { headers: { Authorization: `Bearer ${token}` } });
     assert.equal(headers.get('parley-unread'), '0');
   });
+
+  assert.deepEqual(await page.evaluate(() => window.unread), [], 'a message that arrives in view is never unread');
+  const marks = await page.locator('.mine .mark').allTextContents();
+  assert.deepEqual([...new Set(marks)], ['Delivered'], 'the answers of a bot do not mean that somebody has read the message');
 
   const before = await ids(page);
   await page.reload();
@@ -162,6 +170,7 @@ async function withHistory(page, all) {
     const from = Math.max(0, end - Number(query.get('limit')));
     return route.fulfill({ json: all.slice(from, end), headers: { ...cors, ...(from && { Link: `<?before=${all[from].id}>; rel="next"` }) } });
   });
+  await page.route(/\/chats\?/, (route) => route.fulfill({ json: [], headers: cors })); // no earlier chat
   await page.route(/\/read$/, (route) => route.fulfill({ status: 204, headers: cors }));
 }
 
@@ -343,6 +352,12 @@ export async function keyboard({ open, report }) {
   assert.equal(await page.locator('.menu').count(), 0, 'the menu closes when the focus leaves it');
   await page.keyboard.press('Escape');
   await eventually('Escape closes the chat and restores the focus', async () => assert.match(await focused(), /^Open chat/));
+  await page.keyboard.press('Enter');
+  await tabTo(/^Close chat/);
+  await page.getByRole('button', { name: 'Close chat' }).first().focus(); // the launcher;
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  assert.match(await focused(), /^Open chat/, 'Escape on the launcher closes the chat');
   assert.deepEqual(page.errors, []);
   report('widget keyboard: a complete chat');
 }
@@ -1041,13 +1056,21 @@ export async function identity({ config, open, report, nextCommand }) {
 
   let page = await open({ url: site.url });
   await page.evaluate(() => { window.seen = []; for (const e of ['registered', 'error']) Parley.on(e, (detail) => seen.push([e, detail])); });
-  await page.evaluate(() => (Parley.identify({ email: 'ada@example.com', identityToken: 'not a token' }), Parley.open()));
-  await page.getByText(/Identity could not be verified/).waitFor();
+  const consoleErrors = [];
+  page.on('console', (m) => m.type() === 'error' && m.text().startsWith('Parley') && consoleErrors.push(m.text()));
+  const refusal = page.getByRole('alert').filter({ hasText: 'The chat could not be loaded.' });
+  await page.evaluate(() => (Parley.identify({ userId: '1', userHash: '0'.repeat(64) }), Parley.open()));
+  await refusal.waitFor();
+  await page.evaluate(() => (Parley.close(), Parley.open())); // registers again
+  await eventually('the second registration is refused', async () => assert.equal((await page.evaluate(() => seen)).length, 2));
+  await refusal.waitFor();
+  assert.equal(await page.getByText(/Identity|userHash/).count(), 0, 'the visitor is not told what only the developer can correct');
+  assert.deepEqual(consoleErrors, [`Parley ${appId} on ${new URL(site.url).origin}: IDENTITY_NOT_VERIFIED Identity could not be verified: userHash does not prove the userId`]);
   const userId = `user-${unique()}`;
   const proof = await request(`prove ${userId}`);
   await page.evaluate((identityToken) => Parley.identify({ identityToken }), proof);
   await page.getByLabel('Your message').waitFor();
-  const [[, error], [, { chatUserId }]] = await page.evaluate(() => seen);
+  const [[, error], , [, { chatUserId }]] = await page.evaluate(() => seen);
   assert.equal(error.status, 400);
   assert.match(chatUserId, /^[0-9a-f-]{36}$/);
   assert.ok(!JSON.stringify(await stored(page)).includes(proof), 'the proof is not stored');
@@ -1057,6 +1080,7 @@ export async function identity({ config, open, report, nextCommand }) {
   await page.evaluate((identity) => (Parley.identify(identity), Parley.open()), { userId, userHash });
   await page.getByLabel('Your message').waitFor();
   assert.equal(claims((await stored(page)).t).sub, chatUserId, 'the hash and the token identify the same visitor');
+  assert.ok(!JSON.stringify(await stored(page)).includes(userHash), 'the hash is not stored');
   await page.context().close();
 
   // A visitor who registered with the form is identified only by the token. The widget renews it on the server's notice and when it is old.
@@ -1157,6 +1181,27 @@ export async function broken({ config, open, report }) {
   assert.deepEqual(page.errors, []);
   site.close();
   report('widget broken: errors shown, and retried');
+}
+
+/** The application does not allow the site: the widget says so, to the owner in the console, and stops. */
+export async function refused({ config, open, report }) {
+  const site = await startSite();
+  const { guardedAppId: appId } = config;
+  site.serve(`<!doctype html><html lang="en"><title>Site</title>${tagOf({ ...config, appId })}<body></body>`);
+  const page = await open({ url: site.url });
+  const consoleErrors = [];
+  page.on('console', (m) => m.type() === 'error' && m.text().startsWith('Parley') && consoleErrors.push(m.text()));
+  await launcher(page).click();
+  await page.getByText('The chat is not available on this site.').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0);
+  assert.deepEqual(consoleErrors, [`Parley ${appId} on ${new URL(site.url).origin}: ORIGIN_NOT_ALLOWED Origin is not allowed`]);
+  const asked = page.requestedUrls.length;
+  await page.evaluate(() => window.dispatchEvent(new Event('online')));
+  await new Promise((done) => setTimeout(done, 6_000)); // longer than the delay of a retry
+  assert.equal(page.requestedUrls.length, asked, 'nothing is requested again');
+  assert.deepEqual(page.errors, []);
+  site.close();
+  report('widget refused: named in the console, not retried');
 }
 
 /** A streamed answer of a bot: the bubble grows, is announced once, can be stopped, and survives a lost connection. */

@@ -54,12 +54,16 @@ func TestWidget(t *testing.T) {
 	need(t, "sh")
 	need(t, "curl")
 	s := commonStandalone(t)
-	other, _, _ := putCompany(t, openStore(t, s.place))
+	stored := openStore(t, s.place)
+	other, _, _ := putCompany(t, stored)
+	guarded, _, _ := putCompany(t, stored)
+	guarded.AllowedOrigins = []string{"https://shop.example.com"}
+	check(t, stored.PutApplication(t.Context(), guarded))
 	for _, scenario := range []string{
-		"flow", "keyboard", "tabs", "takeover", "sound", "files", "phone", "navigation", "packaged", "scale", "life", "broken", "screens", "streaming",
+		"flow", "keyboard", "tabs", "takeover", "sound", "files", "phone", "navigation", "packaged", "scale", "life", "broken", "refused", "screens", "streaming",
 	} {
 		t.Run(scenario, func(t *testing.T) {
-			c, _ := startScenario(t, scenario, s.place, map[string]string{"otherAppId": other.ID})
+			c, _ := startScenario(t, scenario, s.place, map[string]string{"otherAppId": other.ID, "guardedAppId": guarded.ID})
 			finish(t, c)
 		})
 	}

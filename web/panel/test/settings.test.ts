@@ -22,6 +22,9 @@ test('empty greetings and origins are not sent', () => {
   const d = cleaned({ name: ' Shop ', botName: 'Polly', widgetConfigs: withGreetings({ x: 1 }, ['Hello', ' ']), allowedOrigins: ['https://a.example', ''], fileRetentionSeconds: 0 });
   assert.deepEqual(d, { name: 'Shop', botName: 'Polly', widgetConfigs: { x: 1, greetingMessages: [{ content: 'Hello' }] }, allowedOrigins: ['https://a.example'], fileRetentionSeconds: 0 });
   assert.deepEqual(greetings({}), []);
+  const translated = { content: 'Hello', translations: { de: 'Hallo' } };
+  assert.deepEqual(withGreetings({ greetingMessages: [{ content: 'Hi' }, translated] }, ['Hello']).greetingMessages, [translated], 'a greeting keeps its translations');
+  assert.deepEqual(withGreetings({ greetingMessages: [translated] }, ['Hello!']).greetingMessages, [{ ...translated, content: 'Hello!' }]);
   assert.equal('greetingMessages' in cleaned({ ...d, widgetConfigs: {} }).widgetConfigs, false);
 });
 

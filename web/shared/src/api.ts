@@ -25,7 +25,6 @@ export interface ReadState {
   readUpTo: string;
   /** The company has read the visitor's messages up to this time. */
   seenUpTo: string;
-  agents: string;
 }
 
 export interface Upload { promise: Promise<Message>; abort(): void }
@@ -34,13 +33,18 @@ export interface Upload { promise: Promise<Message>; abort(): void }
 export interface ChatState {
   chatId: string;
   status: string;
+  /** Who answers: bot or agent. */
+  control: string;
   waiting: boolean;
   handoverBy: string;
   handoverOffered: boolean;
   /** End of the rating period; empty if the chat cannot be rated. */
   rateableUntil: string;
   rating?: { score: number; comment: string };
+  /** It is within the business hours. */
   available: boolean;
+  /** An agent has the panel open, or the server does not know. */
+  online: boolean;
   opensAt: string;
 }
 
@@ -69,13 +73,20 @@ export class Api {
     return text(object(await this.#json('POST', 'register', body, headers)).accessToken);
   }
 
-  async history(limit: number, before?: string): Promise<Page> {
+  /** A page of the history of a chat, by default of the open one. */
+  async history(limit: number, before?: string, chatId?: string): Promise<Page> {
     const query = before ? `&before=${encodeURIComponent(before)}` : '';
-    const response = await this.#fetch('GET', `message?limit=${limit}${query}`);
+    const response = await this.#fetch('GET', `${chatId ? `chats/${chatId}/messages` : 'message'}?limit=${limit}${query}`);
     const messages = list(await response.json()).map(readMessage).filter((m): m is Message => !!m);
     const header = (name: string) => response.headers.get(name) ?? '';
-    const readState = { readUpTo: header('Parley-Read-Up-To'), seenUpTo: header('Parley-Seen-Up-To'), agents: header('Parley-Agents') };
+    const readState = { readUpTo: header('Parley-Read-Up-To'), seenUpTo: header('Parley-Seen-Up-To') };
     return { messages, more: /rel="?next/.test(header('Link')), readState };
+  }
+
+  /** The id of the visitor's chat before that one, by default of the latest; empty without one. */
+  async chatBefore(chatId: string): Promise<string> {
+    const [c] = list(await this.#json('GET', `chats?limit=1${chatId && `&after=${chatId}`}`));
+    return text(c?.chatId);
   }
 
   async send(body: Data, key: string): Promise<Message> {
@@ -151,8 +162,8 @@ function chatState(value: unknown): ChatState {
   const c = object(value);
   const [agents, rating] = [object(c['agents']), object(c['rating'])];
   return {
-    chatId: text(c.chatId), status: text(c.status), waiting: c.waiting === true, handoverBy: text(c.handoverBy), handoverOffered: c.handoverOffered === true,
-    rateableUntil: text(c.rateableUntil), available: agents.available !== false, opensAt: text(agents.opensAt),
+    chatId: text(c.chatId), status: text(c.status), control: text(c.control), waiting: c.waiting === true, handoverBy: text(c.handoverBy), handoverOffered: c.handoverOffered === true,
+    rateableUntil: text(c.rateableUntil), available: agents.available !== false, online: agents['online'] !== false, opensAt: text(agents.opensAt),
     ...(Number(rating.score) && { rating: { score: Number(rating.score), comment: text(rating.comment) } }),
   };
 }

@@ -4,7 +4,6 @@ import { render } from 'preact';
 import { summary, type Message } from '@parley/shared/message.js';
 import type { Chat, Host } from './host.js';
 import { loadLanguage, type Language } from './i18n.js';
-import { chime } from './sound.js';
 import { Session } from './state/session.js';
 import type { State } from './state/reducer.js';
 import { Extras } from './ui/extras.js';
@@ -15,7 +14,7 @@ import { launcherColours, themeRules } from './ui/theme.js';
 import { noticeText } from './ui/support.js';
 import type { Transcript } from './ui/transcript.js';
 
-/** Interval at which relative times are updated. */
+/** Interval at which relative times, and the state of agents, are updated. */
 const TIME_REFRESH_INTERVAL = 30_000;
 
 export async function mount(host: Host): Promise<Chat> {
@@ -44,13 +43,14 @@ class ChatScreen implements Chat {
 
   constructor(host: Host) {
     this.#host = host;
-    this.#session = new Session({ host, onReply: (m) => this.#onReply(m) });
+    this.#session = new Session({ host, onReply: (m) => this.#onReply(m), isReading: () => this.isOpen && document.visibilityState === 'visible' && !!this.#transcript.current?.atEnd });
     this.#session.subscribe(() => this.#onStateChange());
     this.#extras = new Extras(host, () => this.#scheduleRender());
     this.#styles.replaceSync(styles);
     this.#container.className = 'container';
     host.root.adoptedStyleSheets = [...host.root.adoptedStyleSheets, this.#styles, this.#colours, this.#viewportSheet.sheet];
     host.root.append(this.#container);
+    host.element.onkeydown = this.#onKeyDown; // of the launcher too
     window.visualViewport?.addEventListener('resize', this.#onViewportChange);
     window.visualViewport?.addEventListener('scroll', this.#onViewportChange);
     document.addEventListener('visibilitychange', this.#onVisibilityChange);
@@ -73,7 +73,8 @@ class ChatScreen implements Chat {
     if (this.isOpen || this.#destroyed) return;
     const { root } = this.#host;
     this.#focusBeforeOpen = document.activeElement === root.host ? root.activeElement : document.activeElement;
-    this.#clock = setInterval(() => this.#scheduleRender(), TIME_REFRESH_INTERVAL);
+    this.#clock = setInterval(this.#onTick, TIME_REFRESH_INTERVAL);
+    this.#session.support.refresh();
     this.#onViewportChange();
     this.#session.opened();
     this.#host.refresh();
@@ -178,9 +179,9 @@ class ChatScreen implements Chat {
     const { state } = this.#session;
     if (!this.#language) return;
     const seen = state.open && document.visibilityState === 'visible' && document.hasFocus();
-    const notice = noticeText(m, this.#language);
+    const notice = noticeText(m, this.#language, Date.now());
     if (state.open) this.#announce(notice || this.#language.t('saidBy', { name: m.nameOfSender, text: summary(m, (kind) => this.#language.t(kind)) }));
-    if (state.sound && !seen) void chime(this.#host.key, m.id).catch(() => {});
+    if (state.sound && !seen) void this.#extras.load().then((extras) => extras.chime(this.#host.key, m.id)).catch(() => {});
   }
 
   readonly #announce = (text: string): void => {
@@ -203,6 +204,17 @@ class ChatScreen implements Chat {
     if (this.#shownTitle && document.title === this.#shownTitle.shown) document.title = this.#shownTitle.own;
     this.#shownTitle = undefined;
   }
+
+  readonly #onTick = (): void => {
+    this.#scheduleRender();
+    if (document.visibilityState === 'visible') this.#session.support.refresh();
+  };
+
+  readonly #onKeyDown = (e: KeyboardEvent): void => {
+    if (e.key !== 'Escape' || e.isComposing || !this.isOpen) return;
+    e.stopPropagation();
+    this.close();
+  };
 
   readonly #onVisibilityChange = (): void => {
     if (document.visibilityState === 'visible') this.#scheduleRender();

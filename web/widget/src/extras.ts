@@ -1,6 +1,7 @@
-// Rarely used UI: rating, offline form and picture preview. ui/extras.ts loads this module on first use.
+// What is rarely used: rating, offline form, picture preview and sound. ui/extras.ts loads this module on first use.
 
 export { provide } from 'chat';
+export { chime } from './sound.js';
 export { OfflineForm } from './ui/offline.js';
 export { Preview } from './ui/preview.js';
 export { Rating } from './ui/rating.js';

@@ -13,6 +13,9 @@ export class Language {
   readonly #plural: Intl.PluralRules;
   readonly #number: Intl.NumberFormat;
   readonly #time: Intl.DateTimeFormat;
+  readonly #weekday: (at: number) => string;
+  readonly #date: (at: number) => string;
+  readonly #dateAndTime: (at: number) => string;
   readonly #day: (at: number) => string;
   readonly #full: Intl.DateTimeFormat;
   readonly #relative: Intl.RelativeTimeFormat;
@@ -23,9 +26,12 @@ export class Language {
     this.#number = new Intl.NumberFormat(locale);
     this.#time = new Intl.DateTimeFormat(locale, { timeStyle: 'short' });
     const date = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(locale, options).format;
-    const [full, weekday, long] = [date({ dateStyle: 'full' }), date({ weekday: 'long' }), date({ dateStyle: 'long' })];
+    const full = date({ dateStyle: 'full' });
+    this.#weekday = date({ weekday: 'long' });
+    this.#date = date({ dateStyle: 'long' });
+    this.#dateAndTime = date({ dateStyle: 'long', timeStyle: 'short' });
     // dateStyle "full" puts the year first in the Persian calendar, which is unusual in Persian.
-    this.#day = code === 'fa' ? (at) => `${weekday(at)} ${long(at)}` : full;
+    this.#day = code === 'fa' ? (at) => `${this.#weekday(at)} ${this.#date(at)}` : full;
     this.#full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' });
     this.#relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'short' });
   }
@@ -62,15 +68,29 @@ export class Language {
     return this.time(at);
   }
 
+  /** A time to come, as "tomorrow at 8:00 AM": today, tomorrow, a weekday within a week, or the date. */
+  when(at: number, now: number): string {
+    const days = daysBetween(now, at);
+    const near = (days >= 0 && this.#near(days)) || (days > 1 && days < 7 && this.#weekday(at));
+    return this.#dateAndTime(at).replace(near ? this.#date(at) : '', near || '');
+  }
+
   /** Heading of a day in the transcript. */
   day(at: number, now: number): string {
-    const days = Math.round((midnight(at) - midnight(now)) / 86_400_000);
-    return days === 0 ? this.t('today') : days === -1 ? this.t('yesterday') : this.#day(at);
+    const near = this.#near(daysBetween(now, at));
+    return near ? near[0]!.toLocaleUpperCase(this.locale) + near.slice(1) : this.#day(at);
+  }
+
+  /** "yesterday", "today" or "tomorrow"; empty for any other day. */
+  #near(days: number): string {
+    return days * days < 2 ? this.#relative.format(days, 'day') : '';
   }
 }
 
 /** Start of the day in the local time zone. */
 export const midnight = (at: number): number => new Date(at).setHours(0, 0, 0, 0);
+
+const daysBetween = (from: number, to: number): number => Math.round((midnight(to) - midnight(from)) / 86_400_000);
 
 export function fill(text: string, values: Values = {}): string {
   return text.replace(/\{(\w+)\}/g, (all, name: string) => (name in values ? String(values[name]) : all));

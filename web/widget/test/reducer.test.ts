@@ -47,3 +47,11 @@ test('the end of a session removes its messages, but keeps the outbox if the ser
   s = reduce(s, { type: 'ended' });
   assert.deepEqual([s.phase, s.outbox.length, s.unread], ['form', 0, 0]);
 });
+
+test('an earlier chat precedes the messages, counts as read, and has a mark at its end', () => {
+  let s = reduce(add(initial, message(10, false)), { type: 'end', message: message(3) });
+  s = reduce(s, { type: 'messages', messages: [message(1), message(2), message(3)], more: true });
+  assert.deepEqual([ids(s), s.unread, s.ends], [[1, 2, 3, 10], 0, ['id-00003']]);
+  assert.equal(add(s, message(11)).unread, 1, 'a new reply is unread');
+  assert.deepEqual(reduce(s, { type: 'ended' }).ends, []);
+});

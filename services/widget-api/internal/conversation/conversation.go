@@ -1,6 +1,6 @@
-// Package conversation is a visitor's open chat: its history, and the visitor's messages. draft.go validates messages, upload.go
-// receives files, page.go and recorded.go read the history, support.go does what concerns agents: handover, offline messages,
-// ratings.
+// Package conversation is a visitor's chats: their histories, and the visitor's messages. draft.go validates messages, upload.go
+// receives files, page.go and recorded.go read the history, chats.go lists earlier chats, support.go does what concerns agents:
+// handover, offline messages, ratings.
 package conversation
 
 import (
@@ -81,7 +81,7 @@ type Service struct{ cfg Config }
 // New returns the service.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// Answer is a page of the history of a visitor's open chat.
+// Answer is a page of the history of a visitor's chat.
 type Answer struct {
 	ChatID   string
 	Messages []chat.Message // ascending
@@ -98,6 +98,10 @@ func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p P
 	if err != nil {
 		return err
 	}
+	return d.answerHistory(ctx, c, p, answer)
+}
+
+func (d *Service) answerHistory(ctx context.Context, c chat.Chat, p Page, answer func(Answer) error) error {
 	page, err := d.recorded(ctx, c, p)
 	if err != nil {
 		return asNoChat(err)

@@ -27,8 +27,16 @@ type Visitors interface {
 
 // State is a visitor's latest chat and how the application's agents serve it.
 type State struct {
-	Chat    chat.Chat
-	Support chat.Support
+	Chat         chat.Chat
+	Support      chat.Support
+	AgentsKnown  bool // AgentsOnline is known
+	AgentsOnline bool // an agent of the company has the panel open
+}
+
+func (d *Service) stateOf(ctx context.Context, c chat.Chat, app chat.Application) State {
+	s := State{Chat: c, Support: app.Support}
+	s.AgentsOnline, s.AgentsKnown = d.cfg.Agents.Online(ctx, app.CompanyID)
+	return s
 }
 
 // State returns the visitor's latest chat, which may be closed. Errors: Unauthenticated if the visitor does not exist, NotFound
@@ -45,7 +53,7 @@ func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (Stat
 	if err != nil {
 		return State{}, err
 	}
-	return State{Chat: latest[0], Support: app.Support}, nil
+	return d.stateOf(ctx, latest[0], app), nil
 }
 
 // HandOver hands the visitor's open chat to the agents; repeating it changes nothing. Errors: Conflict with the reason
@@ -149,17 +157,11 @@ func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, payer 
 	if err != nil {
 		return State{}, asNoChat(err)
 	}
-	id, ok := chat.ParseID(chatID)
-	if !ok {
-		return State{}, apperr.ChatNotFound.New()
-	}
-	c, err := d.cfg.Chats.Chat(ctx, id)
+	c, err := d.own(ctx, visitor, chatID)
 	now := d.now()
 	switch {
 	case err != nil:
-		return State{}, asNoChat(err)
-	case c.ChatUserID != visitor.ID:
-		return State{}, apperr.ChatNotFound.New()
+		return State{}, err
 	case !app.Support.Rating:
 		return State{}, apperr.RatingNotOffered.New()
 	case c.Open(now):
@@ -178,5 +180,5 @@ func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, payer 
 	if c, err = d.cfg.Chats.RateChat(ctx, c.ID, r); err != nil {
 		return State{}, err
 	}
-	return State{Chat: c, Support: app.Support}, nil
+	return d.stateOf(ctx, c, app), nil
 }

@@ -36,6 +36,7 @@ type ratingView struct {
 
 type agentsView struct {
 	Available bool   `json:"available"`
+	Online    *bool  `json:"online,omitempty"` // nil: unknown
 	OpensAt   string `json:"opensAt,omitempty"`
 }
 
@@ -55,10 +56,9 @@ func viewOfState(s conversation.State, now time.Time) chatView {
 	if c.Control.Agent {
 		v.Control = "agent"
 	}
-	if !open {
-		if v.ClosedAt = timeText(c.ClosedAt); v.ClosedAt == "" {
-			v.ClosedAt = timeText(c.IdleClosesAt)
-		}
+	v.ClosedAt = timeText(c.EndedAt(now))
+	if s.AgentsKnown {
+		v.Agents.Online = &s.AgentsOnline
 	}
 	if s.Support.Rating && c.Rateable(now) {
 		v.RateableUntil = timeText(c.RateableUntil())

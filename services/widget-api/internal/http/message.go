@@ -70,7 +70,12 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 	if err != nil {
 		return err
 	}
-	return a.Conversations.History(c.Request().Context(), who, page, func(answer conversation.Answer) error {
+	return a.Conversations.History(c.Request().Context(), who, page, answerHistory(c, page))
+}
+
+// answerHistory returns the function that answers with a page of a history.
+func answerHistory(c echo.Context, page conversation.Page) func(conversation.Answer) error {
+	return func(answer conversation.Answer) error {
 		header := c.Response().Header()
 		header.Set(echo.HeaderCacheControl, "no-store")
 		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
@@ -81,7 +86,7 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 			setReadingHeaders(header, *answer.Reading)
 		}
 		return writeHistory(c.Response(), newPace(c, maxHistoryTime), answer.ChatID, answer.Messages)
-	})
+	}
 }
 
 const (

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 
@@ -29,11 +30,17 @@ func pageOf(query string) (conversation.Page, error) {
 		}
 	}
 	if given, text := once(&wrong, values, "limit"); given {
-		if page.Limit, err = strconv.Atoi(text); err != nil || page.Limit < 1 || page.Limit > maxLimit {
-			wrong.Add("limit", "must be a whole number from 1 to "+strconv.Itoa(maxLimit))
-		}
+		page.Limit = limitOf(&wrong, text, maxLimit)
 	}
 	return page, wrong.Err()
+}
+
+func limitOf(wrong *apperr.Fields, text string, most int) int {
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > most {
+		wrong.Add("limit", "must be a whole number from 1 to "+strconv.Itoa(most))
+	}
+	return limit
 }
 
 // once returns the parameter's value. A repeated parameter is an error.
@@ -48,12 +55,14 @@ func once(wrong *apperr.Fields, values url.Values, name string) (given bool, val
 	return false, ""
 }
 
-// linkToNext returns the Link header of the page before this one (RFC 8288). Its target is relative, so that it holds for every
-// address of the API.
+// linkToNext returns the Link header of the page before this one.
 func linkToNext(page conversation.Page, first string) string {
-	target := url.Values{"before": {first}, "limit": {strconv.Itoa(maxLimit)}}
-	if page.Limit > 0 {
-		target.Set("limit", strconv.Itoa(page.Limit))
-	}
+	return linkTo("before", first, cmp.Or(page.Limit, maxLimit))
+}
+
+// linkTo returns the Link header of the page at a cursor (RFC 8288). Its target is relative, so that it holds for every address of
+// the API.
+func linkTo(parameter, cursor string, limit int) string {
+	target := url.Values{parameter: {cursor}, "limit": {strconv.Itoa(limit)}}
 	return "<?" + target.Encode() + `>; rel="next"`
 }

@@ -22,6 +22,7 @@ type registerRequest struct {
 	UserID        *string                   `json:"userId"`
 	UserHash      *string                   `json:"userHash"`
 	IdentityToken *string                   `json:"identityToken"`
+	Language      string                    `json:"language"`
 	Others        map[string]jsontext.Value `json:",embed"` // an application may require fields of its own
 }
 
@@ -33,7 +34,8 @@ func (r *registerRequest) form() registration.Form {
 	return registration.Form{
 		AppID: r.AppID, FirstName: r.FirstName, LastName: r.LastName,
 		Email: r.Email, Phone: r.Phone, UserID: r.UserID, UserHash: r.UserHash, IdentityToken: r.IdentityToken,
-		Others: others,
+		Language: r.Language,
+		Others:   others,
 	}
 }
 

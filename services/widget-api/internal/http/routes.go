@@ -72,6 +72,8 @@ func New(cfg Config) *echo.Echo {
 	e.POST("/message", a.forVisitor(a.postMessage))
 	e.POST("/message/:id/read", a.forVisitor(a.readMessage))
 	e.POST("/message/:id/stop", a.forVisitor(a.stopMessage))
+	e.GET("/chats", a.forVisitor(a.getChats, "limit", "after"))
+	e.GET("/chats/:id/messages", a.forVisitor(a.getChatHistory, "limit", "before"))
 	e.GET("/chat", a.forVisitor(a.getChat))
 	e.POST("/chat/handover", a.forVisitor(a.handOver))
 	e.POST("/chat/offline-message", a.forVisitor(a.leaveMessage))

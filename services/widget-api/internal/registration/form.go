@@ -30,6 +30,7 @@ type Form struct {
 	UserID        *string
 	UserHash      *string                    // proof by the company's server of the strongest of UserID, Email and Phone
 	IdentityToken *string                    // JWT of the company's server that proves the identity in its claims until it expires
+	Language      string                     // of the greetings, a BCP 47 tag; empty: none preferred
 	Token         string                     // visitor token of the request; empty: none
 	Origin        string                     // of the page that sent the form; empty: not a page
 	Address       string                     // of the client
@@ -111,6 +112,8 @@ func (r Form) has(name string) bool {
 		return r.UserHash != nil
 	case "identityToken":
 		return r.IdentityToken != nil
+	case "language":
+		return r.Language != ""
 	}
 	switch string(r.Others[name]) {
 	case "", "null", `""`:

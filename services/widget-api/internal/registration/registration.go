@@ -94,10 +94,7 @@ func (d *Service) Register(ctx context.Context, f Form) (token string, err error
 	if err != nil {
 		return "", err
 	}
-	greetings, err := greetingsOf(app, rules, now)
-	if err != nil {
-		return "", err
-	}
+	greetings := greetingsOf(app, rules, f.Language, now)
 	payer, err := d.charge(ctx, app, f.Address, greetings)
 	if err != nil {
 		return "", err
@@ -138,19 +135,20 @@ func (r Form) identities(appID string) []store.Identity {
 	return ids
 }
 
-func greetingsOf(app chat.Application, rules chat.WidgetRules, now time.Time) ([]chat.Message, error) {
+func greetingsOf(app chat.Application, rules chat.WidgetRules, language string, now time.Time) []chat.Message {
 	var greetings []chat.Message
 	for _, g := range rules.GreetingMessages {
-		if g.Content == "" {
+		text := g.In(language)
+		if text == "" {
 			continue
 		}
 		greetings = append(greetings, chat.Message{
 			ID: chat.NewID(), CreatedAt: now, Type: chat.Text,
-			Data:         append(chat.AppendString([]byte(`{"text":`), g.Content), '}'),
+			Data:         append(chat.AppendString([]byte(`{"text":`), text), '}'),
 			NameOfSender: app.BotName, IsFromSupport: true,
 		})
 	}
-	return greetings, nil
+	return greetings
 }
 
 func (d *Service) sign(v chat.Visitor, now time.Time) (string, error) {

@@ -60,7 +60,13 @@ export function withField(configs: Data, name: string, mode: FieldMode): Data {
 
 export const greetings = (configs: Data): string[] => list(configs.greetingMessages).map((g) => text(g.content));
 
-export const withGreetings = (configs: Data, contents: string[]): Data => ({ ...configs, greetingMessages: contents.map((content) => ({ content })) });
+/** Sets the texts of the greetings. A greeting keeps its other members, such as the translations. */
+export function withGreetings(configs: Data, contents: string[]): Data {
+  const before = list(configs.greetingMessages);
+  const edited = before.length === contents.length;
+  const known = (content: string, i: number) => before.find((g) => text(g.content) === content) ?? (edited ? before[i] : undefined);
+  return { ...configs, greetingMessages: contents.map((content, i) => ({ ...known(content, i), content })) };
+}
 
 /** Sets a key, or removes it when the value is empty. Unknown settings are kept. */
 export function withKey(configs: Data, key: string, value: string): Data {
@@ -78,7 +84,7 @@ export function cleaned(d: ApplicationDraft): ApplicationDraft {
   const contents = greetings(d.widgetConfigs).filter((g) => g.trim());
   return {
     ...d, name: d.name.trim(), botName: d.botName.trim(), allowedOrigins: d.allowedOrigins.map((o) => o.trim()).filter(Boolean),
-    widgetConfigs: greetingMessages === undefined ? rest : withGreetings(rest, contents),
+    widgetConfigs: greetingMessages === undefined ? rest : withGreetings(d.widgetConfigs, contents),
   };
 }
 

@@ -28,8 +28,10 @@ export interface ContentProps {
   render: Render;
   /** Whether the controls are in the tab order. */
   reachable: boolean;
-  /** Payload of the option that is already chosen. */
+  /** Payload of the option that was chosen last. */
   chosen?: string | undefined;
+  /** A choice is being sent. */
+  choosing?: boolean | undefined;
 }
 
 /** The content of a message bubble. Untrusted values are rendered as text or as validated URLs only. */
@@ -92,22 +94,23 @@ function Link(p: { href: string; render: Render; reachable: boolean; class?: str
   );
 }
 
-function Buttons({ buttons, label, message, render, reachable, chosen }: ContentProps & { buttons: Button[]; label?: string }) {
+/** The choices stay usable after one was chosen: the visitor may want another one, or the same again. */
+function Buttons({ buttons, label, message, render, reachable, chosen, choosing }: ContentProps & { buttons: Button[]; label?: string }) {
   if (!buttons.length) return null;
-  const answered = chosen !== undefined;
   return (
     <div class="choices" role="group" aria-label={label}>
       {buttons.map((b) => {
         if (b.kind === 'reply') {
-          const taken = answered && b.value === chosen;
+          const taken = b.value === chosen;
           return (
             <button
               type="button"
               class={taken ? 'choice taken' : 'choice'}
               tabIndex={tabIndexOf(reachable)}
-              disabled={!render.choose || (answered && !taken)}
+              disabled={!render.choose}
+              aria-disabled={choosing}
               aria-pressed={taken || undefined}
-              onClick={() => !answered && render.choose?.({ text: b.title, payload: b.value, replyTo: message.id })}
+              onClick={() => !choosing && render.choose?.({ text: b.title, payload: b.value, replyTo: message.id })}
             >
               {taken && <Icon name="check" />}
               <span dir="auto">{b.title}</span>

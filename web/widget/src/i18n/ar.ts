@@ -24,7 +24,6 @@ const ar: Strings = {
   // Connection status
   online: 'متصل',
   agentsOnline: 'فريقنا متصل',
-  connecting: 'جارٍ الاتصال…',
   reconnecting: 'انقطع الاتصال. جارٍ إعادة الاتصال…',
   offline: 'لا يوجد اتصال بالإنترنت. ستُرسل رسائلك عند عودة الاتصال.',
   unavailable: 'المحادثة غير متاحة حاليًا. جارٍ إعادة المحاولة…',
@@ -79,8 +78,6 @@ const ar: Strings = {
   you: 'أنت',
   saidBy: '{name}: {text}',
   typing: '{name} يكتب…',
-  today: 'اليوم',
-  yesterday: 'أمس',
   sending: 'جارٍ الإرسال…',
   waiting: 'في انتظار الاتصال',
   sent: 'تم التسليم',

@@ -21,7 +21,6 @@ const de: Strings = {
   // Connection status
   online: 'Online',
   agentsOnline: 'Unser Team ist online',
-  connecting: 'Verbindung wird hergestellt\u00a0…',
   reconnecting: 'Verbindung unterbrochen. Sie wird wiederhergestellt\u00a0…',
   offline: 'Sie sind offline. Ihre Nachrichten werden gesendet, sobald Sie wieder online sind.',
   unavailable: 'Der Chat ist gerade nicht erreichbar. Neuer Versuch läuft\u00a0…',
@@ -67,8 +66,6 @@ const de: Strings = {
   you: 'Sie',
   saidBy: '{name}: {text}',
   typing: '{name} schreibt …',
-  today: 'Heute',
-  yesterday: 'Gestern',
   sending: 'Wird gesendet\u00a0…',
   waiting: 'Wartet auf Verbindung',
   sent: 'Zugestellt',

@@ -24,7 +24,6 @@ const en: Strings = {
   // Connection status
   online: 'Online',
   agentsOnline: 'Our team is online',
-  connecting: 'Connecting…',
   reconnecting: 'Connection lost. Connecting again…',
   offline: 'You are offline. Your messages are sent when you are back online.',
   unavailable: 'The chat is not reachable at the moment. Trying again…',
@@ -70,8 +69,6 @@ const en: Strings = {
   you: 'You',
   saidBy: '{name}: {text}',
   typing: '{name} is typing…',
-  today: 'Today',
-  yesterday: 'Yesterday',
   sending: 'Sending…',
   waiting: 'Waiting for the connection',
   sent: 'Delivered',

@@ -21,7 +21,6 @@ const es: Strings = {
   // Connection status
   online: 'En línea',
   agentsOnline: 'Nuestro equipo está en línea',
-  connecting: 'Conectando…',
   reconnecting: 'Se perdió la conexión. Reconectando…',
   offline: 'No tienes conexión. Tus mensajes se enviarán cuando la recuperes.',
   unavailable: 'El chat no está disponible en este momento. Reintentando…',
@@ -67,8 +66,6 @@ const es: Strings = {
   you: 'Tú',
   saidBy: '{name}: {text}',
   typing: '{name} está escribiendo…',
-  today: 'Hoy',
-  yesterday: 'Ayer',
   sending: 'Enviando…',
   waiting: 'Esperando conexión',
   sent: 'Entregado',

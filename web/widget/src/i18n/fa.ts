@@ -21,7 +21,6 @@ const fa: Strings = {
   // Connection status
   online: 'آنلاین',
   agentsOnline: 'تیم ما آنلاین است',
-  connecting: 'در حال اتصال…',
   reconnecting: 'اتصال قطع شد. در حال اتصال دوباره…',
   offline: 'شما آفلاین هستید. پیام‌هایتان پس از اتصال دوباره ارسال می‌شوند.',
   unavailable: 'گفت‌وگو فعلاً در دسترس نیست. در حال تلاش دوباره…',
@@ -67,8 +66,6 @@ const fa: Strings = {
   you: 'شما',
   saidBy: '{name}: {text}',
   typing: '{name} در حال نوشتن است…',
-  today: 'امروز',
-  yesterday: 'دیروز',
   sending: 'در حال ارسال…',
   waiting: 'در انتظار اتصال',
   sent: 'تحویل داده شد',

@@ -21,7 +21,6 @@ const fr: Strings = {
   // Connection status
   online: 'En ligne',
   agentsOnline: 'Notre équipe est en ligne',
-  connecting: 'Connexion…',
   reconnecting: 'Connexion perdue. Reconnexion…',
   offline: 'Vous êtes hors ligne. Vos messages seront envoyés dès le retour de la connexion.',
   unavailable: 'Le chat est injoignable pour le moment. Nouvelle tentative…',
@@ -67,8 +66,6 @@ const fr: Strings = {
   you: 'Vous',
   saidBy: '{name}\u00a0: {text}',
   typing: '{name} est en train d’écrire…',
-  today: 'Aujourd’hui',
-  yesterday: 'Hier',
   sending: 'Envoi…',
   waiting: 'En attente de connexion',
   sent: 'Distribué',

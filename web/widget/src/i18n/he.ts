@@ -21,7 +21,6 @@ const he: Strings = {
   // Connection status
   online: 'מקוון',
   agentsOnline: 'הצוות שלנו מקוון',
-  connecting: 'מתבצעת התחברות…',
   reconnecting: 'החיבור נותק. מתבצעת התחברות מחדש…',
   offline: 'אין חיבור לאינטרנט. ההודעות יישלחו כשהחיבור יחזור.',
   unavailable: 'הצ׳אט אינו זמין כרגע. מתבצע ניסיון נוסף…',
@@ -67,8 +66,6 @@ const he: Strings = {
   you: 'אני',
   saidBy: '{name}: {text}',
   typing: '{name} מקליד/ה…',
-  today: 'היום',
-  yesterday: 'אתמול',
   sending: 'בשליחה…',
   waiting: 'בהמתנה לחיבור',
   sent: 'נמסרה',

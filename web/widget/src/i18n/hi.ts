@@ -21,7 +21,6 @@ const hi: Strings = {
   // Connection status
   online: 'ऑनलाइन',
   agentsOnline: 'हमारी टीम ऑनलाइन है',
-  connecting: 'कनेक्ट हो रहा है…',
   reconnecting: 'कनेक्शन टूट गया। फिर से कनेक्ट हो रहा है…',
   offline: 'आप ऑफ़लाइन हैं। ऑनलाइन होते ही आपके संदेश भेज दिए जाएँगे।',
   unavailable: 'चैट फ़िलहाल उपलब्ध नहीं है। फिर से कोशिश हो रही है…',
@@ -67,8 +66,6 @@ const hi: Strings = {
   you: 'आप',
   saidBy: '{name}: {text}',
   typing: '{name} लिख रहे हैं…',
-  today: 'आज',
-  yesterday: 'कल',
   sending: 'भेजा जा रहा है…',
   waiting: 'कनेक्शन की प्रतीक्षा है',
   sent: 'पहुँच गया',

@@ -21,7 +21,6 @@ const id: Strings = {
   // Connection status
   online: 'Online',
   agentsOnline: 'Tim kami sedang online',
-  connecting: 'Menghubungkan…',
   reconnecting: 'Koneksi terputus. Menghubungkan kembali…',
   offline: 'Anda sedang offline. Pesan akan dikirim setelah Anda kembali online.',
   unavailable: 'Obrolan sedang tidak dapat dihubungi. Mencoba lagi…',
@@ -67,8 +66,6 @@ const id: Strings = {
   you: 'Anda',
   saidBy: '{name}: {text}',
   typing: '{name} sedang mengetik…',
-  today: 'Hari ini',
-  yesterday: 'Kemarin',
   sending: 'Mengirim…',
   waiting: 'Menunggu koneksi',
   sent: 'Terkirim',

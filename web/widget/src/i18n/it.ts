@@ -21,7 +21,6 @@ const it: Strings = {
   // Connection status
   online: 'Online',
   agentsOnline: 'Il nostro team è online',
-  connecting: 'Connessione in corso…',
   reconnecting: 'Connessione interrotta. Riconnessione in corso…',
   offline: 'Sei offline. I tuoi messaggi verranno inviati quando tornerai online.',
   unavailable: 'La chat non è raggiungibile al momento. Nuovo tentativo in corso…',
@@ -67,8 +66,6 @@ const it: Strings = {
   you: 'Tu',
   saidBy: '{name}: {text}',
   typing: '{name} sta scrivendo…',
-  today: 'Oggi',
-  yesterday: 'Ieri',
   sending: 'Invio in corso…',
   waiting: 'In attesa della connessione',
   sent: 'Consegnato',

@@ -21,7 +21,6 @@ const ja: Strings = {
   // Connection status
   online: 'オンライン',
   agentsOnline: 'スタッフがオンラインです',
-  connecting: '接続しています…',
   reconnecting: '接続が切れました。再接続しています…',
   offline: 'オフラインです。メッセージはオンラインに戻ると送信されます。',
   unavailable: '現在チャットに接続できません。再試行しています…',
@@ -67,8 +66,6 @@ const ja: Strings = {
   you: 'あなた',
   saidBy: '{name}：{text}',
   typing: '{name}が入力しています…',
-  today: '今日',
-  yesterday: '昨日',
   sending: '送信中…',
   waiting: '接続を待っています',
   sent: '配信済み',

@@ -21,7 +21,6 @@ const ko: Strings = {
   // Connection status
   online: '온라인',
   agentsOnline: '상담원이 온라인 상태입니다',
-  connecting: '연결 중…',
   reconnecting: '연결이 끊어졌습니다. 다시 연결하는 중…',
   offline: '오프라인 상태입니다. 다시 온라인 상태가 되면 메시지가 전송됩니다.',
   unavailable: '지금은 채팅에 연결할 수 없습니다. 다시 시도하는 중…',
@@ -67,8 +66,6 @@ const ko: Strings = {
   you: '나',
   saidBy: '{name}: {text}',
   typing: '{name}님이 입력 중입니다…',
-  today: '오늘',
-  yesterday: '어제',
   sending: '보내는 중…',
   waiting: '연결 대기 중',
   sent: '전송됨',

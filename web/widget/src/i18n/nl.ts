@@ -21,7 +21,6 @@ const nl: Strings = {
   // Connection status
   online: 'Online',
   agentsOnline: 'Ons team is online',
-  connecting: 'Verbinding maken…',
   reconnecting: 'Verbinding verbroken. Opnieuw verbinden…',
   offline: 'Je bent offline. Je berichten worden verzonden zodra je weer online bent.',
   unavailable: 'De chat is op dit moment niet bereikbaar. Opnieuw proberen…',
@@ -67,8 +66,6 @@ const nl: Strings = {
   you: 'Jij',
   saidBy: '{name}: {text}',
   typing: '{name} is aan het typen…',
-  today: 'Vandaag',
-  yesterday: 'Gisteren',
   sending: 'Verzenden…',
   waiting: 'Wacht op verbinding',
   sent: 'Afgeleverd',

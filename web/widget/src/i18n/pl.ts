@@ -24,7 +24,6 @@ const pl: Strings = {
   // Connection status
   online: 'Online',
   agentsOnline: 'Nasz zespół jest online',
-  connecting: 'Łączenie…',
   reconnecting: 'Utracono połączenie. Ponowne łączenie…',
   offline: 'Brak połączenia z internetem. Wiadomości zostaną wysłane, gdy połączenie wróci.',
   unavailable: 'Czat jest chwilowo niedostępny. Ponawianie próby…',
@@ -73,8 +72,6 @@ const pl: Strings = {
   you: 'Ty',
   saidBy: '{name}: {text}',
   typing: '{name} pisze…',
-  today: 'Dzisiaj',
-  yesterday: 'Wczoraj',
   sending: 'Wysyłanie…',
   waiting: 'Oczekiwanie na połączenie',
   sent: 'Dostarczono',

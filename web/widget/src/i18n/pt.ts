@@ -21,7 +21,6 @@ const pt: Strings = {
   // Connection status
   online: 'Online',
   agentsOnline: 'Nossa equipe está online',
-  connecting: 'Conectando…',
   reconnecting: 'Conexão perdida. Reconectando…',
   offline: 'Você está sem conexão. Suas mensagens serão enviadas quando ela voltar.',
   unavailable: 'O chat está indisponível no momento. Tentando novamente…',
@@ -67,8 +66,6 @@ const pt: Strings = {
   you: 'Você',
   saidBy: '{name}: {text}',
   typing: '{name} está digitando…',
-  today: 'Hoje',
-  yesterday: 'Ontem',
   sending: 'Enviando…',
   waiting: 'Aguardando conexão',
   sent: 'Entregue',

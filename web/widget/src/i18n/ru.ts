@@ -24,7 +24,6 @@ const ru: Strings = {
   // Connection status
   online: 'В сети',
   agentsOnline: 'Наша команда в сети',
-  connecting: 'Подключение…',
   reconnecting: 'Связь прервалась. Подключаемся снова…',
   offline: 'Нет подключения к интернету. Сообщения отправятся, когда связь восстановится.',
   unavailable: 'Чат сейчас недоступен. Пробуем ещё раз…',
@@ -73,8 +72,6 @@ const ru: Strings = {
   you: 'Вы',
   saidBy: '{name}: {text}',
   typing: '{name} печатает…',
-  today: 'Сегодня',
-  yesterday: 'Вчера',
   sending: 'Отправляется…',
   waiting: 'Ожидает подключения',
   sent: 'Доставлено',

@@ -21,7 +21,6 @@ const tr: Strings = {
   // Connection status
   online: 'Çevrimiçi',
   agentsOnline: 'Ekibimiz çevrimiçi',
-  connecting: 'Bağlanılıyor…',
   reconnecting: 'Bağlantı koptu. Yeniden bağlanılıyor…',
   offline: 'Çevrimdışısınız. Mesajlarınız yeniden bağlandığınızda gönderilecek.',
   unavailable: 'Sohbete şu anda ulaşılamıyor. Yeniden deneniyor…',
@@ -67,8 +66,6 @@ const tr: Strings = {
   you: 'Siz',
   saidBy: '{name}: {text}',
   typing: '{name} yazıyor…',
-  today: 'Bugün',
-  yesterday: 'Dün',
   sending: 'Gönderiliyor…',
   waiting: 'Bağlantı bekleniyor',
   sent: 'İletildi',

@@ -24,7 +24,6 @@ const uk: Strings = {
   // Connection status
   online: 'У мережі',
   agentsOnline: 'Наша команда в мережі',
-  connecting: 'З’єднання…',
   reconnecting: 'Зв’язок перервався. З’єднуємося знову…',
   offline: 'Немає з’єднання з інтернетом. Повідомлення буде надіслано, щойно зв’язок відновиться.',
   unavailable: 'Чат зараз недоступний. Пробуємо ще раз…',
@@ -73,8 +72,6 @@ const uk: Strings = {
   you: 'Ви',
   saidBy: '{name}: {text}',
   typing: '{name} пише…',
-  today: 'Сьогодні',
-  yesterday: 'Учора',
   sending: 'Надсилається…',
   waiting: 'Очікує на з’єднання',
   sent: 'Доставлено',

@@ -21,7 +21,6 @@ const vi: Strings = {
   // Connection status
   online: 'Trực tuyến',
   agentsOnline: 'Đội ngũ của chúng tôi đang trực tuyến',
-  connecting: 'Đang kết nối…',
   reconnecting: 'Mất kết nối. Đang kết nối lại…',
   offline: 'Bạn đang ngoại tuyến. Tin nhắn sẽ được gửi khi bạn trực tuyến trở lại.',
   unavailable: 'Hiện không thể kết nối với cuộc trò chuyện. Đang thử lại…',
@@ -67,8 +66,6 @@ const vi: Strings = {
   you: 'Bạn',
   saidBy: '{name}: {text}',
   typing: '{name} đang nhập…',
-  today: 'Hôm nay',
-  yesterday: 'Hôm qua',
   sending: 'Đang gửi…',
   waiting: 'Đang chờ kết nối',
   sent: 'Đã nhận',

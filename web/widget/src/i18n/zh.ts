@@ -21,7 +21,6 @@ const zh: Strings = {
   // Connection status
   online: '在线',
   agentsOnline: '我们的团队在线',
-  connecting: '正在连接…',
   reconnecting: '连接已断开，正在重新连接…',
   offline: '您已离线。恢复连接后，消息会自动发送。',
   unavailable: '暂时无法连接聊天，正在重试…',
@@ -67,8 +66,6 @@ const zh: Strings = {
   you: '您',
   saidBy: '{name}：{text}',
   typing: '{name}正在输入…',
-  today: '今天',
-  yesterday: '昨天',
   sending: '正在发送…',
   waiting: '等待连接',
   sent: '已送达',

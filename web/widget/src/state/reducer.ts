@@ -21,7 +21,10 @@ export interface State {
   streaming?: StreamedMessage | undefined;
   /** Ordinal of the first message. It decreases when older messages are loaded, so that each message keeps its ordinal. */
   firstOrdinal: number;
+  /** Whether there are earlier messages, in this chat or in chats before it. */
   older: 'unknown' | 'none' | 'more' | 'loading' | 'failed';
+  /** Ids of the last messages of earlier chats. */
+  ends: string[];
   outbox: OutboxItem[];
   progress: Record<string, number>;
   /** The visitor's read cursor. */
@@ -31,15 +34,14 @@ export interface State {
   seen: string;
   /** Names of the typing participants on the other side; a name may be empty. */
   typing: string[];
-  /** Whether an agent is online. */
-  agents: boolean;
   open: boolean;
   sound: boolean;
   /** The latest chat; undefined until loaded, or if there is none. */
   chat?: ChatState | undefined;
   /** Id of the chat whose rating the visitor has skipped. */
   skipped: string;
-  form: { busy: boolean; errors: Record<string, string>; problem: string };
+  /** `problem` is shown when no field of the form is wrong. */
+  form: { busy: boolean; errors: Record<string, string>; problem: '' | 'loadFailed' | 'unavailable' };
 }
 
 export type Action =
@@ -48,6 +50,7 @@ export type Action =
   | { type: 'connection'; connection: Connection }
   | { type: 'slow'; slow: boolean }
   | { type: 'messages'; messages: Message[]; more?: boolean }
+  | { type: 'end'; message: Message }
   | { type: 'part'; part: Part }
   | { type: 'streamDropped'; messageId: string }
   | { type: 'streamStalled'; messageId: string }
@@ -57,7 +60,6 @@ export type Action =
   | { type: 'read'; read: State['read'] }
   | { type: 'seen'; upTo: string }
   | { type: 'typing'; names: string[] }
-  | { type: 'agents'; agents: boolean }
   | { type: 'open'; open: boolean }
   | { type: 'sound'; sound: boolean }
   | { type: 'chat'; chat: ChatState | undefined }
@@ -66,8 +68,8 @@ export type Action =
   | { type: 'ended'; notice?: State['notice'] };
 
 export const initial: State = {
-  phase: 'loading', connection: 'idle', slow: false, messages: [], firstOrdinal: 0, older: 'unknown', outbox: [], progress: {}, read: ['', ''], unread: 0,
-  seen: '', typing: [], agents: false, open: false, sound: true, skipped: '', form: { busy: false, errors: {}, problem: '' },
+  phase: 'loading', connection: 'idle', slow: false, messages: [], firstOrdinal: 0, older: 'unknown', ends: [], outbox: [], progress: {}, read: ['', ''], unread: 0,
+  seen: '', typing: [], open: false, sound: true, skipped: '', form: { busy: false, errors: {}, problem: '' },
 };
 
 export function reduce(s: State, a: Action): State {
@@ -82,6 +84,8 @@ export function reduce(s: State, a: Action): State {
       return s.slow === a.slow ? s : { ...s, slow: a.slow };
     case 'messages':
       return withUnreadCount(withoutCompletedStream(merge(s, a.messages, a.more)));
+    case 'end': // an earlier chat counts as read
+      return reduce({ ...s, ends: [...s.ends, a.message.id] }, { type: 'read', read: [a.message.createdAt, a.message.id] });
     case 'part': {
       const streaming = s.messages.some((m) => m.id === a.part.messageId) ? s.streaming : applyPart(s.streaming, a.part);
       return streaming === s.streaming ? s : { ...s, streaming };
@@ -104,8 +108,6 @@ export function reduce(s: State, a: Action): State {
       return a.upTo > s.seen ? { ...s, seen: a.upTo } : s;
     case 'typing':
       return { ...s, typing: a.names };
-    case 'agents':
-      return s.agents === a.agents ? s : { ...s, agents: a.agents };
     case 'open':
       return s.open === a.open ? s : { ...s, open: a.open };
     case 'sound':
@@ -118,8 +120,8 @@ export function reduce(s: State, a: Action): State {
       return { ...s, form: { ...s.form, ...a.form } };
     case 'ended':
       return {
-        ...s, phase: s.phase === 'chat' ? 'form' : s.phase, notice: a.notice, connection: 'idle', messages: [], streaming: undefined, firstOrdinal: 0, older: 'unknown',
-        outbox: a.notice ? s.outbox : [], progress: {}, read: ['', ''], unread: 0, chat: undefined, skipped: '', seen: '', typing: [], agents: false,
+        ...s, phase: s.phase === 'chat' ? 'form' : s.phase, notice: a.notice, connection: 'idle', messages: [], streaming: undefined, firstOrdinal: 0, older: 'unknown', ends: [],
+        outbox: a.notice ? s.outbox : [], progress: {}, read: ['', ''], unread: 0, chat: undefined, skipped: '', seen: '', typing: [],
       };
   }
 }

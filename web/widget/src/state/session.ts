@@ -34,6 +34,8 @@ export interface SessionConfig {
   host: Host;
   /** Called for a new message from the other side, but not for messages of the initial history. */
   onReply(m: Message): void;
+  /** Whether the end of the transcript is on the screen, so that a new message is read as it arrives. */
+  isReading(): boolean;
 }
 
 /** The model of one widget: talks to the server and to the other tabs, and holds the state that the UI renders. */
@@ -51,6 +53,10 @@ export class Session {
   #generation = 0;
   #registration: Data | undefined;
   #fingerprint = '';
+  /** The earliest loaded chat, and whether it has earlier messages. */
+  #earliest = { chatId: '', more: false };
+  /** What the console has said: each error of the site's developer once. */
+  readonly #reported = new Set<string>();
   #syncedAt = 0;
   #syncFailures = 0;
   #maxFileBytes: Promise<number> | undefined;
@@ -89,6 +95,7 @@ export class Session {
     const before = this.state;
     this.state = reduce(before, a);
     if (this.state === before) return;
+    if (this.state.unread > before.unread && this.config.isReading()) return this.markRead(); // nobody sees it unread
     if (this.state.connection !== before.connection || this.state.phase !== before.phase) this.#host.emit('state', this.#publicState());
     if (this.state.unread !== before.unread) this.#updateUnread();
     for (const f of [...this.#listeners]) f();
@@ -123,11 +130,16 @@ export class Session {
 
   #settingsFailed(err: unknown): void {
     if (this.#destroyed) return;
-    const status = err instanceof ApiError ? err.status : 0;
-    const final = status === 403 || status === 404;
     this.#emitError(err);
-    this.dispatch({ type: 'phase', phase: final ? 'refused' : 'failed' });
-    if (!final) this.#retryLater('settings', () => void this.#reload(), 5_000);
+    if (err instanceof ApiError && (err.status === 403 || err.status === 404)) return this.#refuse();
+    this.dispatch({ type: 'phase', phase: 'failed' });
+    this.#retryLater('settings', () => void this.#reload(), 5_000);
+  }
+
+  /** The application does not exist, or does not allow this site. Only its owner can change that, so nothing is tried again. */
+  #refuse(): void {
+    this.#endSession();
+    this.dispatch({ type: 'phase', phase: 'refused' });
   }
 
   async #reload(): Promise<void> {
@@ -174,14 +186,14 @@ export class Session {
   }
 
   async register(fields: Record<string, string>): Promise<boolean> {
-    const body: Data = { ...withoutEmpty(this.#host.identity ?? {}), ...withoutEmpty(fields), appId: this.#host.appId };
+    const body: Data = { language: this.#host.language, ...withoutEmpty(this.#host.identity ?? {}), ...withoutEmpty(fields), appId: this.#host.appId };
     if (!body.email && !body.phone && !body.userId && !body.identityToken) body.userId = `web-${crypto.randomUUID()}`;
     this.dispatch({ type: 'form', form: { busy: true, errors: {}, problem: '' } });
     try {
       const token = await this.api.register(body);
       if (this.#destroyed) return false;
       this.#fingerprint = fingerprint(this.#host.identity);
-      this.storage.update({ t: token, u: { ...body, identityToken: undefined }, i: this.#fingerprint || undefined, n: 0, w: true, p: undefined });
+      this.storage.update({ t: token, u: { ...body, userHash: undefined, identityToken: undefined }, i: this.#fingerprint || undefined, n: 0, w: true, p: undefined });
       this.#beginSession(token);
       this.#registration = body;
       this.dispatch({ type: 'phase', phase: 'chat' });
@@ -190,10 +202,15 @@ export class Session {
     } catch (err) {
       if (this.#destroyed) return false;
       const e = err instanceof ApiError ? err : undefined;
+      const asked = this.formFields.map((f) => f.name);
+      this.#emitError(err, !e?.details.length || !e.details.every((d) => asked.includes(d.field)));
+      if (e?.status === 403 || e?.status === 404) {
+        this.#refuse();
+        return false;
+      }
       const errors = Object.fromEntries((e?.details ?? []).map((d) => [d.field, d.message]));
       this.dispatch({ type: 'phase', phase: 'form' });
-      this.dispatch({ type: 'form', form: { busy: false, errors, problem: e?.message || 'network' } });
-      this.#emitError(err);
+      this.dispatch({ type: 'form', form: { busy: false, errors, problem: e?.isTemporary === false ? 'loadFailed' : 'unavailable' } });
       return false;
     }
   }
@@ -238,6 +255,7 @@ export class Session {
     this.#generation++;
     this.api.token = '';
     this.#registration = undefined;
+    this.#earliest = { chatId: '', more: false };
     this.#disconnect();
     this.#tabs.stop();
     this.#typing.clear();
@@ -302,7 +320,10 @@ export class Session {
     socket.on('connect_error', (err) => {
       const code = text((err as { data?: Data }).data?.code);
       if (code === 'UNAUTHORIZED') return this.#unauthorized();
-      if (code === 'ORIGIN_NOT_ALLOWED') return this.dispatch({ type: 'phase', phase: 'refused' });
+      if (code === 'ORIGIN_NOT_ALLOWED') {
+        this.#emitError(new ApiError(403, code, err.message));
+        return this.#refuse();
+      }
       this.#setConnection(navigator.onLine ? (this.state.connection === 'connecting' ? 'unavailable' : this.#disconnectedState()) : 'offline');
       if (code) this.#retryLater('connect', () => socket.connect()); // socket.io-client does not reconnect after a refused CONNECT
     });
@@ -371,18 +392,19 @@ export class Session {
         if (generation !== this.#generation) return;
         const first = this.state.messages.length === 0 || (page === 0 && this.state.older === 'unknown');
         const known = messages.some((m) => this.state.messages.some((k) => k.id === m.id));
-        this.#addHistory(messages, first ? more : undefined, page > 0 || !first);
+        if (first) this.#earliest = { chatId: messages[0]?.chatId ?? '', more };
+        this.#addHistory(messages, first || undefined, page > 0 || !first);
         if (page === 0) this.#applyReadState(readState);
         if (first || known || !more || !messages.length) break;
         before = messages[0]!.id;
       }
-      if (this.state.older === 'unknown') this.dispatch({ type: 'older', older: 'none' });
       this.#syncFailures = 0;
       this.#markAvailable();
     } catch (err) {
       if (generation !== this.#generation || !(err instanceof ApiError)) return;
-      if (err.status === 404) return this.dispatch({ type: 'older', older: 'none' }); // no open chat; the next message opens one
+      if (err.status === 404) return this.state.older === 'unknown' ? this.dispatch({ type: 'older', older: 'more' }) : undefined; // no open chat; the next message opens one
       if (err.status === 401) return this.#unauthorized();
+      if (err.status === 403) return this.#blocked(err);
       // A gap stays until a sync succeeds: a socket that is connected delivers only what follows.
       const delay = Math.min(MAX_SYNC_DELAY, 1_000 * 2 ** this.#syncFailures++);
       if (err.isTemporary) this.#retryLater('sync', () => void this.sync(), Math.max(delay, err.retryAfter * 1_000) * (1 + Math.random()));
@@ -398,11 +420,10 @@ export class Session {
     if (missed && last) for (const m of messages) if (!known.has(m.id) && m.isFromSupport && before(last, m)) this.#notifyMessage(m);
   }
 
-  /** Applies the read state and agent availability from the history response. */
+  /** Applies the read state from the history response. */
   #applyReadState(r: ReadState): void {
     this.#advanceReadCursor(r.readUpTo);
     this.dispatch({ type: 'seen', upTo: r.seenUpTo });
-    this.dispatch({ type: 'agents', agents: r.agents === 'online' });
   }
 
   /** Handles a `read` event: the company, or this visitor on another device, has advanced its read cursor. */
@@ -420,14 +441,22 @@ export class Session {
     if (this.state.read !== before) this.storage.update({ r: this.state.read });
   }
 
+  /** Loads the page before the first message: of its chat, or if that begins there, of the chat before it. */
   async loadOlder(): Promise<void> {
-    const first = this.state.messages[0];
-    if (!first || (this.state.older !== 'more' && this.state.older !== 'failed')) return;
+    if (this.state.older !== 'more' && this.state.older !== 'failed') return;
     const generation = this.#generation;
     this.dispatch({ type: 'older', older: 'loading' });
     try {
-      const { messages, more } = await this.api.history(HISTORY_PAGE_SIZE, first.id);
-      if (generation === this.#generation) this.dispatch({ type: 'messages', messages, more });
+      const sameChat = this.#earliest.more;
+      const chatId = sameChat ? this.#earliest.chatId : await this.api.chatBefore(this.#earliest.chatId);
+      if (generation !== this.#generation) return;
+      if (!chatId && !sameChat) return this.dispatch({ type: 'older', older: 'none' });
+      const { messages, more } = await this.api.history(HISTORY_PAGE_SIZE, sameChat ? this.state.messages[0]?.id : undefined, chatId);
+      if (generation !== this.#generation) return;
+      this.#earliest = { chatId, more };
+      const last = messages.at(-1);
+      if (last && !sameChat) this.dispatch({ type: 'end', message: last });
+      this.dispatch({ type: 'messages', messages, more: true });
     } catch (err) {
       if (generation !== this.#generation) return;
       if (err instanceof ApiError && err.status === 401) return this.#unauthorized();
@@ -560,8 +589,8 @@ export class Session {
 
   #blocked(err: ApiError): void {
     if (err.status === 401) return this.#unauthorized();
-    if (err.status === 403) return this.dispatch({ type: 'phase', phase: 'refused' });
     this.#emitError(err);
+    if (err.status === 403) return this.#refuse();
     if (err.status === 429) return this.dispatch({ type: 'slow', slow: true });
     if (this.state.connection === 'online' || err.status !== 0) this.dispatch({ type: 'connection', connection: navigator.onLine === false ? 'offline' : 'unavailable' });
   }
@@ -727,8 +756,14 @@ export class Session {
     this.#listeners.clear();
   }
 
-  #emitError(err: unknown): void {
+  /** Emits the `error` event. The console names what only the site's developer can correct, not a visitor's mistake in the form. */
+  #emitError(err: unknown, log = true): void {
     const e = err instanceof ApiError ? err : undefined;
+    const reason = `Parley ${this.#host.appId} on ${location.origin}: ${e?.code} ${e?.message}`;
+    if (log && e && [400, 403, 404].includes(e.status) && !this.#reported.has(reason)) {
+      this.#reported.add(reason);
+      console.error(reason);
+    }
     this.#host.emit('error', { code: e?.code ?? 'INTERNAL', status: e?.status ?? 0, message: e?.message ?? String(err) });
   }
 

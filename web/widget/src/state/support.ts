@@ -15,10 +15,17 @@ export class Support {
     await this.#update(() => this.session.api.chat()).catch(() => {}); // the server lacks the endpoint, or there is no chat yet
   }
 
-  /** Reloads the chat state if the message may have changed it. */
+  /** Reloads the chat state if the message may have changed it: an agent's name in the bot's chat, for example. */
   refreshAfter(m: Message): void {
+    const { chat, settings } = this.session.state;
+    const unexpected = (chat?.control === 'agent') === (m.nameOfSender === settings?.botName);
+    if (m.isFromSupport ? noticeKind(m) || chat?.waiting || unexpected : chat?.status === 'closed') void this.load();
+  }
+
+  /** Reloads the chat state if agents can change it: they take chats, hand them back, come and go. */
+  refresh(): void {
     const { chat } = this.session.state;
-    if (m.isFromSupport ? noticeKind(m) || chat?.waiting : chat?.status === 'closed') void this.load();
+    if (chat?.control === 'agent' || chat?.handoverOffered) void this.load();
   }
 
   handOver(): Promise<void> {
@@ -32,7 +39,7 @@ export class Support {
     const m = await this.session.api.leaveMessage({ message, email }, this.#unsent.key);
     this.#unsent = { body: '', key: '' };
     this.session.addOfflineMessage(m);
-    await this.load();
+    void this.load();
   }
 
   rate(chatId: string, score: number, comment: string): Promise<void> {

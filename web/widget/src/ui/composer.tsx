@@ -8,17 +8,20 @@ import { useScreen } from './context.js';
 const MAX_TEXT_LENGTH = 4096;
 const COUNTER_THRESHOLD = 200;
 
+interface ComposerProps { children?: ComponentChildren; draft: { current: string | null }; dropped: { files: File[] } | undefined; onSent(): void }
+
 /** The message input. Files that are chosen, dropped or pasted are staged above the text, which becomes the caption of the first file. */
-export function Composer({ children, dropped, onSent }: { children?: ComponentChildren; dropped: { files: File[] } | undefined; onSent(): void }) {
+export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
   const { session, language, announce } = useScreen();
   const area = useRef<HTMLTextAreaElement>();
   const picker = useRef<HTMLInputElement>();
   const camera = useRef<HTMLInputElement>();
-  const [value, setValue] = useState('');
+  const [value, setValue] = useState(draft.current ?? '');
   const [files, setFiles] = useState<File[]>([]);
   const [problem, setProblem] = useState('');
   const [limit, setLimit] = useState(Infinity);
 
+  draft.current = value;
   const left = MAX_TEXT_LENGTH - [...value].length;
   const ready = (value.trim() !== '' || files.length > 0) && left >= 0;
 
@@ -37,6 +40,10 @@ export function Composer({ children, dropped, onSent }: { children?: ComponentCh
     announce(errorText || language.n('filesReady', valid.length));
     area.current?.focus();
   };
+
+  useEffect(() => {
+    if (value) area.current?.focus(); // it has replaced the offline form, in which the visitor was writing
+  }, []);
 
   useEffect(() => {
     if (dropped) void stage(dropped.files);

@@ -81,7 +81,7 @@ export function Form() {
             </div>
           );
         })}
-        {problem && !invalid.length && <p class="error" role="alert">{problem === 'network' ? language.t('unavailable') : problem}</p>}
+        {problem && !invalid.length && <p class="error" role="alert">{language.t(problem)}</p>}
         <button type="submit" class="primary" aria-disabled={busy}>{language.t(busy ? 'starting' : 'start')}</button>
       </form>
     </div>

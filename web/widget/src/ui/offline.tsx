@@ -5,7 +5,7 @@ import { Icon } from '@parley/shared/render/icon.js';
 import { useScreen } from './context.js';
 
 /** Offline form, which replaces the composer while the agents are away: a message and an email address for the reply. */
-export function OfflineForm() {
+export function OfflineForm({ draft }: { draft: { current: string | null } }) {
   const { session, state, language, announce } = useScreen();
   const form = useRef<HTMLFormElement>();
   const [busy, setBusy] = useState(false);
@@ -24,6 +24,7 @@ export function OfflineForm() {
     setBusy(true);
     try {
       await session.support.sendOfflineMessage(value('message'), value('email'));
+      draft.current = '';
       announce(language.t('offlineSent'));
     } catch (err) {
       const fields = err instanceof ApiError ? err.details.map((d) => d.field) : [];
@@ -42,10 +43,10 @@ export function OfflineForm() {
   return (
     <form ref={form} class="rate" noValidate onSubmit={submit} aria-labelledby="parley-left-title">
       <h3 id="parley-left-title">{language.t('leaveMessage')}</h3>
-      <p class="note">{opens ? language.t('awayUntil', { at: language.full(opens) }) : language.t('away')}</p>
+      <p class="note">{opens ? language.t('awayUntil', { at: language.when(opens, Date.now()) }) : language.t('away')}</p>
       <div class="field">
         <label for="parley-left-message">{language.t('messageLabel')}</label>
-        <textarea {...field('message')} rows={3} maxLength={4096} dir="auto" />
+        <textarea {...field('message')} rows={3} maxLength={4096} dir="auto" defaultValue={draft.current ?? ''} onInput={(e: InputEvent) => (draft.current = (e.currentTarget as HTMLTextAreaElement).value)} />
         {error('message')}
       </div>
       <div class="field">

@@ -6,7 +6,7 @@ import { Composer } from './composer.js';
 import { ScreenContext, useScreen, type Screen } from './context.js';
 import { Form } from './form.js';
 import type { Sheet } from './sheet.js';
-import { isAway, SupportBar } from './support.js';
+import { answering, isAway, SupportBar } from './support.js';
 import { Transcript } from './transcript.js';
 
 export interface PanelProps extends Screen {
@@ -26,6 +26,7 @@ export function Panel(p: PanelProps) {
   const [dropped, setDropped] = useState<{ files: File[] }>();
   const [dragDepth, setDragDepth] = useState(0);
   const [sent, setSent] = useState(0);
+  const draft = useRef<string>(); // what the visitor has written in the composer or in the offline form, whichever is shown
 
   const render = useMemo<Render>(
     () => ({
@@ -69,10 +70,6 @@ export function Panel(p: PanelProps) {
   };
 
   const onKeyDown = (e: KeyboardEvent) => {
-    if (e.key === 'Escape' && !e.isComposing) {
-      e.stopPropagation();
-      p.close();
-    }
     // Trap focus while the panel fills the screen or a picture is open.
     if (e.key === 'Tab' && (picture || fullScreen(panel.current!))) trapFocus(e, picture ? panel.current!.querySelector('.preview')! : panel.current!);
   };
@@ -124,7 +121,7 @@ export function Panel(p: PanelProps) {
                 onEndVisible={() => state.open && document.visibilityState === 'visible' && session.markRead()}
               />
               <SupportBar />
-              {OfflineForm ? <OfflineForm /> : <Composer dropped={dropped} onSent={() => p.transcript.current?.scrollToEnd()} />}
+              {OfflineForm ? <OfflineForm draft={draft} /> : <Composer draft={draft} dropped={dropped} onSent={() => p.transcript.current?.scrollToEnd()} />}
             </>
           )}
         </div>
@@ -143,7 +140,7 @@ function Header() {
   const [confirming, setConfirming] = useState(false);
   const button = useRef<HTMLButtonElement>();
   const { settings } = state;
-  const online = state.connection === 'online';
+  const who = state.phase === 'chat' && state.connection === 'online' ? answering(state.chat) : '';
   const closeMenu = () => {
     setMenu(false);
     setConfirming(false);
@@ -174,8 +171,8 @@ function Header() {
       <div class="names">
         <h2 class="title" tabIndex={-1}>{settings?.name}</h2>
         <p class="sub">
-          {settings?.botName}
-          {state.phase === 'chat' && online && <><span class="dot" /> {language.t(state.agents ? 'agentsOnline' : 'online')}</>}
+          {(!who || who === 'online') && settings?.botName}
+          {who && <>{who !== 'away' && <span class="dot" />} {language.t(who)}</>}
         </p>
       </div>
       <button ref={button} type="button" class="round" aria-label={language.t('menu')} aria-expanded={menu} onClick={() => (menu ? closeAndFocusButton() : setMenu(true))}><Icon name="more" /></button>

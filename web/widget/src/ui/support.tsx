@@ -6,12 +6,12 @@ import { noticeKind } from '../state/support.js';
 import { useScreen } from './context.js';
 
 /** Localised text of a system notice; empty for any other message and for an unknown kind of notice. */
-export function noticeText(m: Message, language: Language): string {
+export function noticeText(m: Message, language: Language, now: number): string {
   switch (noticeKind(m)) {
     case 'handover': {
       const opens = Date.parse(text(m.data.opensAt));
       if (!m.data.away) return language.t('handover');
-      return opens ? language.t('awayUntil', { at: language.full(opens) }) : language.t('away');
+      return opens ? language.t('awayUntil', { at: language.when(opens, now) }) : language.t('away');
     }
     case 'offline':
       return language.t('offlineSent');
@@ -19,6 +19,13 @@ export function noticeText(m: Message, language: Language): string {
       return language.t('chatClosed');
   }
   return '';
+}
+
+/** Who answers now: the bot is online, the agents are online or away. Empty if that is unknown, or nobody does because the chat has ended. */
+export function answering(chat: ChatState | undefined): '' | 'online' | 'agentsOnline' | 'away' {
+  if (!chat || chat.status === 'closed') return '';
+  if (chat.control !== 'agent') return 'online';
+  return chat.available && chat.online ? 'agentsOnline' : 'away';
 }
 
 /** Whether to show the offline form: the chat waits for agents, none is available, and it was not handed over by that form. */

@@ -1,5 +1,5 @@
 import { Component, createRef } from 'preact';
-import type { Message } from '@parley/shared/message.js';
+import type { Data, Message } from '@parley/shared/message.js';
 import type { StreamedMessage } from '@parley/shared/parts.js';
 import { Content, nameOf, LinkedText, type Render } from '@parley/shared/render/content.js';
 import { Icon } from '@parley/shared/render/icon.js';
@@ -55,6 +55,11 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
     this.#resizeObserver = new ResizeObserver((entries) => this.#onResize(entries));
     this.#resizeObserver.observe(this.#log.current!); // the on-screen keyboard changes its height
     this.#afterRender();
+  }
+
+  /** Whether the newest message is in view, also as more arrive. */
+  get atEnd(): boolean {
+    return this.#stickToEnd;
   }
 
   /** Returns the focused message. */
@@ -255,7 +260,6 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
     p.sheet.set('--above', `${totalHeight(this.#pages.slice(0, from))}px`);
     p.sheet.set('--below', `${totalHeight(this.#pages.slice(to))}px`);
     const last = state.messages.at(-1);
-    const lastReply = state.messages.findLastIndex((m) => m.isFromSupport);
     const common = { language, render: p.render, active: w.active, now: p.now };
     return (
       <div class="transcript">
@@ -279,9 +283,10 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
                 messages={page.messages}
                 before={state.messages[at - 1]}
                 after={state.messages[at + page.messages.length]}
-                seen={lastReply >= 0 && state.messages[lastReply]!.createdAt > state.seen ? state.messages[lastReply]!.createdAt : state.seen}
+                seen={state.seen}
+                ends={state.ends}
                 newest={last?.id ?? ''}
-                answers={chosenPayloads(state.messages, page.messages)}
+                answers={chosenPayloads(state, page.messages)}
                 {...common}
               />
             );
@@ -313,14 +318,18 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
   }
 }
 
-/** The chosen payloads of the questions on a page, by question id. JSON, so that shouldComponentUpdate compares it by value. */
-function chosenPayloads(all: Message[], page: Message[]): string {
+/** A chosen payload, and whether it is still being sent. */
+type Answer = [payload: string, choosing?: boolean];
+
+/** The last answers to the questions on a page, by question id. JSON, so that shouldComponentUpdate compares it by value. */
+function chosenPayloads({ messages, outbox }: State, page: Message[]): string {
   const asked = new Set(page.filter((m) => m.isFromSupport).map((m) => m.id));
-  const found: Record<string, string> = {};
-  for (const m of all) {
-    const to = m.data.replyTo;
-    if (m.type === 'MULTIPLE_CHOICE_REPLY' && typeof to === 'string' && asked.has(to) && typeof m.data.payload === 'string') found[to] = m.data.payload;
-  }
+  const found: Record<string, Answer> = {};
+  const add = (type: string, { replyTo: to, payload }: Data, choosing?: boolean) => {
+    if (type === 'MULTIPLE_CHOICE_REPLY' && typeof to === 'string' && asked.has(to) && typeof payload === 'string') found[to] = [payload, choosing];
+  };
+  for (const m of messages) add(m.type, m.data);
+  for (const { body, failed } of outbox) if (body && !failed) add(body.type, body.data, true);
   return JSON.stringify(found);
 }
 
@@ -329,8 +338,9 @@ interface PageProps {
   messages: Message[];
   before: Message | undefined;
   after: Message | undefined;
-  /** The other side has read up to this time. Its own last message also counts as reading. */
+  /** The agents have read up to this time. */
   seen: string;
+  ends: string[];
   newest: string;
   answers: string;
   active: string;
@@ -350,7 +360,7 @@ class PageView extends Component<PageProps> {
   }
 
   override render({ messages, before, after, id, active, newest, answers, ...p }: PageProps) {
-    const chosen = JSON.parse(answers) as Record<string, string>;
+    const chosen = JSON.parse(answers) as Record<string, Answer>;
     return (
       <div class="page" data-page={id}>
         {messages.map((m, i) => (
@@ -360,7 +370,7 @@ class PageView extends Component<PageProps> {
             before={messages[i - 1] ?? before}
             after={messages[i + 1] ?? after}
             reachable={m.id === active || m.id === newest}
-            chosen={chosen[m.id]}
+            answer={chosen[m.id]}
             {...p}
           />
         ))}
@@ -374,8 +384,9 @@ interface RowProps {
   before: Message | undefined;
   after: Message | undefined;
   reachable: boolean;
-  chosen: string | undefined;
+  answer: Answer | undefined;
   seen: string;
+  ends: string[];
   language: Language;
   render: Render;
   now: number;
@@ -386,15 +397,16 @@ const timeOf = (m: Message) => Date.parse(m.createdAt);
 const sameGroup = (a: Message | undefined, b: Message | undefined): boolean =>
   !!a && !!b && a.isFromSupport === b.isFromSupport && a.nameOfSender === b.nameOfSender && timeOf(b) - timeOf(a) < GROUP_INTERVAL && midnight(timeOf(a)) === midnight(timeOf(b));
 
-function Row({ message: m, before, after, reachable, chosen, seen, language, render, now }: RowProps) {
-  const first = !sameGroup(before, m);
-  const last = !sameGroup(m, after);
-  const day = !before || midnight(timeOf(before)) !== midnight(timeOf(m));
+function Row({ message: m, before, after, reachable, answer, seen, ends, language, render, now }: RowProps) {
+  const opens = !!before && ends.includes(before.id); // the first message of its chat
+  const first = opens || !sameGroup(before, m);
+  const last = !sameGroup(m, after) || ends.includes(m.id);
+  const day = opens || !before || midnight(timeOf(before)) !== midnight(timeOf(m));
   const side = m.isFromSupport ? 'theirs' : 'mine';
   const read = !m.isFromSupport && seen >= m.createdAt;
   const author = m.isFromSupport ? m.nameOfSender : language.t('you');
-  const notice = noticeText(m, language);
-  const heading = day && <h3 class="day"><span>{language.day(timeOf(m), now)}</span></h3>;
+  const notice = noticeText(m, language, now);
+  const heading = day && <h3 class={opens ? 'day opens' : 'day'}><span>{language.day(timeOf(m), now)}</span></h3>;
   if (notice) {
     return (
       <>
@@ -410,7 +422,7 @@ function Row({ message: m, before, after, reachable, chosen, seen, language, ren
         {m.isFromSupport && (last ? <Avatar name={m.nameOfSender} class="small" /> : <span class="avatar small none" />)}
         <div class="body">
           {first && m.isFromSupport && <p class="author" dir="auto">{m.nameOfSender}</p>}
-          <div class="bubble"><Content message={m} render={render} reachable={reachable} chosen={chosen} /></div>
+          <div class="bubble"><Content message={m} render={render} reachable={reachable} chosen={answer?.[0]} choosing={answer?.[1]} /></div>
           {last && (
             <p class="meta">
               <time dateTime={m.createdAt} title={language.full(timeOf(m))}>{language.ago(timeOf(m), now)}</time>
