@@ -17,8 +17,8 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
-	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 	"github.com/parley-chat/parley/pkg/keyed"
+	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
 // busyRetryAfter is the Retry-After when the maximum number of uploads is running.

@@ -12,12 +12,12 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
+	"github.com/parley-chat/parley/pkg/keyed"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
-	"github.com/parley-chat/parley/pkg/keyed"
 	"github.com/parley-chat/parley/services/widget-api/internal/registration"
 	"github.com/parley-chat/parley/services/widget-api/internal/web"
 )
