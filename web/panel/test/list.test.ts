@@ -7,8 +7,8 @@ const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOSt
 
 function chat(id: string, minute: number, more: Partial<Chat> = {}): Chat {
   return {
-    id, companyId: 'c', appId: 'app', channel: 'widget', status: 'active', createdAt: at(0), activityAt: at(minute), windowExpiresAt: at(1440), inWindow: true, unread: false, unreadCount: 0, control: 'bot', waiting: false, assignee: null,
-    visitor: { id: `v${id}`, name: `Visitor ${id}` }, lastMessage: null, ...more,
+    id, companyId: 'c', appId: 'app', channel: 'widget', status: 'active', createdAt: at(0), activityAt: at(minute), inWindow: true, unread: false, unreadCount: 0, control: 'bot', waiting: false, assignee: null,
+    visitor: { id: `v${id}`, name: `Visitor ${id}` }, lastMessage: null, question: null, ...more,
   };
 }
 
