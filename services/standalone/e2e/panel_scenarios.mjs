@@ -884,7 +884,7 @@ export async function queue(env) {
   await ada.write('Where is my parcel?');
   await chatRow(first, 'Ada').getByText(/^waits /).waitFor();
   await chatRow(first, 'Ada').getByText('Where is my parcel?').waitFor();
-  await ada.getByText('You are being connected to the team.').waitFor();
+  await ada.messageWith('You are being connected to the team.').waitFor();
   await registerVisitor(config, 'Cleopatra Maximiliane Featherstonehaugh', 'And mine?', { email: `cleo${unique()}@example.com` });
   await chatRow(first, 'Cleopatra').getByText('And mine?').waitFor();
   assert.match(await first.locator('a.chat-row').first().textContent(), /Ada/, 'the longest wait is at the top');
