@@ -43,7 +43,7 @@ func measureRecorder(ctx context.Context, r *bench, bin string) (f recorderFigur
 		return f, err
 	}
 	ops := rig.FreeAddr()
-	processor, err := rig.Start([]string{"OPS_ADDR=" + ops, "BOT=none", "DISPATCHER=false"}, r.log("processor"), filepath.Join(bin, "processor"))
+	processor, err := rig.Start([]string{"OPS_ADDR=" + ops, "BOT=external", "DISPATCHER=false"}, r.log("processor"), filepath.Join(bin, "processor"))
 	if err != nil {
 		return f, err
 	}

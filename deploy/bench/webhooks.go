@@ -64,7 +64,7 @@ func measureWebhooks(ctx context.Context, r *bench, bin string) (f webhookFigure
 	defer b.Close()
 	ops := rig.FreeAddr()
 	processor, err := rig.Start([]string{
-		"OPS_ADDR=" + ops, "BOT=none", "DISPATCHER=false", "RECORDER=false", "WEBHOOK_ALLOW_CIDRS=127.0.0.0/8",
+		"OPS_ADDR=" + ops, "BOT=external", "DISPATCHER=false", "RECORDER=false", "WEBHOOK_ALLOW_CIDRS=127.0.0.0/8",
 	}, r.log("processor-webhooks"), filepath.Join(bin, "processor"))
 	if err != nil {
 		return f, err

@@ -47,7 +47,7 @@ func (d Draft) Check() error {
 // Reply sends an agent's message into a chat, and takes the chat over if it has no agent. The message has the id and
 // time of identity; repeating an identity does not send a second message. Errors: NotFound, Conflict with the reason
 // CHAT_CLOSED or TEMPLATE_NOT_APPROVED, Invalid with the reason CHAT_TOO_OLD for any type except TEMPLATE outside the
-// window.
+// window of a phone chat.
 func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d Draft, identity chat.MessageIdentity) (chat.Message, error) {
 	if identity.Again {
 		if at, m, err := s.store.FindMessage(ctx, identity.ID); err == nil && at == chatID {
@@ -64,7 +64,7 @@ func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d D
 	switch {
 	case !c.Open(now):
 		return chat.Message{}, errChatClosed
-	case !c.InWindow(now) && d.Type != chat.Template:
+	case c.Windowed() && !c.InWindow(now) && d.Type != chat.Template:
 		return chat.Message{}, apperr.ChatTooOld.New()
 	}
 	if d, err = s.fill(ctx, c, d); err != nil {

@@ -105,3 +105,7 @@ func (c Chat) WindowExpiresAt() time.Time { return c.WindowStartedAt.Add(Window)
 // InWindow reports whether a company may write into the chat at now: the chat is open and its window has not expired.
 // Exactly 24 hours is still inside.
 func (c Chat) InWindow(now time.Time) bool { return c.Open(now) && !now.After(c.WindowExpiresAt()) }
+
+// Windowed reports whether the window also binds agents: it is a rule of phone channels. In the widget an agent may write
+// as long as the chat is open.
+func (c Chat) Windowed() bool { return c.Channel != ChannelWidget }

@@ -42,6 +42,7 @@ const (
 	ByBot         = "bot"
 	ByVisitor     = "visitor"
 	ByOfflineForm = "offline_form" // the visitor left a message while the agents were unavailable
+	ByNoBot       = "no_bot"       // the installation has no bot
 )
 
 // Limits of a [Handover].
@@ -53,7 +54,7 @@ const (
 // Handover records why agents have a chat. It stays until the chat returns to the bot; the zero Handover is an agent's
 // decision.
 type Handover struct {
-	By     string    // [ByBot], [ByVisitor] or [ByOfflineForm]
+	By     string    // [ByBot], [ByVisitor], [ByOfflineForm] or [ByNoBot]
 	Reason string    // a few words
 	Note   string    // for the agents
 	At     time.Time // the ChangedAt of the [Control] that handed the chat over
@@ -73,6 +74,13 @@ func (h Handover) Check(path string) []DataFault {
 
 // Waiting reports whether the chat is in the agents' queue: handed over and unassigned.
 func (c Control) Waiting() bool { return c.Agent && c.Assignee == "" }
+
+// Waiting reports whether the visitor waits for an agent at now: the chat is open and in the agents' queue, and the visitor
+// has written or was handed over. Until then, a chat without a bot waits for nothing.
+func (c Chat) Waiting(now time.Time) bool {
+	asked := !c.VisitorWroteAt.IsZero() || c.Control.Handover.By != ""
+	return c.Open(now) && c.Control.Waiting() && asked
+}
 
 // Limits of a [Rating].
 const (

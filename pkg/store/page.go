@@ -40,6 +40,8 @@ type InboxFilter struct {
 	Unread    bool      // only chats with unread messages
 	Assignee  string    // id of a user, or [NoAssignee]
 	Control   string    // [ControlAgent] or [ControlBot]
+	VisitorID string    // chatUserId
+	Waiting   bool      // only chats that wait for an agent ([chat.Chat.Waiting]), in order of the change that made them wait
 	Now       time.Time // the time at which Status is evaluated
 }
 
@@ -91,6 +93,8 @@ func (f InboxFilter) Wants(c chat.Chat, v chat.Visitor) bool {
 	switch {
 	case c.CompanyID != f.CompanyID, f.AppID != "" && c.AppID != f.AppID, f.Unread && !c.Unread():
 		return false
+	case f.VisitorID != "" && c.ChatUserID != f.VisitorID, f.Waiting && !c.Waiting(f.Now):
+		return false
 	case f.Assignee == NoAssignee && c.Control.Assignee != "", f.Assignee != "" && f.Assignee != NoAssignee && c.Control.Assignee != f.Assignee:
 		return false
 	case f.Control == ControlAgent && !c.Control.Agent, f.Control == ControlBot && c.Control.Agent:
@@ -124,8 +128,16 @@ type InboxEntry struct {
 
 // InboxCursor is the position of a chat in the inbox.
 type InboxCursor struct {
-	ActivityAt time.Time // of the chat, its WindowStartedAt
+	ActivityAt time.Time // of the chat, its WindowStartedAt; of a waiting one, the ChangedAt of its control
 	ChatID     string
+}
+
+// CursorAt returns the cursor after a chat of the filter.
+func (f InboxFilter) CursorAt(c chat.Chat) *InboxCursor {
+	if f.Waiting {
+		return &InboxCursor{ActivityAt: c.Control.ChangedAt, ChatID: c.ID}
+	}
+	return &InboxCursor{ActivityAt: c.WindowStartedAt, ChatID: c.ID}
 }
 
 // InboxPage selects a page of the inbox.

@@ -254,8 +254,8 @@ type Chats interface {
 	// AgentsRead records up to when the company has read the visitor's messages; the latest wins. NotFound if the chat
 	// does not exist.
 	AgentsRead(ctx context.Context, id string, at time.Time) error
-	// Inbox lists chats with their visitors, most recent activity first, and the cursor of the next page; nil on
-	// the last page. With a selective filter, a page may be short or empty and still have a next page. For a profile
+	// Inbox lists chats with their visitors, most recent activity first (waiting ones, longest wait first), and the cursor of
+	// the next page; nil on the last page. With a selective filter, a page may be short or empty and still have a next page. For a profile
 	// shared by more than [InboxProfiles] visitors, it lists the chats of that many.
 	Inbox(ctx context.Context, f InboxFilter, p InboxPage) (entries []InboxEntry, next *InboxCursor, err error)
 }

@@ -70,7 +70,7 @@ func steps(c company) []step {
 		{"POST", webhooks + "/replay", `{"dryRun":true}`, account.Webhooks, true, plain},
 		{"DELETE", webhooks, "", account.Webhooks, true, plain},
 		{"GET", "/api/chats" + q, "", account.Inbox, true, plain},
-		{"GET", "/api/chats/unread" + q, "", account.Inbox, true, plain},
+		{"GET", "/api/chats/counts" + q, "", account.Inbox, true, plain},
 		{"GET", chats, "", account.Inbox, true, plain},
 		{"GET", chats + "/messages", "", account.Inbox, true, plain},
 		{"POST", chats + "/messages", `{"type":"TEXT","data":{"text":"x"}}`, account.Inbox, true, plain},

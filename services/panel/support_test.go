@@ -33,7 +33,7 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	var list struct{ Chats []row }
-	agent.done(http.StatusOK, http.MethodGet, "/api/chats?control=agent&assignee=none&status=open", "").Into(t, &list)
+	agent.done(http.StatusOK, http.MethodGet, "/api/chats?waiting=true", "").Into(t, &list)
 	if len(list.Chats) != 1 || !list.Chats[0].Waiting || list.Chats[0].Handover == nil || list.Chats[0].Handover.Reason != "refund" || list.Chats[0].Handover.Note != "paid twice" {
 		t.Fatalf("got %+v, want the waiting chat with its reason", list)
 	}
@@ -129,5 +129,52 @@ func TestSupportSettings(t *testing.T) {
 	owner.done(http.StatusOK, http.MethodPut, path, `{"name":"Shop","botName":"Bo"}`).Into(t, &app)
 	if !app.Support.Rating {
 		t.Errorf("got %+v after another change, want the settings as they were", app)
+	}
+}
+
+// The counts are of the chats that wait for people: an unread chat of the bot is not one of them.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	agent := w.as(w.acme.users[account.Agent])
+	type counts struct{ Waiting, Unread, Mine, Attention int }
+	count := func() (n counts) {
+		agent.done(http.StatusOK, http.MethodGet, "/api/chats/counts", "").Into(t, &n)
+		return n
+	}
+	w.visitorWrites(w.acme, "Where is my parcel?")
+	if got := count(); got != (counts{}) {
+		t.Errorf("the bot answers: got %+v, want nothing counted", got)
+	}
+	set := func(assignee string, at time.Time) {
+		_, err := w.store.SetControl(t.Context(), w.acme.chat, chat.Control{Agent: true, Assignee: assignee, ChangedAt: at})
+		w.must(err)
+	}
+	set("", time.Now())
+	if got, want := count(), (counts{Waiting: 1, Unread: 1, Attention: 1}); got != want {
+		t.Errorf("waiting: got %+v, want %+v", got, want)
+	}
+	set(w.acme.users[account.Agent].ID, time.Now().Add(time.Second))
+	if got, want := count(), (counts{Unread: 1, Mine: 1, Attention: 1}); got != want {
+		t.Errorf("assigned: got %+v, want %+v", got, want)
+	}
+}
+
+// The list shows what people wrote: a notice of the platform does not hide the visitor's question.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	w.visitorWrites(w.acme, "Where is my parcel?")
+	at := time.Now().UTC().Truncate(time.Millisecond).Add(time.Second)
+	notice := chat.Message{
+		ID: chat.NewID(), CreatedAt: at, Type: chat.Text, Data: []byte(`{"text":"You are being connected to the team.","notice":"handover"}`), IsFromSupport: true,
+	}
+	w.must(w.store.AppendMessage(t.Context(), w.acme.chat, notice))
+	var row struct{ LastMessage, Question chat.Message }
+	w.as(w.acme.users[account.Agent]).done(http.StatusOK, http.MethodGet, "/api/chats/"+w.acme.chat, "").Into(t, &row)
+	for name, m := range map[string]chat.Message{"the last message": row.LastMessage, "the question": row.Question} {
+		if !strings.Contains(string(m.Data), "parcel") {
+			t.Errorf("%s: got %s, want the visitor's", name, m.Data)
+		}
 	}
 }

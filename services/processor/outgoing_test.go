@@ -143,7 +143,7 @@ func (w *world) endpoint(r *receiver, change ...func(*webhook.Endpoint)) webhook
 // webhooks is the configuration of a processor that only delivers webhooks, and may deliver to this machine.
 func (w *world) webhooks() processor.Config {
 	cfg := w.config()
-	cfg.Recorder, cfg.Dispatcher, cfg.Bot = false, false, processor.BotNone
+	cfg.Recorder, cfg.Dispatcher, cfg.Bot = false, false, processor.BotExternal
 	cfg.WebhookConfig = processor.WebhookConfig{
 		Webhooks: true, WebhookTimeout: 10 * time.Second, WebhookConcurrency: 256, WebhookPerEndpoint: 10, WebhookWarnAfter: 24 * time.Hour,
 		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -330,7 +330,7 @@ func TestKilledProcessorLosesNoWebhook(t *testing.T) {
 	}
 	w.endpoint(r)
 	binary := build(t)
-	env := []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.1", "WEBHOOK_TIMEOUT=2s", "BOT=none", "RECORDER=false", "DISPATCHER=false"}
+	env := []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.1", "WEBHOOK_TIMEOUT=2s", "BOT=external", "RECORDER=false", "DISPATCHER=false"}
 	kill := w.spawn(binary, env...)
 	var want []string
 	for i := range messages {

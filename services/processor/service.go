@@ -31,15 +31,16 @@ const serviceName = "processor"
 
 // Values of BOT.
 const (
-	BotDemo    = "demo"    // the built-in bot
-	BotWebhook = "webhook" // the server at BOT_WEBHOOK_URL answers
-	BotLLM     = "llm"     // the language model at LLM_BASE_URL answers
-	BotNone    = "none"    // no answers, or those of another consumer of the stream
+	BotDemo     = "demo"     // the built-in bot
+	BotWebhook  = "webhook"  // the server at BOT_WEBHOOK_URL answers
+	BotLLM      = "llm"      // the language model at LLM_BASE_URL answers
+	BotNone     = "none"     // no bot: visitors wait for an agent
+	BotExternal = "external" // another process answers: another processor or a processing layer
 )
 
 // BotConfig selects the bot.
 type BotConfig struct {
-	Bot               string        `env:"BOT" envDefault:"demo" doc:"bot that answers visitors: demo, webhook, llm or none"`
+	Bot               string        `env:"BOT" envDefault:"demo" doc:"bot that answers visitors: demo, webhook or llm; none: agents answer; external: another process does"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
 	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
 	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long a call of the webhook or the language model counts for BOT_CONCURRENCY; a slower call continues until the deadline, and its answer is used"`
@@ -79,8 +80,8 @@ func (c BotConfig) failureText() string {
 
 // Validate returns the errors of the bot's variables; see [config.Check].
 func (c BotConfig) Validate() []string {
-	if !slices.Contains([]string{BotDemo, BotWebhook, BotLLM, BotNone}, c.Bot) {
-		return []string{fmt.Sprintf("BOT must be demo, webhook, llm or none, not %q", c.Bot)}
+	if !slices.Contains([]string{BotDemo, BotWebhook, BotLLM, BotNone, BotExternal}, c.Bot) {
+		return []string{fmt.Sprintf("BOT must be demo, webhook, llm, none or external, not %q", c.Bot)}
 	}
 	var problems []string
 	if faults := chat.ValidateData(chat.Text, bot.TextData(c.failureText())); c.failureText() != "" && len(faults) > 0 {
@@ -238,6 +239,8 @@ func (s *Service) consumers(
 		on = append(on, dispatcherRoutes(dispatcher.New(cache, documents, b))...)
 	}
 	switch s.cfg.Bot {
+	case BotNone:
+		return append(on, botRoutes(s.nobody(b, documents, cache), s.cfg.BotConcurrency)...), func() {}, nil
 	case BotDemo:
 		consumers, stop, err := s.bot(bot.NewDemo(s.cfg.AssetsURL), b, documents, cache)
 		return append(on, consumers...), stop, err
@@ -279,6 +282,13 @@ func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, 
 	answering := bot.New(answerer, cache, documents, controls, b, parts{b}, s.cfg.failureText(), time.Now).WithTyping(b.Signal)
 	stop, err = b.HandleStops(answering.Stop)
 	return botRoutes(answering, s.cfg.BotConcurrency), stop, err
+}
+
+// nobody returns the bot of an installation without one. It writes nothing, so that it has no failure text, no typing indicator and
+// nothing to stop.
+func (s *Service) nobody(b *bus.Bus, documents store.Store, cache *store.Cache) *bot.Bot {
+	controls := control.New(documents, b, time.Now)
+	return bot.New(bot.Nobody{}, cache, documents, controls, b, parts{b}, "", time.Now)
 }
 
 // parts reads the stream of parts for the bot.

@@ -300,8 +300,8 @@ func TestConsumersAreSwitchedOneByOne(t *testing.T) {
 		change func(*processor.Config)
 		want   []string
 	}{
-		{"only the recorder", func(c *processor.Config) { c.Dispatcher, c.Bot = false, processor.BotNone }, []string{"recorder", "recorder-control", "recorder-ratings"}},
-		{"only the dispatcher", func(c *processor.Config) { c.Recorder, c.Bot = false, processor.BotNone }, []string{"dispatcher", "dispatcher-pushes"}},
+		{"only the recorder", func(c *processor.Config) { c.Dispatcher, c.Bot = false, processor.BotExternal }, []string{"recorder", "recorder-control", "recorder-ratings"}},
+		{"only the dispatcher", func(c *processor.Config) { c.Recorder, c.Bot = false, processor.BotExternal }, []string{"dispatcher", "dispatcher-pushes"}},
 		{"only the bot", func(c *processor.Config) { c.Recorder, c.Dispatcher = false, false }, []string{"bot"}},
 	}
 	for _, tt := range tests {
@@ -331,7 +331,7 @@ func TestEverythingOffStillRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.config()
-	cfg.Recorder, cfg.Dispatcher, cfg.Bot = false, false, processor.BotNone
+	cfg.Recorder, cfg.Dispatcher, cfg.Bot = false, false, processor.BotExternal
 	w.run(cfg)()
 }
 

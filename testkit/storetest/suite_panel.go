@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -185,6 +186,17 @@ func testInbox(t *testing.T, open Opener) {
 		_, err := s.SetControl(ctx, id, chat.Control{Agent: true, Assignee: "ada", ChangedAt: noon})
 		return err
 	})
+	for n, since := range map[int]time.Duration{0: 2 * time.Minute, 4: time.Minute, 6: time.Minute} {
+		change(n, func(id string) error {
+			by := chat.Handover{By: chat.ByNoBot, At: noon.Add(since)}
+			_, err := s.SetControl(ctx, id, chat.Control{Agent: true, ChangedAt: noon.Add(since), Handover: by})
+			return err
+		})
+	}
+	change(5, func(id string) error { // not waiting: the visitor has not written
+		_, err := s.SetControl(ctx, id, chat.Control{Agent: true, ChangedAt: noon})
+		return err
+	})
 	slices.SortFunc(all, func(a, b store.InboxEntry) int {
 		if byTime := b.Chat.WindowStartedAt.Compare(a.Chat.WindowStartedAt); byTime != 0 {
 			return byTime
@@ -210,10 +222,18 @@ func testInbox(t *testing.T, open Opener) {
 		"assignee":    func(f *store.InboxFilter) { f.Assignee = "ada" },
 		"unassigned":  func(f *store.InboxFilter) { f.Assignee = store.NoAssignee },
 		"agent's":     func(f *store.InboxFilter) { f.Control = store.ControlAgent },
+		"a visitor's": func(f *store.InboxFilter) { f.VisitorID = all[1].Visitor.ID },
+		"waiting":     func(f *store.InboxFilter) { f.Waiting = true },
+		"waiting app": func(f *store.InboxFilter) { f.Waiting, f.AppID = true, app },
 	} {
 		filter := base
 		f(&filter)
 		wanted := slices.DeleteFunc(slices.Clone(all), func(e store.InboxEntry) bool { return !filter.Wants(e.Chat, e.Visitor) })
+		if filter.Waiting {
+			slices.SortFunc(wanted, func(a, b store.InboxEntry) int {
+				return cmp.Or(a.Chat.Control.ChangedAt.Compare(b.Chat.Control.ChangedAt), cmp.Compare(a.Chat.ID, b.Chat.ID))
+			})
+		}
 		if len(wanted) == 0 {
 			t.Fatalf("%s: the test has no chat for it", name)
 		}

@@ -51,7 +51,7 @@ func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPag
 			if len(entries) == p.Size() {
 				return entries, after, nil
 			}
-			after = &store.InboxCursor{ActivityAt: e.Chat.WindowStartedAt, ChatID: e.Chat.ID}
+			after = f.CursorAt(e.Chat)
 			if f.Wants(e.Chat, e.Visitor) {
 				entries = append(entries, e)
 			}
@@ -81,6 +81,16 @@ func (s *Store) visitorsWith(ctx context.Context, companyID string, p store.Prof
 // inboxBatch reads the next chats that may match the filter; only of these visitors, if there are any.
 func (s *Store) inboxBatch(ctx context.Context, f store.InboxFilter, of []string, after *store.InboxCursor) ([]store.InboxEntry, error) {
 	q := listQuery{sort: bson.D{desc("windowStartedAt"), asc("_id")}, limit: inboxBatch}
+	if f.Waiting {
+		q.sort = bson.D{asc("control.changedAt"), asc("_id")}
+		q.filter = bson.D{
+			{Key: "control.agent", Value: true}, {Key: "control.assignee", Value: bson.D{{Key: "$exists", Value: false}}},
+			{Key: "closedAt", Value: bson.D{{Key: "$exists", Value: false}}},
+		}
+	}
+	if f.VisitorID != "" {
+		q.filter = append(q.filter, bson.E{Key: "chatUserId", Value: f.VisitorID})
+	}
 	if len(of) > 0 {
 		q.filter = append(q.filter, bson.E{Key: "chatUserId", Value: bson.D{{Key: "$in", Value: of}}})
 	}
@@ -89,12 +99,7 @@ func (s *Store) inboxBatch(ctx context.Context, f store.InboxFilter, of []string
 	}
 	q.filter = append(q.filter, bson.E{Key: "companyId", Value: f.CompanyID})
 	if after != nil {
-		q.filter = append(q.filter,
-			bson.E{Key: "windowStartedAt", Value: bson.D{{Key: "$lte", Value: after.ActivityAt}}},
-			bson.E{Key: "$or", Value: bson.A{
-				bson.D{{Key: "windowStartedAt", Value: bson.D{{Key: "$lt", Value: after.ActivityAt}}}},
-				bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: after.ChatID}}}},
-			}})
+		q.filter = append(q.filter, following(q.sort[0], *after)...)
 	}
 	found, err := list(ctx, s, chats, q, func(d chatDocument) (chat.Chat, bool) { return s.chat(d), true })
 	if err != nil {
@@ -109,6 +114,21 @@ func (s *Store) inboxBatch(ctx context.Context, f store.InboxFilter, of []string
 		entries[i] = store.InboxEntry{Chat: c, Visitor: known[c.ChatUserID]}
 	}
 	return entries, nil
+}
+
+// following selects the chats after the cursor in the order of the time field, then of the id.
+func following(order bson.E, after store.InboxCursor) bson.D {
+	beyond := "$gt"
+	if order.Value == desc("").Value {
+		beyond = "$lt"
+	}
+	return bson.D{
+		{Key: order.Key, Value: bson.D{{Key: beyond + "e", Value: after.ActivityAt}}},
+		{Key: "$or", Value: bson.A{
+			bson.D{{Key: order.Key, Value: bson.D{{Key: beyond, Value: after.ActivityAt}}}},
+			bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: after.ChatID}}}},
+		}},
+	}
 }
 
 func (s *Store) visitorsOf(ctx context.Context, found []chat.Chat) (map[string]chat.Visitor, error) {

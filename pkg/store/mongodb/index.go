@@ -36,6 +36,7 @@ func Indexes() []Index {
 		index(chats, "visitor", asc("chatUserId"), desc("createdAt"), asc("_id")),
 		index(chats, "companyActivity", asc("companyId"), desc("windowStartedAt"), asc("_id")),
 		index(chats, "applicationActivity", asc("appId"), desc("windowStartedAt"), asc("_id")),
+		index(chats, "waiting", asc("companyId"), asc("control.agent"), asc("control.assignee"), asc("control.changedAt"), asc("_id")),
 		index(chats, "rated", asc("companyId"), asc("ratedAt")),
 		index(visitors, "company", asc("companyId"), asc("_id")),
 		index(visitors, "userId", asc("companyId"), asc("userId")),

@@ -57,7 +57,7 @@ func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPag
 		sql, args := inboxList(f, p)
 		err := c.query(sql, func(r *row) bool {
 			if len(page.entries) == p.Size() || seen == store.InboxScan {
-				page.next = &store.InboxCursor{ActivityAt: last.Chat.WindowStartedAt, ChatID: last.Chat.ID}
+				page.next = f.CursorAt(last.Chat)
 				return false
 			}
 			seen++
@@ -79,7 +79,7 @@ func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPag
 // inboxList returns the query of an inbox page, without a limit: reading stops when the page is full.
 func inboxList(f store.InboxFilter, p store.InboxPage) (sql string, args []any) {
 	where := "c.company_id = ?"
-	if f.AppID != "" && !f.Unread {
+	if f.AppID != "" && !f.Unread && !f.Waiting {
 		where, args = "c.app_id = ? AND +c.company_id = ?", append(args, f.AppID)
 	}
 	args = append(args, f.CompanyID)
@@ -90,15 +90,27 @@ func inboxList(f store.InboxFilter, p store.InboxPage) (sql string, args []any) 
 			where, args = where+" AND +c.app_id = ?", append(args, f.AppID)
 		}
 	}
+	if f.VisitorID != "" {
+		where, args = "c.chat_user_id = ? AND +c.company_id = ?", []any{f.VisitorID, f.CompanyID}
+	}
+	order := " ORDER BY c.window_started_at DESC, c.id"
+	if f.Waiting {
+		where += " AND c.agent_in_control AND c.assignee = '' AND c.closed_at IS NULL"
+		order = " ORDER BY c.control_changed_at, c.id"
+	}
 	if f.Unread {
 		where += " AND c.visitor_wrote_at > ifnull(c.agents_read_at, 0)"
 	}
-	if p.After != nil {
+	switch {
+	case p.After != nil && f.Waiting:
+		where += " AND (c.control_changed_at, c.id) > (?, ?)"
+		args = append(args, p.After.ActivityAt, p.After.ChatID)
+	case p.After != nil:
 		where += " AND c.window_started_at <= ? AND (c.window_started_at < ? OR c.id > ?)"
 		args = append(args, p.After.ActivityAt, p.After.ActivityAt, p.After.ChatID)
 	}
 	return `SELECT ` + qualified("c", chatColumns) + `, ` + qualified("v", visitorColumns) +
-		` FROM chats c LEFT JOIN visitors v ON v.id = c.chat_user_id WHERE ` + where + ` ORDER BY c.window_started_at DESC, c.id`, args
+		` FROM chats c LEFT JOIN visitors v ON v.id = c.chat_user_id WHERE ` + where + order, args
 }
 
 // profileList returns the query of the ids of visitors with a profile. The most selective condition comes first and

@@ -61,6 +61,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 		{store.InboxFilter{CompanyID: "c"}, "chats_company_activity (company_id=?"},
 		{store.InboxFilter{CompanyID: "c", AppID: "a"}, "chats_application_activity (app_id=?"},
 		{store.InboxFilter{CompanyID: "c", Unread: true}, "chats_unread (company_id=?"},
+		{store.InboxFilter{CompanyID: "c", Waiting: true}, "chats_waiting (company_id=?"},
+		{store.InboxFilter{CompanyID: "c", AppID: "a", Waiting: true}, "chats_waiting (company_id=?"},
 		{store.InboxFilter{CompanyID: "c", AppID: "a", Unread: true}, "chats_unread (company_id=?"},
 	} {
 		for _, page := range []store.InboxPage{{}, {After: &store.InboxCursor{}}} {

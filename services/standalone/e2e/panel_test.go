@@ -8,10 +8,14 @@ import (
 func TestPanel(t *testing.T) {
 	need(t, "sh")
 	need(t, "curl")
-	for _, scenario := range []string{"tokens", "inbox", "live", "keyboard", "applications", "templates", "streams", "people", "companies", "webhooks", "scale", "notLive", "screens"} {
+	for _, scenario := range []string{"tokens", "inbox", "queue", "live", "keyboard", "applications", "templates", "streams", "people", "companies", "webhooks", "scale", "notLive", "screens"} {
 		t.Run(scenario, func(t *testing.T) {
 			// Its own: the changes of one scenario would appear in the others' lists.
-			s := ownStandalone(t, t.TempDir())
+			var env []string
+			if scenario == "queue" {
+				env = []string{"BOT=none"}
+			}
+			s := ownStandalone(t, t.TempDir(), env...)
 			c, _ := startScenario(t, scenario, s.place, map[string]string{
 				"module": "./panel_scenarios.mjs", "panel": s.PanelURL, "email": s.PanelEmail, "password": s.PanelPassword, "clientBase": s.ClientBaseURL, "accessToken": s.AccessToken, "nats": s.NATSURL,
 			})

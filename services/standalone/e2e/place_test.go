@@ -53,21 +53,21 @@ var (
 )
 
 // startStandalone starts the program on free ports with the data in dir, and returns when it reports that it is ready.
-func startStandalone(program, dir string) (*standalone, error) {
+func startStandalone(program, dir string, env ...string) (*standalone, error) {
 	for try := 1; ; try++ {
-		s, err := tryStandalone(program, dir)
+		s, err := tryStandalone(program, dir, env)
 		if err == nil || try == 3 || !strings.Contains(err.Error(), "is in use;") {
 			return s, err
 		}
 	}
 }
 
-func tryStandalone(program, dir string) (*standalone, error) {
-	c, err := spawn("standalone", []string{
+func tryStandalone(program, dir string, env []string) (*standalone, error) {
+	c, err := spawn("standalone", append([]string{
 		"PARLEY_CLIENT_ADDR=127.0.0.1:0", "PARLEY_WIDGET_ADDR=127.0.0.1:0", "PARLEY_OPS_ADDR=127.0.0.1:0", "PARLEY_NATS_ADDR=127.0.0.1:0",
 		"PARLEY_SITE_ADDR=127.0.0.1:0", "PARLEY_PANEL_ADDR=127.0.0.1:0",
 		"PARLEY_DATA_DIR=" + dir, "WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", // the tests receive webhooks on loopback addresses
-	}, program)
+	}, env...), program)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +97,10 @@ func readDemo(dir string) (d seed.Demo, err error) {
 	return d, json.Unmarshal(data, &d)
 }
 
-// ownStandalone starts one for this test only.
-func ownStandalone(t testing.TB, dir string) *standalone {
+// ownStandalone starts one for this test only, with further variables of its environment.
+func ownStandalone(t testing.TB, dir string, env ...string) *standalone {
 	t.Helper()
-	s, err := startStandalone(program(t, "standalone"), dir)
+	s, err := startStandalone(program(t, "standalone"), dir, env...)
 	if err != nil {
 		t.Fatal(err)
 	}

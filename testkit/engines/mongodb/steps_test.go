@@ -101,6 +101,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"open a new chat", 4, open},
 		{"open the open chat", 1, open},
 		{"inbox", 2, inbox(store.InboxFilter{CompanyID: company})},
+		{"waiting chats", 1, inbox(store.InboxFilter{CompanyID: company, Waiting: true})},
 		{"inbox of an application", 2, inbox(store.InboxFilter{CompanyID: company, AppID: "app"})},
 		{"inbox of a profile that nobody has", 1, inbox(store.InboxFilter{CompanyID: company, Profile: store.Profile{Email: "ada@example.com"}})},
 		{"current chat", 1, func() error { _, err := s.CurrentChat(ctx, v, at(0)); return err }},

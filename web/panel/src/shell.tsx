@@ -2,7 +2,7 @@ import { type ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { session as api } from './api/api.js';
 import { live } from './api/live.js';
-import { formatCompact, initials } from './lib/format.js';
+import { initials } from './lib/format.js';
 import { navigate, useRoute } from './lib/router.js';
 import { useStore } from './lib/store.js';
 import { CompanyDialog } from './people/company.js';
@@ -18,7 +18,8 @@ import { Logo } from './ui/logo.js';
 import { Menu } from './ui/menu.js';
 import { Page, TitleBadge } from './ui/page.js';
 import { Toasts } from './ui/toast.js';
-import { refreshUnread, startUnread, unread } from './unread.js';
+import { counts, formatCount, refreshCounts, startCounts } from './counts.js';
+import { assigns, showAssigned } from './inbox/assigned.js';
 import type { Company, Permission } from './api/types.js';
 
 interface Section {
@@ -68,7 +69,7 @@ export function App() {
 function Shell() {
   const { session, company, companies } = useStore(app);
   const route = useRoute();
-  const count = useStore(unread);
+  const count = useStore(counts).attention;
   const liveState = useStore(live.state);
   const [drawer, setDrawer] = useState(false);
   const [creating, setCreating] = useState(false);
@@ -90,10 +91,10 @@ function Shell() {
   useEffect(() => {
     if (!can('inbox') || !company) return;
     live.start();
-    const stop = startUnread();
-    refreshUnread();
+    const stops = [startCounts(), live.on('chat', (e) => assigns(e, session!.user.id) && void showAssigned(e).catch(() => {}))];
+    refreshCounts();
     return () => {
-      stop();
+      stops.forEach((stop) => stop());
       live.stop();
     };
   }, [company?.id]);
@@ -135,11 +136,11 @@ function Shell() {
   const user = session!.user;
   return (
     <div class={drawer ? 'shell drawer' : 'shell'}>
-      <TitleBadge unread={count.count} />
+      <TitleBadge unread={count} />
       <header class="topbar">
         <IconButton icon="menu" label={strings.nav.open} aria-expanded={drawer} onClick={() => setDrawer(!drawer)} />
         <span>{current?.label ?? strings.product}</span>
-        {count.count > 0 && current?.path !== 'inbox' && <a class="topbadge" href="#/inbox">{strings.unreadChats(count.count)}</a>}
+        {count > 0 && current?.path !== 'inbox' && <a class="topbadge" href="#/inbox">{strings.unreadChats(count)}</a>}
       </header>
       <div class="scrim" onClick={() => setDrawer(false)} />
       <nav class="nav" aria-label={strings.nav.label}>
@@ -168,7 +169,7 @@ function Shell() {
               <a href={`#/${s.path}`} aria-current={current === s ? 'page' : undefined} title={s.label}>
                 <Glyph name={s.icon} />
                 <span>{s.label}</span>
-                {s.path === 'inbox' && count.count > 0 && <span class="count" aria-label={strings.unreadChats(count.count)}>{formatCompact(count.count)}{count.more && '+'}</span>}
+                {s.path === 'inbox' && count > 0 && <span class="count" aria-label={strings.unreadChats(count)}>{formatCount(count)}</span>}
               </a>
             </li>
           ))}

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { assigns } from '../src/inbox/assigned.js';
+import { closeLater, finishAll, undoClose, UNDO } from '../src/inbox/closing.js';
 import { ChatList, matches, insertSorted } from '../src/inbox/list.js';
 import type { Chat, Message } from '../src/api/types.js';
 
@@ -7,8 +9,8 @@ const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOSt
 
 function chat(id: string, minute: number, more: Partial<Chat> = {}): Chat {
   return {
-    id, companyId: 'c', appId: 'app', channel: 'widget', status: 'active', createdAt: at(0), activityAt: at(minute), windowExpiresAt: at(1440), inWindow: true, unread: false, unreadCount: 0, control: 'bot', waiting: false, assignee: null,
-    visitor: { id: `v${id}`, name: `Visitor ${id}` }, lastMessage: null, ...more,
+    id, companyId: 'c', appId: 'app', channel: 'widget', status: 'active', createdAt: at(0), activityAt: at(minute), inWindow: true, unread: false, unreadCount: 0, control: 'bot', waiting: false, assignee: null,
+    visitor: { id: `v${id}`, name: `Visitor ${id}` }, lastMessage: null, question: null, ...more,
   };
 }
 
@@ -101,4 +103,63 @@ test('a rating is shown at once, and the latest rating wins', async () => {
   rated(4, 33);
   rated(2, 31); // delivered again after a reconnect
   assert.equal(l.find('b')!.rating?.score, 4);
+});
+
+test('waiting chats are sorted by their wait, and keep the visitor\'s question', async () => {
+  const waits = (id: string, since: number) => chat(id, 30, { control: 'agent', waiting: true, controlledSince: at(since), visitorWroteAt: at(1), question: message('question', 1) });
+  const { l, ids } = await list([{ items: [waits('a', 10)], next: '' }], { known: [waits('b', 5)] });
+  l.show({ waiting: true });
+  await settled();
+  l.onMessage({ chatId: 'b', message: message('2', 40) });
+  await settled();
+  assert.deepEqual(ids(), ['b', 'a'], 'the longest wait is first, although the other wrote last');
+  const notice: Message = { ...message('n', 50, true), data: { text: 'You are being connected.', notice: 'handover' } };
+  l.onMessage({ chatId: 'a', message: notice });
+  assert.equal(l.find('a')!.lastMessage, null, 'a notice is not a preview');
+  assert.equal(l.find('a')!.question!.id, 'question');
+  l.onChat({ chatId: 'a', control: 'agent', assigneeId: 'me' });
+  assert.deepEqual(ids(), ['b']);
+});
+
+test('a chat that is about to close is not shown, until the close is undone', async () => {
+  const { l, ids } = await list([{ items: [chat('a', 30), chat('b', 20)], next: '' }]);
+  l.hide(l.find('a')!);
+  l.onMessage({ chatId: 'a', message: message('1', 40) });
+  assert.deepEqual(ids(), ['b']);
+  l.restore('a');
+  assert.deepEqual(ids(), ['a', 'b']);
+  assert.equal(l.find('a')!.question!.id, '1', 'changes in between are not lost');
+});
+
+test('a closed chat leaves the list of open ones when another chat is opened', async () => {
+  let current = 'a';
+  const l = new ChatList({ load: () => Promise.resolve({ items: [chat('a', 30), chat('b', 20)], next: '' }), get: () => Promise.reject(new Error('404')), me: 'me', agentName: () => '', current: () => current, seen: () => false });
+  l.show({ status: 'open' });
+  await settled();
+  l.onChat({ chatId: 'a', control: 'agent', closedAt: at(50) });
+  assert.equal(l.state.value.items.length, 2, 'the open chat stays');
+  current = 'b';
+  l.prune();
+  assert.deepEqual(l.state.value.items.map((c) => c.id), ['b']);
+});
+
+test('only another user\'s assignment is announced', () => {
+  const e = { chatId: 'a', control: 'agent' as const, assigneeId: 'me', byUserId: 'bob' };
+  assert.equal(assigns(e, 'me'), true);
+  assert.equal(assigns({ ...e, byUserId: 'me' }, 'me'), false);
+  assert.equal(assigns({ ...e, assigneeId: 'bob' }, 'me'), false);
+  assert.equal(assigns({ ...e, closedAt: at(1) }, 'me'), false);
+});
+
+test('a close is sent after a while, at once when the page is left, and not after an undo', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const done: string[] = [];
+  for (const id of ['a', 'b', 'c']) closeLater(id, () => done.push(`send ${id}`), () => done.push(`undo ${id}`));
+  assert.equal(undoClose('a'), true);
+  assert.equal(undoClose('a'), false);
+  finishAll();
+  assert.deepEqual(done, ['undo a', 'send b', 'send c']);
+  closeLater('d', () => done.push('send d'), () => {});
+  t.mock.timers.tick(UNDO);
+  assert.equal(done.at(-1), 'send d');
 });

@@ -31,7 +31,7 @@ type chatView struct {
 	CreatedAt       chat.Time       `json:"createdAt"`
 	ActivityAt      chat.Time       `json:"activityAt"`
 	VisitorWroteAt  chat.Time       `json:"visitorWroteAt,omitzero"`
-	WindowExpiresAt chat.Time       `json:"windowExpiresAt"`
+	WindowExpiresAt chat.Time       `json:"windowExpiresAt,omitzero"` // only where the window binds agents
 	InWindow        bool            `json:"inWindow"`
 	ClosedAt        chat.Time       `json:"closedAt,omitzero"`
 	Unread          bool            `json:"unread"`
@@ -43,7 +43,8 @@ type chatView struct {
 	Rating          *ratingView     `json:"rating,omitempty"`
 	Assignee        *agentView      `json:"assignee"`
 	Visitor         visitorView     `json:"visitor"`
-	LastMessage     json.RawMessage `json:"lastMessage"`
+	LastMessage     json.RawMessage `json:"lastMessage"` // not a notice
+	Question        json.RawMessage `json:"question"`    // the visitor's last message
 }
 
 type agentView struct {
@@ -66,8 +67,12 @@ func viewOfVisitor(v chat.Visitor) visitorView {
 	return visitorView{ID: v.ID, AppID: v.AppID, Name: v.Name(), Email: v.Email, Phone: v.Phone, UserID: v.UserID, VerifiedBy: v.VerifiedBy}
 }
 
-// previews is the number of concurrent reads of last messages for a page.
-const previews = 8
+const (
+	// previews is the number of concurrent reads of last messages for a page.
+	previews = 8
+	// previewed is the number of messages of a chat among which its preview is found.
+	previewed = 10
+)
 
 // viewsOfChats adds the names of applications and agents, and the last messages.
 func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]chatView, error) {
@@ -85,13 +90,10 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			last, _, err := a.Store.History(ctx, e.Chat.ID, store.HistoryQuery{Limit: 1})
-			if len(last) > 0 {
-				views[i].LastMessage = last[0].AppendJSON(nil)
-				if !last[0].IsFromSupport && last[0].CreatedAt.After(e.Chat.VisitorWroteAt) { // stored after the chat was read
-					e.Chat.VisitorWroteAt = last[0].CreatedAt
-					views[i].VisitorWroteAt, views[i].Unread = chat.Time(e.Chat.VisitorWroteAt), e.Chat.Unread()
-				}
+			last, _, err := a.Store.History(ctx, e.Chat.ID, store.HistoryQuery{Limit: previewed})
+			if wrote := views[i].preview(last); wrote.After(e.Chat.VisitorWroteAt) { // stored after the chat was read
+				e.Chat.VisitorWroteAt = wrote
+				views[i].VisitorWroteAt, views[i].Unread = chat.Time(wrote), e.Chat.Unread()
 			}
 			if err == nil && e.Chat.Unread() {
 				views[i].UnreadCount, err = a.Store.CountUnread(ctx, e.Chat.ID, false, e.Chat.AgentsRead(), bus.MaxUnread)
@@ -106,6 +108,28 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 		}
 	}
 	return views, nil
+}
+
+// preview sets the messages that the list shows, and returns the time of the visitor's last one; zero if it is not among them.
+func (v *chatView) preview(last []chat.Message) (wrote time.Time) {
+	for _, m := range last {
+		if !m.IsFromSupport {
+			v.Question = m.AppendJSON(nil)
+			wrote = m.CreatedAt
+		}
+		if !isNotice(m) {
+			v.LastMessage = m.AppendJSON(nil)
+		}
+	}
+	return wrote
+}
+
+// isNotice reports whether the platform wrote the message, such as "You are being connected to the team".
+func isNotice(m chat.Message) bool {
+	var data struct {
+		Notice string `json:"notice"`
+	}
+	return m.IsFromSupport && json.Unmarshal(m.Data, &data) == nil && data.Notice != ""
 }
 
 // lookup caches names within one answer.
@@ -136,9 +160,13 @@ func (a api) viewOfChat(e store.InboxEntry, names lookup) chatView {
 	v := chatView{
 		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, AppName: names.apps[c.AppID], Channel: c.Channel, Status: c.Status(now),
 		CreatedAt: chat.Time(c.CreatedAt), ActivityAt: chat.Time(c.WindowStartedAt), VisitorWroteAt: chat.Time(c.VisitorWroteAt),
-		WindowExpiresAt: chat.Time(c.WindowExpiresAt()), InWindow: c.InWindow(now), ClosedAt: chat.Time(c.ClosedAt), Unread: c.Unread(),
-		Waiting: c.Open(now) && c.Control.Waiting(), Handover: viewOfHandover(c.Control.Handover), Rating: viewOfRating(c.Rating),
+		InWindow: c.Open(now), ClosedAt: chat.Time(c.ClosedAt), Unread: c.Unread(),
+		Waiting: c.Waiting(now), Handover: viewOfHandover(c.Control.Handover), Rating: viewOfRating(c.Rating),
 		Control: store.ControlBot, Visitor: viewOfVisitor(e.Visitor), LastMessage: json.RawMessage("null"),
+		Question: json.RawMessage("null"),
+	}
+	if c.Windowed() {
+		v.WindowExpiresAt, v.InWindow = chat.Time(c.WindowExpiresAt()), c.InWindow(now)
 	}
 	v.Visitor.ID = c.ChatUserID
 	if c.Idle(now) && c.ClosedAt.IsZero() {
@@ -201,7 +229,8 @@ func (a api) inboxFilter(c echo.Context, who caller, company string) (store.Inbo
 	const maxText = 200
 	filter := store.InboxFilter{
 		CompanyID: company, AppID: c.QueryParam("appId"), Status: c.QueryParam("status"), Text: strings.TrimSpace(c.QueryParam("q")),
-		Unread: c.QueryParam("unread") == "true", Assignee: c.QueryParam("assignee"), Control: c.QueryParam("control"), Now: a.Now(),
+		Unread: c.QueryParam("unread") == "true", Assignee: c.QueryParam("assignee"), Control: c.QueryParam("control"),
+		VisitorID: c.QueryParam("visitorId"), Waiting: c.QueryParam("waiting") == "true", Now: a.Now(),
 	}
 	if filter.Assignee == "me" {
 		filter.Assignee = who.User.ID
@@ -222,20 +251,43 @@ func (a api) inboxFilter(c echo.Context, who caller, company string) (store.Inbo
 	return filter, f.Err()
 }
 
-// countedUnread bounds the count of unread chats.
-const countedUnread = 100
+// countedChats bounds each count of chats.
+const countedChats = 100
 
-func (a api) countUnread(c echo.Context, who caller) error {
+// counts are the numbers of open chats that wait for people. Chats that the bot answers are not among them.
+type counts struct {
+	Waiting   int `json:"waiting"`
+	Unread    int `json:"unread"` // with agents, and something in them is unread
+	Mine      int `json:"mine"`   // of these, assigned to the caller
+	Attention int `json:"attention"`
+}
+
+func (a api) countChats(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
 	if err != nil {
 		return err
 	}
-	filter := store.InboxFilter{CompanyID: company, Unread: true, Status: store.StatusOpen, Now: a.Now()}
-	found, next, err := a.Store.Inbox(ctxOf(c), filter, store.InboxPage{Limit: countedUnread})
+	open := store.InboxFilter{CompanyID: company, Status: store.StatusOpen, Control: store.ControlAgent, Now: a.Now()}
+	waitingOnly, unreadOnly := open, open
+	waitingOnly.Waiting, unreadOnly.Unread = true, true
+	waiting, _, err := a.Store.Inbox(ctxOf(c), waitingOnly, store.InboxPage{Limit: countedChats})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, map[string]any{"count": len(found), "more": next != nil && len(found) == countedUnread})
+	unread, _, err := a.Store.Inbox(ctxOf(c), unreadOnly, store.InboxPage{Limit: countedChats})
+	if err != nil {
+		return err
+	}
+	n := counts{Waiting: len(waiting), Unread: len(unread), Attention: len(waiting)}
+	for _, e := range unread {
+		if e.Chat.Control.Assignee == who.User.ID {
+			n.Mine++
+		}
+		if !e.Chat.Waiting(open.Now) {
+			n.Attention++
+		}
+	}
+	return c.JSON(http.StatusOK, n)
 }
 
 // chat finds the chat of a route.

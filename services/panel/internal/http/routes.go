@@ -168,7 +168,7 @@ func (a api) routes() []route {
 		{http.MethodPost, "/api/webhooks/:id/replay", account.Webhooks, a.replayDeliveries},
 
 		{http.MethodGet, "/api/chats", account.Inbox, a.getChats},
-		{http.MethodGet, "/api/chats/unread", account.Inbox, a.countUnread},
+		{http.MethodGet, "/api/chats/counts", account.Inbox, a.countChats},
 		{http.MethodGet, "/api/chats/:id", account.Inbox, a.getChat},
 		{http.MethodGet, "/api/chats/:id/messages", account.Inbox, a.getMessages},
 		{http.MethodPost, "/api/chats/:id/messages", account.Inbox, a.reply},

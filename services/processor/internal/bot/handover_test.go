@@ -101,3 +101,22 @@ func TestHandoverOfAWebhook(t *testing.T) {
 		}
 	}
 }
+
+// Without a bot, a visitor's message puts the chat into the agents' queue, and writes nothing.
+func TestNobodyHandsOver(t *testing.T) {
+	t.Parallel()
+	asked := wrote(chat.Text, `{"text":"Hello?"}`)
+	q := &queue{chat: chat.Chat{ID: asked.ChatID, CompanyID: asked.CompanyID, ChatUserID: asked.ChatUserID}}
+	b := New(Nobody{}, application{}, q, q, q, noParts{}, "", func() time.Time { return asked.Message.CreatedAt })
+	for range 2 {
+		if err := b.VisitorMessage(t.Context(), asked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"handover-" + asked.Message.ID}; !slices.Equal(q.done, want) {
+		t.Errorf("got %v, want %v", q.done, want)
+	}
+	if c := q.chat.Control; !c.Waiting() || c.Handover.By != chat.ByNoBot {
+		t.Errorf("got the control %+v, want a waiting chat without a bot", c)
+	}
+}

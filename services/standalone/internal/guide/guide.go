@@ -65,7 +65,7 @@ Ctrl-C or kill {{.PID}} stops Parley. All data is kept.
 
 // Bot is the bot that answers visitors.
 type Bot struct {
-	Name    string // BOT: demo, webhook or none
+	Name    string // BOT: demo, webhook, none or external
 	Webhook string // BOT_WEBHOOK_URL
 }
 
@@ -74,7 +74,9 @@ func (b Bot) String() string {
 	case "webhook":
 		return "your webhook, " + withoutSecrets(b.Webhook) + " (BOT=webhook)"
 	case "none":
-		return "agents in the panel, or your own processing layer (BOT=none)"
+		return "agents in the panel: every chat waits for them (BOT=none)"
+	case "external":
+		return "your own processing layer (BOT=external)"
 	}
 	return "the demo bot (BOT=demo; BOT=webhook calls your own bot, BOT=none uses no bot)"
 }

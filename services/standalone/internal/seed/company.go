@@ -26,9 +26,10 @@ func company() chat.Company { return chat.Company{ID: companyID, Name: "Demo Com
 
 // greetings has the two greetings of widget_configs.json for each bot.
 var greetings = map[string][2]string{
-	"demo":    {"Hello, I am Polly, the demo bot.", `Write me anything, or write \"menu\" to see what I can do.`},
-	"webhook": {"Hello, I am Polly. Your webhook answers for me (BOT=webhook).", "Write me anything."},
-	"none":    {"Hello, I am Polly. No bot answers here (BOT=none).", "Write, and an agent can answer you from the panel."},
+	"demo":     {"Hello, I am Polly, the demo bot.", `Write me anything, or write \"menu\" to see what I can do.`},
+	"webhook":  {"Hello, I am Polly. Your webhook answers for me (BOT=webhook).", "Write me anything."},
+	"none":     {"Hello, I am Polly. No bot answers here (BOT=none).", "Write, and an agent can answer you from the panel."},
+	"external": {"Hello, I am Polly. Your own processing layer answers here (BOT=external).", "Write me anything."},
 }
 
 // configsFor returns the configuration with the greetings of a bot.

@@ -9,6 +9,8 @@ import { app, updateSession, signedOut } from '../state.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
+import { QrCode } from '../ui/qr.js';
+import { RecoveryCodes } from './recovery.js';
 import { Confirm, FormDialog } from '../ui/dialog.js';
 import { Field, PasswordInput, TextInput } from '../ui/field.js';
 import { Card, Facts, Page } from '../ui/page.js';
@@ -24,8 +26,14 @@ export default function Account() {
   const sessions = useLoad((signal) => api.all(signal), []);
   const [enabling, setEnabling] = useState(false);
   const [disabling, setDisabling] = useState(false);
+  const [renewing, setRenewing] = useState(false);
+  const [codes, setCodes] = useState<string[]>();
   const [leaving, setLeaving] = useState(false);
-  const setTotp = (totp: boolean) => updateSession({ ...session!, user: { ...user, totp } });
+  const setTotp = (totp: boolean, recoveryCodesLeft: number) => updateSession({ ...session!, recoveryCodesLeft, user: { ...user, totp } });
+  const issued = (all: string[]) => {
+    setCodes(all);
+    setTotp(true, all.length);
+  };
   return (
     <Page title={s.title}>
       <Card title={user.name || user.email}>
@@ -33,7 +41,8 @@ export default function Account() {
       </Card>
       <PasswordCard done={() => sessions.reload()} />
       <Card title={s.totp} lead={s.totpLead} actions={user.totp ? <Badge kind="good">{s.totpOn}</Badge> : <Badge>{s.totpOff}</Badge>}>
-        <div>{user.totp ? <Button onClick={() => setDisabling(true)}>{s.totpDisable}</Button> : <Button kind="primary" icon="shield" onClick={() => setEnabling(true)}>{s.totpEnable}</Button>}</div>
+        {user.totp && <p class={session!.recoveryCodesLeft > 2 ? 'muted' : 'error'}>{s.recoveryLeft(session!.recoveryCodesLeft)}</p>}
+        <div class="row-flex">{user.totp ? <><Button onClick={() => setRenewing(true)}>{s.recoveryRenew}</Button><Button onClick={() => setDisabling(true)}>{s.totpDisable}</Button></> : <Button kind="primary" icon="shield" onClick={() => setEnabling(true)}>{s.totpEnable}</Button>}</div>
       </Card>
       <Card title={s.sessions} lead={s.sessionsLead} actions={<Button small icon="logout" onClick={() => setLeaving(true)}>{strings.people.signOutEverywhere}</Button>}>
         {!sessions.data && (sessions.error ? <Failed error={sessions.error} retry={sessions.reload} /> : <Skeleton rows={3} />)}
@@ -47,8 +56,10 @@ export default function Account() {
           />
         )}
       </Card>
-      {enabling && <EnableTotp close={() => setEnabling(false)} done={() => { setEnabling(false); setTotp(true); toast(s.totpEnabled); }} />}
-      {disabling && <AskPassword title={s.totpDisable} action={s.totpDisable} close={() => setDisabling(false)} run={async (password) => { await api.removeTotp(password); setTotp(false); setDisabling(false); toast(s.totpDisabled); }} />}
+      {enabling && <EnableTotp close={() => setEnabling(false)} done={(all) => { setEnabling(false); issued(all); toast(s.totpEnabled); }} />}
+      {renewing && <AskCode title={s.recoveryRenew} action={s.recoveryRenew} close={() => setRenewing(false)} run={async (code) => { issued(await api.recoveryCodes(code)); setRenewing(false); }} />}
+      {codes && <RecoveryCodes codes={codes} close={() => setCodes(undefined)} />}
+      {disabling && <AskCode title={s.totpDisable} action={s.totpDisable} close={() => setDisabling(false)} run={async (code) => { await api.removeTotp(code); setTotp(false, 0); setDisabling(false); toast(s.totpDisabled); }} />}
       {leaving && (
         <Confirm title={strings.people.signOutEverywhere} action={strings.people.signOutEverywhere} close={() => setLeaving(false)} confirm={async () => { await api.endAll(); signedOut(); }}>
           <p>{s.everywhereLead}</p>
@@ -93,18 +104,29 @@ function AskPassword({ title, action, close, run }: { title: string; action: str
   );
 }
 
+/** Asks for a code of the app, or for a recovery code. */
+function AskCode({ title, action, close, run }: { title: string; action: string; close(): void; run(code: string): Promise<void> }) {
+  const [code, setCode] = useState('');
+  const form = useSubmit(() => run(code.replace(/\s/g, '')), !!code.trim());
+  return (
+    <FormDialog title={title} close={close} form={form} action={action} notice={false}>
+      <Field label={strings.signIn.code} hint={strings.signIn.codeHint} required error={form.error ? messageOf(form.error) : undefined}><TextInput value={code} change={setCode} autoComplete="one-time-code" maxLength={24} class="code-input" data-autofocus /></Field>
+    </FormDialog>
+  );
+}
+
 /** Asks for the password, shows the secret, then asks for a code. Two-factor authentication is enabled only after a correct code. */
-function EnableTotp({ close, done }: { close(): void; done(): void }) {
-  const [offer, setOffer] = useState<{ secret: string; uri: string }>();
+function EnableTotp({ close, done }: { close(): void; done(recoveryCodes: string[]): void }) {
+  const [offer, setOffer] = useState<{ secret: string; uri: string; password: string }>();
   const [code, setCode] = useState('');
   const form = useSubmit(async () => {
-    await api.confirmTotp(code.replace(/\s/g, ''));
-    done();
+    done(await api.confirmTotp(code.replace(/\s/g, ''), offer!.password));
   }, !!code.trim());
-  if (!offer) return <AskPassword title={s.totpEnable} action={s.next} close={close} run={async (password) => setOffer(await api.totp(password))} />;
+  if (!offer) return <AskPassword title={s.totpEnable} action={s.next} close={close} run={async (password) => setOffer({ ...(await api.totp(password)), password })} />;
   return (
     <FormDialog title={s.totpEnable} close={close} form={form} action={s.confirm} notice={false}>
       <p>{s.totpSetUp}</p>
+      <QrCode text={offer.uri} label={s.qr} />
       <div class="field"><span class="legend">{s.setupKey}</span><Code text={offer.secret.replace(/(.{4})(?=.)/g, '$1 ')} label={s.setupKey} /></div>
       <p><a href={offer.uri}>{s.openApp}</a></p>
       <Field label={strings.signIn.code} required error={form.error ? messageOf(form.error) : undefined}><TextInput value={code} change={setCode} inputMode="numeric" autoComplete="one-time-code" maxLength={7} class="code-input" data-autofocus /></Field>

@@ -3,7 +3,7 @@ import type { Chunk } from '../lib/load.js';
 import { client } from './client.js';
 import type { Delivery, WebhookWithSecrets, WebhookEndpoint, Webhooks } from './types.js';
 import type {
-  Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Invitation, DeadLetter, Message, MessageStatus, Meta, NewToken, Parameter, Ratings, Receipt, RedriveResult, Role, Session, UserSession, Streams,
+  Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Counts, Invitation, DeadLetter, Message, MessageStatus, Meta, NewToken, Parameter, Ratings, Receipt, RedriveResult, Role, Session, UserSession, Streams,
   Support, Template, TestPush, Token, User, Verification, Visitor, VisitorPresence,
 } from './types.js';
 
@@ -26,8 +26,9 @@ export const session = {
   endAll: () => remove<void>('sessions'),
   password: (body: { current: string; new: string }) => put<Session>('password', body),
   totp: (password: string) => post<{ secret: string; uri: string }>('totp', { password }),
-  confirmTotp: (code: string) => post<void>('totp/confirm', { code }),
-  removeTotp: (password: string) => remove<void>('totp', { password }),
+  confirmTotp: (code: string, password: string) => post<{ recoveryCodes: string[] }>('totp/confirm', { code, password }).then((a) => a.recoveryCodes),
+  recoveryCodes: (currentCode: string) => post<{ recoveryCodes: string[] }>('totp/recovery-codes', { currentCode }).then((a) => a.recoveryCodes),
+  removeTotp: (currentCode: string) => remove<void>('totp', { currentCode }),
   checkInvitation: (token: string) => post<Invitation>('invitation/check', { token }),
   acceptInvitation: (body: { token: string; name: string; password: string }) => post<Session>('invitation', body),
 };
@@ -79,7 +80,7 @@ export function messageFrom(value: unknown): Message | undefined {
   return m && { ...m, ...(status && { status }) };
 }
 
-const chatFrom = (c: Chat): Chat => ({ ...c, lastMessage: messageFrom(c.lastMessage) ?? null });
+const chatFrom = (c: Chat): Chat => ({ ...c, lastMessage: messageFrom(c.lastMessage) ?? null, question: messageFrom(c.question) ?? null });
 
 function mustBeMessage(value: unknown): Message {
   const m = messageFrom(value);
@@ -87,12 +88,12 @@ function mustBeMessage(value: unknown): Message {
   return m;
 }
 
-export interface ChatFilter { appId?: string; status?: string; q?: string; unread?: boolean; assignee?: string; control?: string }
+export interface ChatFilter { appId?: string; status?: string; q?: string; unread?: boolean; waiting?: boolean; visitorId?: string; assignee?: string; control?: string }
 
 export const chats = {
   list: (f: ChatFilter, cursor: string, signal?: Signal): Promise<Chunk<Chat>> =>
-    get<{ chats: Chat[]; next: string | null }>('chats', { ...f, unread: f.unread || undefined, limit: 50, cursor }, signal).then((a) => ({ items: a.chats.map(chatFrom), next: a.next ?? '' })),
-  unread: () => get<{ count: number; more: boolean }>('chats/unread'),
+    get<{ chats: Chat[]; next: string | null }>('chats', { ...f, unread: f.unread || undefined, waiting: f.waiting || undefined, limit: 50, cursor }, signal).then((a) => ({ items: a.chats.map(chatFrom), next: a.next ?? '' })),
+  counts: () => get<Counts>('chats/counts'),
   get: (chat: string, signal?: Signal) => get<Chat>(`chats/${id(chat)}`, {}, signal).then(chatFrom),
   messages: (chat: string, before: string, signal?: Signal) =>
     get<{ messages: unknown[]; more: boolean; seenUpTo?: string }>(`chats/${id(chat)}/messages`, { before, limit: 50 }, signal).then((a) => ({ messages: a.messages.map(messageFrom).filter((m): m is Message => !!m), more: a.more, seenUpTo: a.seenUpTo ?? '' })),

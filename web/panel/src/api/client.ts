@@ -55,7 +55,7 @@ export class Client {
   }
 
   async call<T>(path: string, { method = 'GET', query, body, headers = {}, signal }: Call = {}): Promise<T> {
-    const init: RequestInit = { method, headers: { Accept: 'application/json', ...headers }, credentials: 'same-origin', ...(signal && { signal }) };
+    const init: RequestInit = { method, headers: { Accept: 'application/json', ...headers }, credentials: 'same-origin', keepalive: method !== 'GET' && body === undefined /* goes on when the page is left */, ...(signal && { signal }) };
     const sent = init.headers as Record<string, string>;
     if (method !== 'GET') sent['X-CSRF-Token'] = this.csrfToken || 'none';
     if (body !== undefined) {

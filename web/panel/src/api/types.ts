@@ -22,7 +22,7 @@ export interface User {
 
 export interface Company { id: string; name: string }
 
-export interface Session { user: User; company: Company | null; permissions: Permission[]; csrfToken: string; expiresAt: string }
+export interface Session { user: User; company: Company | null; permissions: Permission[]; csrfToken: string; expiresAt: string; /** 0 without one-time codes. */ recoveryCodesLeft: number }
 
 export interface Meta { version: string; widgetBaseUrl: string; clientBaseUrl: string; oidc: { name: string } | null }
 
@@ -98,7 +98,8 @@ export interface Chat {
   createdAt: string;
   activityAt: string;
   visitorWroteAt?: string;
-  windowExpiresAt: string;
+  /** Absent where agents may write at any time. */
+  windowExpiresAt?: string;
   inWindow: boolean;
   closedAt?: string;
   unread: boolean;
@@ -111,11 +112,17 @@ export interface Chat {
   rating?: { score: number; comment?: string; ratedAt: string };
   assignee: Agent | null;
   visitor: { id: string; name: string; email?: string; phone?: string; userId?: string; verifiedBy?: string };
+  /** Not a notice of the platform. */
   lastMessage: Message | null;
+  /** The visitor's last message. */
+  question: Message | null;
 }
 
+/** Numbers of open chats, each up to 100. */
+export interface Counts { waiting: number; unread: number; mine: number; attention: number }
+
 /** Why a chat was handed over to agents. */
-export interface Handover { by: 'bot' | 'visitor' | 'offline_form'; reason?: string; note?: string; at: string }
+export interface Handover { by: 'bot' | 'visitor' | 'offline_form' | 'no_bot'; reason?: string; note?: string; at: string }
 
 export interface Agent { id: string; name: string; online?: boolean }
 

@@ -191,6 +191,8 @@ function Install({ app: a, d, change, errors, dirty }: PartProps & Pick<Changes,
     <>
       <Card title={s.embed} lead={s.embedLead}>
         <Code text={a.embed.snippet} label={s.embed} />
+        <h3>{s.media}</h3>
+        <p class="muted">{s.mediaLead}</p>
         <h3>{s.csp}</h3>
         <p class="muted">{s.cspLead}</p>
         <Code text={a.embed.csp} label={s.csp} />

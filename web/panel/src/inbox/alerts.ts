@@ -65,9 +65,12 @@ export function chime(): void {
   else void navigator.locks.request('parley.panel.sound', { ifAvailable: true }, (lock) => (lock ? play() : undefined));
 }
 
-export function notify(name: string, message: Message, chatId: string): void {
+export const notify = (name: string, message: Message, chatId: string): void => notifyOf(strings.inbox.notification(name), summary(message, (kind) => strings.render[kind]), chatId);
+
+/** Shows a desktop notification that opens a chat, if they are enabled and the page has no focus. */
+export function notifyOf(title: string, body: string, chatId: string): void {
   if (!alerts.value.desktop || !canNotify() || Notification.permission !== 'granted' || document.hasFocus()) return;
-  const n = new Notification(strings.inbox.notification(name), { body: summary(message, (kind) => strings.render[kind]), tag: chatId });
+  const n = new Notification(title, { body, tag: chatId });
   n.onclick = () => {
     window.focus();
     location.hash = `#/inbox/${chatId}`;

@@ -53,11 +53,11 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
 
   if (chat.status === 'closed') return <div class="composer shut"><p><Glyph name="archive" />{s.closedNote}{chat.closedAt && <span class="faint"> {formatFull(chat.closedAt)}</span>}</p></div>;
 
-  const outside = !chat.inWindow || Date.parse(chat.windowExpiresAt) < Date.now();
+  const outside = !chat.inWindow || !!chat.windowExpiresAt && Date.parse(chat.windowExpiresAt) < Date.now();
   if (outside) {
     return (
       <div class="composer shut">
-        <p><Glyph name="clock" /><span>{s.windowNote(formatFull(chat.windowExpiresAt))}</span></p>
+        <p><Glyph name="clock" /><span>{s.windowNote(formatFull(chat.windowExpiresAt!))}</span></p>
         <Button kind="primary" icon="template" onClick={() => setTemplates(true)}>{s.useTemplate}</Button>
         {templates && <TemplatePicker chat={chat} close={() => setTemplates(false)} send={(body) => conversation.send(body)} />}
       </div>
@@ -104,7 +104,7 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
         add(e.dataTransfer?.files ?? []);
       }}
     >
-      {chat.control === 'bot' && <p class="composer-note"><Glyph name="bot" size={16} />{s.replyTakesOver}</p>}
+      {chat.control === 'bot' && chat.status !== 'pending' && <p class="composer-note"><Glyph name="bot" size={16} />{s.replyTakesOver}</p>}
       {files.length > 0 && (
         <ul class="staged" aria-label={s.staged}>
           {files.map((f, i) => (

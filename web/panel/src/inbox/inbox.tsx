@@ -3,7 +3,7 @@ import { summary } from '@parley/shared/message.js';
 import { applications, chats as api, type ChatFilter } from '../api/api.js';
 import { live } from '../api/live.js';
 import type { Agent, Application, Chat } from '../api/types.js';
-import { formatFull, formatShort, initials } from '../lib/format.js';
+import { formatDuration, formatFull, formatShort, initials } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
 import { navigate, setQuery, useRoute } from '../lib/router.js';
 import { useStore } from '../lib/store.js';
@@ -19,6 +19,8 @@ import { VirtualList } from '../ui/virtual.js';
 import { alerts, canNotify, chime, notify, requestDesktop, setAlerts } from './alerts.js';
 import { ConversationView } from './view.js';
 import { ChatList } from './list.js';
+import { undoClose } from './closing.js';
+import { counts } from '../counts.js';
 import { Dialog } from '../ui/dialog.js';
 
 const s = strings.inbox;
@@ -32,11 +34,11 @@ function filterOf(query: URLSearchParams): ChatFilter {
   const get = (key: string) => query.get(key) ?? '';
   return {
     status: view === 'closed' ? 'closed' : get('pending') ? 'pending' : 'open',
-    ...(view === 'unread' && { unread: true }),
-    ...(view === 'waiting' && { control: 'agent', assignee: 'none' }),
+    ...(view === 'unread' && { unread: true, control: 'agent' }),
+    ...(view === 'waiting' && { waiting: true }),
     ...(view === 'mine' ? { assignee: 'me' } : view !== 'waiting' && get('assignee') && { assignee: get('assignee') }),
     ...(get('app') && { appId: get('app') }),
-    ...(view !== 'waiting' && get('control') && { control: get('control') }),
+    ...(view !== 'waiting' && view !== 'unread' && get('control') && { control: get('control') }),
     ...(get('q') && { q: get('q') }),
   };
 }
@@ -48,6 +50,7 @@ export default function Inbox() {
   const agents = useLoad((signal) => api.agents(signal), []).data ?? [];
   const apps = useLoad((signal) => applications.list(signal), []).data ?? [];
   const liveState = useStore(live.state);
+  const tabCounts: Partial<Record<View, number>> = useStore(counts);
   const [help, setHelp] = useState(false);
   const [filters, setFilters] = useState(false);
   const query = route.query.toString();
@@ -72,6 +75,7 @@ export default function Inbox() {
   const state = useStore(list.state);
 
   useEffect(() => list.show(filterOf(route.query)), [query]);
+  useEffect(() => list.prune(), [chatId]);
   useEffect(() => () => list.stop(), []);
   useEffect(() => {
     const stops = [
@@ -79,6 +83,7 @@ export default function Inbox() {
         const known = list.find(e.chatId);
         const isNew = !known?.lastMessage || known.lastMessage.id !== e.message.id;
         list.onMessage(e);
+        if (!e.message.isFromSupport) undoClose(e.chatId);
         if (e.message.isFromSupport || !isNew || live.state.value !== 'live') return;
         if (!(e.chatId === now.current.chatId && document.hasFocus())) chime();
         notify(known?.visitor.name ?? e.message.nameOfSender, e.message, e.chatId);
@@ -143,12 +148,12 @@ export default function Inbox() {
             <IconButton icon="keyboard" label={s.shortcuts} onClick={() => setHelp(true)} />
           </div>
           <Search inputRef={searchInput} value={route.query.get('q') ?? ''} />
-          <Segmented<View> label={s.view} value={view} change={(v) => setQuery({ view: v === 'open' ? undefined : v })} options={(['open', 'waiting', 'unread', 'mine', 'closed'] as View[]).map((v) => ({ value: v, label: s.views[v] }))} />
+          <Segmented<View> label={s.view} value={view} change={(v) => setQuery({ view: v === 'open' ? undefined : v })} options={(['open', 'waiting', 'unread', 'mine', 'closed'] as View[]).map((v) => ({ value: v, label: s.views[v], count: tabCounts[v] ?? 0 }))} />
           {filters && (
             <div class="filters">
               <Field label={s.application}><Select value={route.query.get('app') ?? ''} change={(v) => setQuery({ app: v })} options={[{ value: '', label: s.all }, ...apps.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
               <Field label={s.assignee}><Select disabled={view === 'mine' || view === 'waiting'} value={route.query.get('assignee') ?? ''} change={(v) => setQuery({ assignee: v })} options={[{ value: '', label: s.anybody }, { value: 'none', label: s.nobody }, ...agents.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
-              <Field label={s.handledBy}><Select disabled={view === 'waiting'} value={route.query.get('control') ?? ''} change={(v) => setQuery({ control: v })} options={[{ value: '', label: s.all }, { value: 'bot', label: s.bot }, { value: 'agent', label: s.agent }]} /></Field>
+              <Field label={s.handledBy}><Select disabled={view === 'waiting' || view === 'unread'} value={route.query.get('control') ?? ''} change={(v) => setQuery({ control: v })} options={[{ value: '', label: s.all }, { value: 'bot', label: s.bot }, { value: 'agent', label: s.agent }]} /></Field>
               <Field label={s.status}><Select disabled={view === 'closed'} value={route.query.get('pending') ?? ''} change={(v) => setQuery({ pending: v })} options={[{ value: '', label: s.allOpen }, { value: '1', label: s.statuses.pending }]} /></Field>
               {active > 0 && <Button small kind="quiet" onClick={() => setQuery({ app: '', assignee: '', control: '', pending: '' })}>{s.clearFilters}</Button>}
             </div>
@@ -277,7 +282,7 @@ function Shortcuts({ close }: { close(): void }) {
 interface RowProps { chat: Chat; current: boolean; query: string; showApp: boolean; apps: Application[]; me: string }
 
 function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
-  const last = c.lastMessage;
+  const last = c.waiting ? (c.question ?? c.lastMessage) : c.lastMessage;
   const words = last ? summary(last, (kind) => strings.render[kind]) || s.message : s.noMessage;
   const from = last?.isFromSupport ? `${last.nameOfSender || s.support}: ` : '';
   return (
@@ -289,8 +294,10 @@ function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
       <Avatar name={c.visitor.id} letters={initials(c.visitor.name)} />
       <span class="chat-text">
         <span class="chat-line">
-          <span class="chat-name" dir="auto">{c.visitor.name}</span>
-          <time dateTime={c.activityAt} title={formatFull(c.activityAt)}>{formatShort(c.activityAt)}</time>
+          <span class="chat-name" dir="auto" title={c.visitor.name}>{c.visitor.name}</span>
+          {c.waiting && c.controlledSince
+            ? <time class="wait" dateTime={c.controlledSince} title={s.waitsSince(formatFull(c.controlledSince))}>{s.waits(waited(c.controlledSince))}</time>
+            : <time dateTime={c.activityAt} title={formatFull(c.activityAt)}>{formatShort(c.activityAt)}</time>}
         </span>
         <span class="chat-line">
           <span class="chat-words" dir="auto">{from}{words}</span>
@@ -310,11 +317,14 @@ function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
   );
 }
 
+/** How long a chat has waited, in minutes. */
+const waited = (since: string): string => formatDuration(Math.max(60, Math.floor((Date.now() - Date.parse(since)) / 60_000) * 60));
+
 function AssigneeMark({ chat: c, me }: { chat: Chat; me: string }) {
   if (c.waiting) return <span class="warn"><Glyph name="hand" size={14} />{c.handover ? (c.handover.reason || s.handoverBy[c.handover.by]) : s.waiting}</span>;
   if (c.assignee) return <span class={c.assignee.id === me ? 'mine' : ''}><Glyph name="account" size={14} />{c.assignee.id === me ? s.you : c.assignee.name}</span>;
   if (c.control === 'agent') return <span><Glyph name="account" size={14} />{s.unassigned}</span>;
-  return <span><Glyph name="bot" size={14} />{s.bot}</span>;
+  return c.status === 'pending' ? null : <span><Glyph name="bot" size={14} />{s.bot}</span>;
 }
 
 export type { Agent };

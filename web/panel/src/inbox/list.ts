@@ -1,6 +1,7 @@
+import { text } from '@parley/shared/message.js';
 import type { ChatFilter } from '../api/api.js';
 import type { LiveEvents } from '../api/live.js';
-import type { Agent, Chat } from '../api/types.js';
+import type { Agent, Chat, Message } from '../api/types.js';
 import type { Chunk } from '../lib/load.js';
 import { Store } from '../lib/store.js';
 
@@ -11,20 +12,24 @@ const empty: ListState = { items: [], next: '', ready: false, loading: true };
 /** Sorts chats by their last activity, latest first. */
 export const byActivity = (a: Chat, b: Chat): number => (a.activityAt > b.activityAt ? -1 : a.activityAt < b.activityAt ? 1 : a.id > b.id ? -1 : a.id < b.id ? 1 : 0);
 
+/** Sorts waiting chats, the longest wait first. */
+export const byWait = (a: Chat, b: Chat): number => ((a.controlledSince ?? '') < (b.controlledSince ?? '') ? -1 : (a.controlledSince ?? '') > (b.controlledSince ?? '') ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+
 /** Whether a chat matches a filter. It ignores the search text, which only the server can match. */
 export function matches(c: Chat, f: ChatFilter, me: string): boolean {
   if (f.appId && c.appId !== f.appId) return false;
   if (f.status && (f.status === 'open' ? c.status === 'closed' : c.status !== f.status)) return false;
   if (f.unread && !c.unread) return false;
+  if (f.waiting && !c.waiting) return false;
   if (f.control && c.control !== f.control) return false;
   if (f.assignee === 'none' && c.assignee) return false;
   if (f.assignee && f.assignee !== 'none' && c.assignee?.id !== (f.assignee === 'me' ? me : f.assignee)) return false;
   return true;
 }
 
-export function insertSorted(items: Chat[], chat: Chat): Chat[] {
+export function insertSorted(items: Chat[], chat: Chat, order = byActivity): Chat[] {
   const rest = items.filter((c) => c.id !== chat.id);
-  const at = rest.findIndex((c) => byActivity(chat, c) < 0);
+  const at = rest.findIndex((c) => order(chat, c) < 0);
   return at < 0 ? [...rest, chat] : [...rest.slice(0, at), chat, ...rest.slice(at)];
 }
 
@@ -45,6 +50,8 @@ export class ChatList {
   #filter: ChatFilter = {};
   #run = new AbortController();
   /** Chats being loaded, with the changes to apply to the response, which may be older than the events. */
+  /** Chats that are about to close, and not shown. */
+  readonly #hidden = new Map<string, Chat>();
   readonly #requested = new Map<string, ((c: Chat) => Chat)[]>();
 
   constructor(readonly config: ListConfig) {}
@@ -86,7 +93,8 @@ export class ChatList {
         if (signal.aborted) return;
         this.state.update((s) => {
           const known = new Set(cursor ? s.items.map((c) => c.id) : []);
-          const items = cursor ? [...s.items, ...page.items.filter((c) => !known.has(c.id))] : page.items;
+          const found = page.items.filter((c) => !this.#hidden.has(c.id));
+          const items = cursor ? [...s.items, ...found.filter((c) => !known.has(c.id))] : found;
           return { items, next: page.next, ready: true, loading: false };
         });
         // A page of a search may be short or empty although more pages follow.
@@ -104,13 +112,34 @@ export class ChatList {
 
   /** Adds or updates a chat. A chat that does not match the filter is removed, unless it is the open chat. A search result gets no new chats. */
   put(chat: Chat): void {
+    if (this.#hidden.has(chat.id)) return void this.#hidden.set(chat.id, chat);
     const known = this.find(chat.id);
     const stays = (matches(chat, this.#filter, this.config.me) && (known || !this.#filter.q)) || (known && this.config.current() === chat.id);
-    this.state.update((s) => ({ ...s, items: stays ? insertSorted(s.items, chat) : s.items.filter((c) => c.id !== chat.id) }));
+    this.state.update((s) => ({ ...s, items: stays ? insertSorted(s.items, chat, this.#filter.waiting ? byWait : byActivity) : s.items.filter((c) => c.id !== chat.id) }));
+  }
+
+  /** Removes the chats that only stayed because they were open. */
+  prune(): void {
+    const current = this.config.current();
+    const items = this.state.value.items.filter((c) => c.id === current || matches(c, this.#filter, this.config.me));
+    if (items.length < this.state.value.items.length) this.state.update((s) => ({ ...s, items }));
+  }
+
+  /** Takes a chat out of the list until [[restore]]. */
+  hide(chat: Chat): void {
+    this.#hidden.set(chat.id, chat);
+    this.state.update((s) => ({ ...s, items: s.items.filter((c) => c.id !== chat.id) }));
+  }
+
+  /** Shows a hidden chat again, where it matches the filter. */
+  restore(id: string): void {
+    const chat = this.#hidden.get(id);
+    this.#hidden.delete(id);
+    if (chat) this.put(chat);
   }
 
   #change(id: string, change: (c: Chat) => Chat): void {
-    const known = this.find(id);
+    const known = this.find(id) ?? this.#hidden.get(id);
     if (known) this.put(change(known));
     else void this.#request(id, change);
   }
@@ -139,12 +168,13 @@ export class ChatList {
       const isUncounted = !c.visitorWroteAt || c.visitorWroteAt < message.createdAt;
       return {
         ...c,
-        ...(newer && { lastMessage: message }),
+        ...(newer && !isNotice(message) && { lastMessage: message }),
         ...(fromVisitor && {
-          activityAt: message.createdAt > c.activityAt ? message.createdAt : c.activityAt, unread: !this.config.seen(chatId), inWindow: true,
+          question: message,
+          activityAt: message.createdAt > c.activityAt ? message.createdAt : c.activityAt, unread: !this.config.seen(chatId), ...(c.status !== 'closed' && { inWindow: true }),
           // The server has counted the visitor's messages up to visitorWroteAt. lastMessage may be a newer reply, so it cannot be used here.
           ...(isUncounted && { visitorWroteAt: message.createdAt }), unreadCount: this.config.seen(chatId) ? 0 : c.unreadCount + (isUncounted ? 1 : 0),
-          windowExpiresAt: new Date(Date.parse(message.createdAt) + 86_400_000).toISOString(), status: c.status === 'pending' ? 'active' : c.status,
+          ...(c.windowExpiresAt && { windowExpiresAt: new Date(Date.parse(message.createdAt) + 86_400_000).toISOString() }), status: c.status === 'pending' ? 'active' : c.status,
         }),
       };
     });
@@ -168,10 +198,14 @@ export class ChatList {
   }
 }
 
+/** Whether the platform wrote a message, such as "You are being connected to the team". */
+const isNotice = (m: Message): boolean => m.isFromSupport && !!text(m.data.notice);
+
 export function applyChat(c: Chat, e: LiveEvents['chat'], agentName: (id: string) => string): Chat {
   const assignee: Agent | null = e.assigneeId ? { id: e.assigneeId, name: agentName(e.assigneeId) } : null;
-  const waiting = e.control === 'agent' && !assignee && !e.closedAt && c.status !== 'closed';
-  return { ...c, control: e.control, assignee, waiting, handover: e.handover, ...(e.closedAt && { closedAt: e.closedAt, status: 'closed' as const, inWindow: false }) };
+  const waiting = e.control === 'agent' && !assignee && !e.closedAt && c.status !== 'closed' && (!!c.visitorWroteAt || !!e.handover);
+  const since = waiting && !c.waiting ? { controlledSince: e.handover?.at ?? new Date().toISOString() } : {};
+  return { ...c, ...since, control: e.control, assignee, waiting, handover: e.handover, ...(e.closedAt && { closedAt: e.closedAt, status: 'closed' as const, inWindow: false }) };
 }
 
 /** Keeps the latest rating. A response of the server may be newer than the event. */

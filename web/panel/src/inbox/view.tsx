@@ -11,15 +11,18 @@ import { navigate } from '../lib/router.js';
 import { useStore } from '../lib/store.js';
 import { app, can } from '../state.js';
 import { strings } from '../strings.js';
-import { refreshUnread } from '../unread.js';
+import { refreshCounts } from '../counts.js';
 import { Button, IconButton } from '../ui/button.js';
-import { Confirm } from '../ui/dialog.js';
+import { Code } from '../ui/copy.js';
+import { Dialog } from '../ui/dialog.js';
 import { Field, Select } from '../ui/field.js';
 import { Glyph } from '../ui/icon.js';
 import { Facts } from '../ui/page.js';
 import { Avatar, Badge, Empty, Failed, Skeleton } from '../ui/states.js';
 import { toast } from '../ui/toast.js';
 import { alerts } from './alerts.js';
+import { closeLater, undoClose } from './closing.js';
+import { Earlier, lastAgent, Suggestion } from './earlier.js';
 import { Composer, type ComposerHandle } from './composer.js';
 import { Conversation, type Pending } from './conversation.js';
 import { applyChat, applyRating, type ChatList } from './list.js';
@@ -38,13 +41,16 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   const [own, setOwn] = useState<Chat>();
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState('');
-  const [closing, setClosing] = useState(false);
+  const [earlier, setEarlier] = useState<Chat[]>([]);
+  const [shown, setShown] = useState<Message>();
   const [details, setDetails] = useState(innerWidth >= 1500);
   const [picture, setPicture] = useState<{ url: string; name: string }>();
   const [now, setNow] = useState(Date.now());
   const composer = useRef<ComposerHandle>(null);
   const [visitorPresence, setVisitorPresence] = useState<VisitorPresence>();
   const chat = listed ?? own;
+  const closed = chat?.status === 'closed';
+  const back = `/inbox${query ? `?${query}` : ''}`;
   const visitorId = useRef('');
   visitorId.current = chat?.visitor.id ?? '';
   const sendTyping = useMemo(() => throttle(() => void api.typing(chatId).catch(() => {})), []);
@@ -86,7 +92,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     api.read(chatId, newest.createdAt).then(
       () => {
         list.onRead({ chatId });
-        refreshUnread();
+        refreshCounts();
       },
       () => (lastRead.current = ''),
     );
@@ -138,6 +144,14 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     };
   }, []);
 
+  useEffect(() => {
+    const visitor = chat?.visitor.id;
+    if (!visitor) return;
+    const run = new AbortController();
+    api.list({ visitorId: visitor }, '', run.signal).then((page) => setEarlier(page.items.filter((c) => c.id !== chatId)), () => {});
+    return () => run.abort();
+  }, [chat?.visitor.id]);
+
   // A list requested before the chat was read may still mark the chat as unread.
   useEffect(() => {
     if (listed?.unread && lastRead.current && lastRead.current === conversation.state.value.messages.findLast((m) => !m.isFromSupport)?.id) list.onRead({ chatId });
@@ -157,6 +171,15 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   };
   const takeOver = () => void act('control', () => api.control(chatId, 'agent'));
   const handBack = () => void act('control', () => api.control(chatId, 'bot'), s.handedBack);
+  const close = () => {
+    if (!chat || closed) return;
+    const path = `/inbox/${chatId}${query ? `?${query}` : ''}`;
+    const send = () => void api.close(chatId).catch((err: unknown) => toast(messageOf(err), 'bad')).then(() => list.restore(chatId)).then(() => api.get(chatId)).then((c) => list.put(c), () => {});
+    list.hide(chat);
+    closeLater(chatId, send, () => list.restore(chatId));
+    toast(s.closed, 'good', { label: s.undo, act: () => undoClose(chatId) && navigate(path) });
+    navigate(back);
+  };
   const assign = (userId: string | null) => void act('assign', () => api.assign(chatId, userId));
 
   useEffect(() => {
@@ -169,7 +192,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
         r: () => composer.current?.focus(),
         a: () => open && assign(chat.assignee?.id === me.id ? null : me.id),
         t: () => open && (chat.control === 'bot' || chat.waiting ? takeOver() : handBack()),
-        e: () => open && setClosing(true),
+        e: () => open && close(),
         i: () => setDetails(!details),
       }[e.key];
       if (!act) return;
@@ -199,9 +222,8 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       </section>
     );
   }
-  const closed = chat?.status === 'closed';
-  const back = `/inbox${query ? `?${query}` : ''}`;
   const botName = apps.find((a) => a.id === chat?.appId)?.botName ?? '';
+  const suggested = lastAgent(earlier);
   const others = state.viewers.filter((l) => l.until > now);
   const writing = [...(state.visitorTyping && chat ? [chat.visitor.name] : []), ...state.typing.map((name) => name || botName || s.support)];
   return (
@@ -214,14 +236,15 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
               <>
                 <Avatar name={chat.visitor.id} letters={initials(chat.visitor.name)} />
                 <div class="conv-title">
-                  <h2 dir="auto">{chat.visitor.name}</h2>
+                  <h2 dir="auto" title={chat.visitor.name}>{chat.visitor.name}</h2>
                   <p>
-                    {closed ? <Badge>{s.statuses.closed}</Badge> : chat.control === 'bot' ? <Badge kind="accent"><Glyph name="bot" size={14} />{s.botAnswers}</Badge> : <Badge kind="good"><Glyph name="account" size={14} />{chat.assignee ? (chat.assignee.id === me.id ? s.withYou : s.with(chat.assignee.name)) : s.waiting}</Badge>}
+                    {closed ? <Badge>{s.statuses.closed}</Badge> : chat.status === 'pending' ? <Badge>{s.statuses.pending}</Badge> : chat.control === 'bot' ? <Badge kind="accent"><Glyph name="bot" size={14} />{s.botAnswers}</Badge> : <Badge kind="good"><Glyph name="account" size={14} />{chat.assignee ? (chat.assignee.id === me.id ? s.withYou : s.with(chat.assignee.name)) : s.waiting}</Badge>}
                     <WindowMark chat={chat} now={now} />
                     {chat.rating && <Badge kind={chat.rating.score >= 4 ? 'good' : chat.rating.score >= 3 ? 'plain' : 'warn'}>{s.stars(chat.rating.score)}</Badge>}
                     {visitorPresence && !closed && <PresenceMark presence={visitorPresence} now={now} />}
                   </p>
                 </div>
+                <div class="conv-actions">
                 {others.length > 0 && (
                   <div class="looking" role="group" aria-label={s.looking(others.map((l) => l.name).join(', '))} title={s.looking(others.map((l) => l.name).join(', '))}>
                     <Glyph name="eye" size={16} />
@@ -232,8 +255,9 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
                 {!closed && chat.control === 'agent' && (
                   <Button small icon="bot" busy={busy === 'control'} onClick={handBack}>{s.handBack}</Button>
                 )}
-                {!closed && <Button small icon="archive" onClick={() => setClosing(true)}>{s.close}</Button>}
+                {!closed && <Button small icon="archive" onClick={close}>{s.close}</Button>}
                 <IconButton icon="info" label={s.details} aria-expanded={details} onClick={() => setDetails(!details)} />
+                </div>
               </>
             )
             : <Skeleton rows={1} />}
@@ -244,10 +268,11 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
             <p dir="auto"><b>{s.handoverBy[chat.handover.by]}</b>{chat.handover.reason && `: ${chat.handover.reason}`}{chat.handover.note && <small>{chat.handover.by === 'offline_form' ? s.answerTo(chat.handover.note) : chat.handover.note}</small>}</p>
           </div>
         )}
+        {chat?.waiting && suggested && <Suggestion agent={suggested} me={me.id} online={!!agents.find((a) => a.id === suggested.id)?.online} assign={() => assign(suggested.id)} />}
         {!state.ready && !state.error && <div class="log"><Skeleton rows={7} /></div>}
         {!state.ready && !!state.error && <Failed error={state.error} retry={() => void conversation.load()} />}
         {state.ready && (
-          <Log messages={state.messages} seenUpTo={state.seenUpTo} pending={state.pending} older={state.older} loadOlder={() => void conversation.loadOlder()} conversation={conversation} render={render} botName={botName} me={me} visitor={chat?.visitor} now={now} />
+          <Log messages={state.messages} seenUpTo={state.seenUpTo} pending={state.pending} older={state.older} loadOlder={() => void conversation.loadOlder()} conversation={conversation} render={render} botName={botName} me={me} visitor={chat?.visitor} now={now} earlier={earlier} show={setShown} />
         )}
         <p class="typing" role="status">{writing.length > 0 && s.typing(writing.join(', '))}</p>
         {chat && (
@@ -259,21 +284,8 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
           />
         )}
       </section>
-      {chat && details && <Details chat={chat} agents={agents} assign={assign} busy={busy === 'assign'} now={now} close={() => setDetails(false)} />}
-      {closing && (
-        <Confirm
-          title={s.closeTitle}
-          action={s.closeAction}
-          danger={false}
-          close={() => setClosing(false)}
-          confirm={async () => {
-            take(await api.close(chatId));
-            toast(s.closed);
-          }}
-        >
-          <p>{s.closeLead}</p>
-        </Confirm>
-      )}
+      {chat && details && <Details chat={chat} earlier={earlier} agents={agents} assign={assign} busy={busy === 'assign'} now={now} close={() => setDetails(false)} />}
+      {shown && <MessageDetails m={shown} close={() => setShown(undefined)} />}
       {picture && <Lightbox {...picture} close={() => setPicture(undefined)} />}
     </>
   );
@@ -290,6 +302,7 @@ function PresenceMark({ presence, now }: { presence: VisitorPresence; now: numbe
 /** Shows how long messages without a template can still be sent. */
 function WindowMark({ chat, now }: { chat: Chat; now: number }) {
   if (chat.status === 'closed') return null;
+  if (!chat.windowExpiresAt) return null;
   const left = (Date.parse(chat.windowExpiresAt) - now) / 1000;
   if (!chat.inWindow || left < 0) return <span class="window over"><Glyph name="clock" size={14} />{s.windowOver}</span>;
   return <span class={left < 7200 ? 'window soon' : 'window'} title={s.windowEnds(formatFull(chat.windowExpiresAt))}><Glyph name="clock" size={14} />{s.windowLeft(formatDuration(left < 3600 ? left : Math.floor(left / 60) * 60))}</span>;
@@ -308,6 +321,9 @@ interface LogProps {
   me: { id: string; name: string };
   visitor: Chat['visitor'] | undefined;
   now: number;
+  earlier: Chat[];
+  /** Shows the details of a message. */
+  show(m: Message): void;
 }
 
 const GROUP_SPAN = 5 * 60_000;
@@ -315,7 +331,7 @@ const at = (m: Message) => Date.parse(m.createdAt);
 const sameDay = (a: Message, b: Message) => new Date(at(a)).toDateString() === new Date(at(b)).toDateString();
 const grouped = (a: Message | undefined, b: Message | undefined) => !!a && !!b && a.isFromSupport === b.isFromSupport && a.nameOfSender === b.nameOfSender && at(b) - at(a) < GROUP_SPAN && sameDay(a, b);
 
-function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, render, botName, me, visitor, now }: LogProps) {
+function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, render, botName, me, visitor, now, earlier, show }: LogProps) {
   const box = useRef<HTMLDivElement>(null);
   const sticky = useRef(true);
   const before = useRef({ height: 0, first: '' });
@@ -396,9 +412,10 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
           {older === 'more' && <p class="log-note"><button type="button" class="textbutton" onClick={loadOlder}>{s.loadOlder}</button></p>}
           {older === 'loading' && messages.length > 0 && <p class="log-note">{strings.loading}</p>}
           {older === 'failed' && <p class="log-note" role="alert">{s.olderFailed} <button type="button" class="textbutton" onClick={loadOlder}>{strings.tryAgain}</button></p>}
+          {older === 'none' && earlier.length > 0 && <section class="earlier-box" aria-label={s.earlier}><h3>{s.earlier}</h3><Earlier chats={earlier.slice(0, 3)} /></section>}
           {older === 'none' && <p class="log-note">{messages.length ? s.beginning : s.noMessages}</p>}
           {messages.map((m, i) => (
-            <Row key={m.id} m={m} status={statusOf(m, seenUpTo)} prev={messages[i - 1]} next={messages[i + 1]} chosen={chosen[m.id]} render={render} kind={!m.isFromSupport ? 'visitor' : m.nameOfSender === me.name ? 'own' : m.nameOfSender === botName ? 'robot' : 'agent'} colour={!m.isFromSupport ? (visitor?.id ?? '') : m.nameOfSender === me.name ? me.id : m.nameOfSender} visitor={visitor?.name ?? ''} now={now} />
+            <Row key={m.id} m={m} status={statusOf(m, seenUpTo)} prev={messages[i - 1]} next={messages[i + 1]} chosen={chosen[m.id]} render={render} kind={!m.isFromSupport ? 'visitor' : m.nameOfSender === me.name ? 'own' : m.nameOfSender === botName ? 'robot' : 'agent'} colour={!m.isFromSupport ? (visitor?.id ?? '') : m.nameOfSender === me.name ? me.id : m.nameOfSender} visitor={visitor?.name ?? ''} now={now} show={show} />
           ))}
           {pending.map((p) => <PendingRow key={p.key} item={p} conversation={conversation} />)}
         </div>
@@ -412,9 +429,9 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
 const statusOf = (m: Message, seenUpTo: string): Message['status'] =>
   m.isFromSupport && m.status !== 'failed' && m.createdAt <= seenUpTo ? 'read' : m.status;
 
-interface RowProps { m: Message; status: Message['status']; prev: Message | undefined; next: Message | undefined; chosen: string | undefined; render: Render; kind: 'visitor' | 'own' | 'agent' | 'robot'; /** The key that determines the avatar's colour. */ colour: string; visitor: string; now: number }
+interface RowProps { m: Message; status: Message['status']; prev: Message | undefined; next: Message | undefined; chosen: string | undefined; render: Render; kind: 'visitor' | 'own' | 'agent' | 'robot'; /** The key that determines the avatar's colour. */ colour: string; visitor: string; now: number; show(m: Message): void }
 
-function Row({ m, status, prev, next, chosen, render, kind, colour, visitor, now }: RowProps) {
+function Row({ m, status, prev, next, chosen, render, kind, colour, visitor, now, show }: RowProps) {
   const first = !grouped(prev, m);
   const last = !grouped(m, next);
   const name = m.nameOfSender || (kind === 'visitor' ? visitor : s.support);
@@ -442,8 +459,19 @@ function Row({ m, status, prev, next, chosen, render, kind, colour, visitor, now
             </p>
           )}
         </div>
+        <IconButton small class="msg-more" icon="more" label={s.messageDetails} onClick={() => show(m)} />
       </article>
     </>
+  );
+}
+
+/** The id of a message, which Trace and the support of the company ask for. */
+function MessageDetails({ m, close }: { m: Message; close(): void }) {
+  return (
+    <Dialog title={s.messageDetails} close={close} footer={<>{can('streams') && <a class="btn secondary" href={`#/streams/trace/${m.id}`}><span>{strings.streams.trace}</span></a>}<Button kind="primary" onClick={close}>{strings.done}</Button></>}>
+      <div class="field"><span class="legend">{strings.streams.messageId}</span><Code text={m.id} label={strings.streams.messageId} /></div>
+      <Facts facts={[[s.sentAt, formatFull(m.createdAt)], ...(m.nameOfSender ? [[s.sender, m.nameOfSender] as [string, string]] : []), [s.kind, m.type]]} />
+    </Dialog>
   );
 }
 
@@ -481,9 +509,9 @@ function PendingRow({ item: p, conversation }: { item: Pending; conversation: Co
   );
 }
 
-interface DetailsProps { chat: Chat; agents: Agent[]; assign(userId: string | null): void; busy: boolean; now: number; close(): void }
+interface DetailsProps { chat: Chat; earlier: Chat[]; agents: Agent[]; assign(userId: string | null): void; busy: boolean; now: number; close(): void }
 
-function Details({ chat: c, agents, assign, busy, now, close }: DetailsProps) {
+function Details({ chat: c, earlier, agents, assign, busy, now, close }: DetailsProps) {
   const me = app.value.session!.user;
   const options = agents.some((a) => a.id === me.id) ? agents : [{ id: me.id, name: me.name }, ...agents];
   const v = c.visitor;
@@ -518,12 +546,13 @@ function Details({ chat: c, agents, assign, busy, now, close }: DetailsProps) {
             ...(c.appName ? [[s.application, c.appName] as [string, string]] : []),
             [s.channel, s.channels[c.channel]],
             [s.started, formatFull(c.createdAt)],
-            ...(c.closedAt ? [[s.closedAt, formatFull(c.closedAt)] as [string, string]] : [[s.window, c.inWindow && Date.parse(c.windowExpiresAt) > now ? s.until(formatFull(c.windowExpiresAt)) : s.ended(formatFull(c.windowExpiresAt))] as [string, string]]),
+            ...(c.closedAt ? [[s.closedAt, formatFull(c.closedAt)] as [string, string]] : !c.windowExpiresAt ? [] : [[s.window, c.inWindow && Date.parse(c.windowExpiresAt) > now ? s.until(formatFull(c.windowExpiresAt)) : s.ended(formatFull(c.windowExpiresAt))] as [string, string]]),
             ...(c.rating ? [[s.rating, <>{s.stars(c.rating.score)}{c.rating.comment && <q dir="auto">{c.rating.comment}</q>}</>] as [string, preact.ComponentChild]] : []),
             [s.chatId, <code class="wrap-any">{c.id}</code>],
           ]}
         />
       </section>
+      {earlier.length > 0 && <section><h3>{s.earlier}</h3><Earlier chats={earlier} /></section>}
       {can('visitors') && <section><a href={`#/visitors?q=${encodeURIComponent(v.email ?? v.phone ?? v.userId ?? v.name)}`}>{s.privacy}</a></section>}
     </aside>
   );

@@ -37,7 +37,7 @@ export default function Visitors() {
       {!data && !!error && <Failed error={error} retry={reload} />}
       {data?.length === 0 && <Empty icon="people" title={q ? s.none : s.empty}>{q ? s.noneLead : s.emptyLead}</Empty>}
       {!!data?.length && (
-        <Table label={s.title} head={[s.name, s.email, s.phone, s.userId, <span class="sr">{strings.actions}</span>]}>
+        <Table class="stacked" label={s.title} head={[s.name, s.email, s.phone, s.userId, <span class="sr">{strings.actions}</span>]}>
           {data.map((v) => (
             <tr key={v.id}>
               <td><div class="row-flex nowrap"><Avatar name={v.id} letters={initials(v.name)} size="small" /><span class="strong" dir="auto">{v.name}</span></div></td>

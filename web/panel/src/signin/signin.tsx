@@ -78,7 +78,7 @@ export function SignIn({ expired }: { expired: boolean }) {
           )}
           {asksCode && (
             <Field label={s.code} hint={s.codeHint} required error={tried && !code.trim() ? strings.required : undefined}>
-              <TextInput inputRef={codeInput} name="code" inputMode="numeric" autoComplete="one-time-code" maxLength={7} class="code-input" value={code} change={setCode} />
+              <TextInput inputRef={codeInput} name="code" autoComplete="one-time-code" maxLength={24} class="code-input" value={code} change={setCode} />
             </Field>
           )}
           <Button type="submit" kind="primary" busy={busy}>{busy ? s.busy : s.submit}</Button>

@@ -86,11 +86,11 @@ export function Checkbox({ label, checked, change, disabled, hint }: { label: Co
 }
 
 /** A segmented control: a row of buttons of which exactly one is pressed. */
-export function Segmented<T extends string>({ label, value, options, change }: { label: string; value: T; options: { value: T; label: string }[]; change(value: T): void }) {
+export function Segmented<T extends string>({ label, value, options, change }: { label: string; value: T; options: { value: T; label: string; /** Shown after the label, unless 0. */ count?: number }[]; change(value: T): void }) {
   return (
     <div class="segmented" role="group" aria-label={label}>
       {options.map((o) => (
-        <button key={o.value} type="button" aria-pressed={o.value === value} onClick={() => change(o.value)}>{o.label}</button>
+        <button key={o.value} type="button" aria-pressed={o.value === value} onClick={() => change(o.value)}>{o.label}{!!o.count && <span class="tab-count"> {o.count >= 100 ? '99+' : o.count}</span>}</button>
       ))}
     </div>
   );
