@@ -6,6 +6,7 @@ const roles = {
   "client-api": {
     "accessTokens": ["find", "update"],
     "applications": ["find"],
+    "audit": ["insert"],
     "chats": ["find", "insert", "update"],
     "idempotency": ["find", "insert", "update"],
     "identities": ["find", "insert"],
@@ -17,6 +18,7 @@ const roles = {
   },
   "widget-api": {
     "applications": ["find"],
+    "audit": ["insert"],
     "chats": ["find", "insert", "update"],
     "files": ["find", "insert", "remove"],
     "idempotency": ["find", "insert", "update"],
@@ -28,6 +30,7 @@ const roles = {
   },
   "processor": {
     "applications": ["find"],
+    "audit": ["insert"],
     "chats": ["find", "insert", "update"],
     "companies": ["find"],
     "identities": ["find", "insert"],

@@ -323,7 +323,7 @@ func (f forger) connection(ctx context.Context) (answered int, err error) {
 	for {
 		_, packet, err := conn.Read(ctx)
 		if err != nil {
-			return answered, nil //nolint:nilerr // the gateway has closed it
+			return answered, nil // the gateway has closed it
 		}
 		if strings.HasPrefix(string(packet), "44") {
 			answered++
@@ -385,7 +385,8 @@ func renewForever(ctx context.Context, url, token string, forged []string) error
 	for ctx.Err() == nil {
 		conn, _, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1)+"/socket.io/?EIO=4&transport=websocket", nil)
 		if err != nil {
-			break
+			comeBack(ctx)
+			continue
 		}
 		_ = conn.Write(ctx, websocket.MessageText, []byte(`40/message,{"token":"`+token+`"}`))
 		answered := 0
