@@ -122,7 +122,8 @@ type WebhookChange struct {
 }
 
 // headersOfOrigin is the error for a change of the origin that would take the stored header values, often secrets, to another server.
-const headersOfOrigin = "must be given again, or removed, when the scheme, host or port of the URL changes: the current values are not sent to another server"
+const headersOfOrigin = "must be given again, or removed, when the scheme, host or port of the URL changes: " +
+	"the current values are not sent to another server"
 
 // UpdateWebhookEndpoint changes an endpoint. A change of the URL's origin also needs the headers: Invalid.
 func (s *Service) UpdateWebhookEndpoint(ctx context.Context, by Actor, id string, c WebhookChange) (webhook.Endpoint, error) {
