@@ -31,7 +31,8 @@ func childMain() {
 			Base:      service.Base{NATS: config.NATS{NATSURL: natsURL}, Logger: slog.New(slog.DiscardHandler)},
 			Storage:   storage.Config{Store: config.Store{SQLitePath: path}},
 			WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln,
-			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
+			Files:   config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
+			Uploads: config.Uploads{MaxUploads: 8, UploadTimeout: time.Minute},
 		})
 		if err == nil {
 			fmt.Println("http://" + ln.Addr().String())

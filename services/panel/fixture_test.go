@@ -140,7 +140,8 @@ func (w *world) panel(options ...func(*panel.Config)) string {
 		Base:      service.Base{NATS: config.NATS{NATSURL: w.natsURL}, Logger: slog.New(slog.DiscardHandler)},
 		Storage:   storage.Config{Store: config.Store{SQLitePath: w.storePath}, SharedStore: w.store},
 		WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln,
-		Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
+		Files:   config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
+		Uploads: config.Uploads{MaxUploads: 8, UploadTimeout: time.Minute},
 	}
 	for _, o := range options {
 		o(&cfg)

@@ -87,7 +87,7 @@ func (w *world) run(options ...option) {
 		Storage:         storage.Config{Store: config.Store{SQLitePath: w.engines.StorePath}, SharedStore: w.engines.Store},
 		VisitorKeysFile: w.keysFile, VisitorTokenTTL: 720 * time.Hour,
 		FileConfig: widgetapi.FileConfig{
-			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 8 << 20}, MaxUploads: 8, UploadTimeout: 10 * time.Minute,
+			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 8 << 20}, Uploads: config.Uploads{MaxUploads: 8, UploadTimeout: 10 * time.Minute},
 		},
 		Listener: nettest.Listen(w.t),
 	}
