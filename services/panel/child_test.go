@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/service"
