@@ -2,13 +2,14 @@ package chat
 
 import "time"
 
-// StoredFile is the metadata of a file sent by a visitor.
+// StoredFile is the metadata of a file sent by a visitor or an agent.
 type StoredFile struct {
 	ID         string // the unguessable part of its URL
 	CompanyID  string
 	AppID      string
-	ChatUserID string
-	Size       int64 // bytes
+	ChatUserID string // the visitor of its chat
+	SenderID   string // the visitor, or the user that answered
+	Size       int64  // bytes
 	CreatedAt  time.Time
 	ExpiresAt  time.Time // zero: kept until it is deleted
 }

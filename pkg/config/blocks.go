@@ -165,6 +165,46 @@ type Files struct {
 	S3SecretAccessKey string        `env:"S3_SECRET_ACCESS_KEY" doc:"secret access key"`
 }
 
+// Uploads bounds the files that visitors and agents send. The values must be the same in all services that take files.
+type Uploads struct {
+	MaxUploads        int           `env:"MAX_UPLOADS" envDefault:"64" doc:"files that a process takes in at once; more wait, and are then refused (503)"`
+	MaxUploadsVisitor int           `env:"MAX_UPLOADS_VISITOR" envDefault:"2" doc:"of these, one visitor's or agent's; more are refused (429); 0: no limit"`
+	MaxUploadsAddress int           `env:"MAX_UPLOADS_ADDRESS" envDefault:"8" doc:"of these, those from one address (an IPv6 /64); more are refused (429); 0: no limit"`
+	MaxUploadsApp     int           `env:"MAX_UPLOADS_APPLICATION" envDefault:"16" doc:"of these, those of one application; more are refused (429); 0: no limit"`
+	MaxUploadsCompany int           `env:"MAX_UPLOADS_COMPANY" envDefault:"24" doc:"of these, those of one company; more are refused (429); 0: no limit"`
+	QuotaVisitor      int64         `env:"FILE_QUOTA_VISITOR" envDefault:"104857600" doc:"bytes of files that are kept of one visitor; more are refused (413); 0: no limit"`
+	QuotaApplication  int64         `env:"FILE_QUOTA_APPLICATION" envDefault:"1073741824" doc:"bytes of files that are kept of one application, its agents' too; more are refused (413); 0: no limit"`
+	QuotaCompany      int64         `env:"FILE_QUOTA_COMPANY" envDefault:"2147483648" doc:"bytes of files that are kept of one company; more are refused (413); 0: no limit"`
+	UploadTimeout     time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"10m" doc:"timeout of an upload; a client must also send at least 4 KiB a second, and 64 KiB while others wait"`
+}
+
+// maxUploadTimeout is half of the time after which a sweep treats an idle upload as abandoned.
+const maxUploadTimeout = 30 * time.Minute
+
+// Validate returns the problems of the block; see [Check].
+func (u Uploads) Validate() []string {
+	var problems []string
+	if u.MaxUploads <= 0 {
+		problems = append(problems, "MAX_UPLOADS must be positive")
+	}
+	for _, v := range []struct {
+		name  string
+		value int64
+	}{
+		{"MAX_UPLOADS_VISITOR", int64(u.MaxUploadsVisitor)}, {"MAX_UPLOADS_ADDRESS", int64(u.MaxUploadsAddress)},
+		{"MAX_UPLOADS_APPLICATION", int64(u.MaxUploadsApp)}, {"MAX_UPLOADS_COMPANY", int64(u.MaxUploadsCompany)},
+		{"FILE_QUOTA_VISITOR", u.QuotaVisitor}, {"FILE_QUOTA_APPLICATION", u.QuotaApplication}, {"FILE_QUOTA_COMPANY", u.QuotaCompany},
+	} {
+		if v.value < 0 {
+			problems = append(problems, v.name+" must not be negative")
+		}
+	}
+	if u.UploadTimeout <= 0 || u.UploadTimeout > maxUploadTimeout {
+		problems = append(problems, "UPLOAD_TIMEOUT must be positive and at most "+maxUploadTimeout.String())
+	}
+	return problems
+}
+
 // Validate returns the problems of the block; see [Check].
 func (f Files) Validate() []string {
 	var problems []string

@@ -169,6 +169,7 @@ type FileRecord struct {
 	CompanyID  string    `json:"companyId"`
 	AppID      string    `json:"appId"`
 	ChatUserID string    `json:"chatUserId"`
+	SenderID   string    `json:"senderId"`
 	Size       int64     `json:"size"`
 	CreatedAt  time.Time `json:"createdAt"`
 	ExpiresAt  time.Time `json:"expiresAt"`

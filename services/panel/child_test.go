@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/service"
@@ -34,7 +35,8 @@ func childMain() {
 			Storage:   storage.Config{Store: config.Store{SQLitePath: path}},
 			Secrets:   config.Secrets{SecretsKeyFile: keys},
 			WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln,
-			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
+			Files:   config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
+			Uploads: config.Uploads{MaxUploads: 8, UploadTimeout: time.Minute},
 		})
 		if err == nil {
 			fmt.Println("http://" + ln.Addr().String())

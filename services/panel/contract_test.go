@@ -469,7 +469,7 @@ func TestRareErrors(t *testing.T) {
 	const text = `{"type":"TEXT","data":{"text":"x"}}`
 	form := []string{"Content-Type", "multipart/form-data; boundary=b", "Idempotency-Key", "file"}
 	wantCode("IDEMPOTENCY_KEY_INVALID", http.MethodPost, chats+"/messages", text, "Idempotency-Key", `"`)
-	wantCode("MALFORMED_FORM", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nbroken off", form...)
+	wantCode("MALFORMED_MULTIPART", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nbroken off", form...)
 	wantCode("WEBHOOK_DELIVERY_NOT_FOUND", http.MethodPost, "/api/webhooks/"+w.acme.endpoint+"/replay", `{"id":"`+exampleDelivery+`"}`)
 	for range webhook.MaxEndpoints - 1 {
 		owner.done(http.StatusCreated, http.MethodPost, "/api/webhooks", `{"url":"https://crm.example"}`)
@@ -483,9 +483,9 @@ func TestRareErrors(t *testing.T) {
 	wantCode("IDEMPOTENCY_KEY_IN_USE", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
 	w.fill(subject.Replies)
 	wantCode("STREAM_FULL", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "second")
-	owner.do(http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...) // the store's stream has a message then
+	owner.do(http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n", form...) // the store's stream has a message then
 	w.fill(bus.FilesStream)
-	wantCode("FILE_STORE_FULL", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...)
+	wantCode("FILE_STORE_FULL", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n", form...)
 }
 
 // unanswer puts the requests of all idempotency keys back to where they are still running.

@@ -141,7 +141,8 @@ func (w *world) panel(options ...func(*panel.Config)) string {
 		Storage:   storage.Config{Store: config.Store{SQLitePath: w.storePath}, SharedStore: w.store},
 		Secrets:   config.Secrets{SecretsKeyFile: storetest.KeyFile(w.t)},
 		WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln,
-		Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
+		Files:   config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
+		Uploads: config.Uploads{MaxUploads: 8, UploadTimeout: time.Minute},
 	}
 	for _, o := range options {
 		o(&cfg)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/budget"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
@@ -16,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 	filebackend "github.com/parley-chat/parley/pkg/file/backend"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/presence"
@@ -26,7 +28,6 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	api "github.com/parley-chat/parley/services/panel/internal/http"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
-	"github.com/parley-chat/parley/services/panel/internal/upload"
 )
 
 const (
@@ -55,6 +56,7 @@ type Config struct {
 	RedisURL       string          `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; replicas share their rate limits there"`
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the panel"`
 	config.Files
+	config.Uploads
 	config.Budgets
 
 	OIDCIssuer       string `env:"OIDC_ISSUER" doc:"URL of an OpenID Connect issuer with whose verified e-mail addresses users sign in; empty: none. Needs PANEL_URL; the redirect address is {PANEL_URL}/api/oidc/callback"`
@@ -162,9 +164,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		}),
 		OIDC:  s.cfg.oidc(),
 		Admin: operations, Store: e.store, Bus: e.bus, Streams: e.bus, Files: e.files,
-		Uploads: &upload.Service{
-			Store: e.files, Records: e.store, MaxBytes: s.cfg.FileMaxBytes, Retention: s.cfg.FileRetention, Now: s.cfg.Now,
-		},
+		Attachments: s.attachments(e), Forms: form.Limits{MaxBytes: s.cfg.FileMaxBytes, Timeout: s.cfg.UploadTimeout},
 		Presence: e.presence, Typing: limiter("typing", config.Rate{Count: 1, Per: event.TypingPause}),
 		Limits: api.Limits{
 			User: limiter("user", s.cfg.RateUser), Company: limiter("company", companyRate(s.cfg.RateUser)),
@@ -181,6 +181,13 @@ func companyRate(user config.Rate) config.Rate {
 	const busyUsers = 10
 	user.Count *= busyUsers
 	return user
+}
+
+// attachments stores agents' files. The Widget APIs sweep them.
+func (s *Service) attachments(e engines) *attachment.Service {
+	bounds := attachment.Bounds(s.cfg.Files, s.cfg.Uploads)
+	bounds.Store, bounds.Records, bounds.Logger, bounds.Now = e.files, e.store, s.cfg.Logger, s.cfg.Now
+	return attachment.New(bounds)
 }
 
 // oidc returns nil without an issuer.

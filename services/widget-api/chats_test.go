@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
@@ -94,7 +95,7 @@ func TestAClaimReadsNoEarlierChats(t *testing.T) {
 	if page, _ := w.page(history, token); len(page) != 3 {
 		t.Errorf("with the token of that time: got %+v, want the chat", page)
 	}
-	_, err := w.store.RotateIdentitySecret(t.Context(), appID, credential.NewIdentitySecret(), time.Now(), 0)
+	_, err := w.store.ChangeIdentitySecrets(t.Context(), appID, store.RotateSecret(credential.NewIdentitySecret(), time.Now(), 0))
 	w.must(err)
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationSession))
 	time.Sleep(2 * time.Millisecond) // the cache's TTL

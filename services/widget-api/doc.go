@@ -7,6 +7,6 @@
 // was written to the store before.
 //
 // Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then internal/application
-// (applications and their origins), internal/registration (visitors), internal/conversation (messages) and internal/attachment (files).
+// (applications and their origins), internal/registration (visitors), internal/conversation (messages) and pkg/attachment (files).
 // openapi.json is the contract; the tests compare every answer with it.
 package widgetapi

@@ -89,7 +89,7 @@ func (w *world) run(options ...option) {
 		Secrets:         config.Secrets{SecretsKeyFile: storetest.KeyFile(w.t)},
 		VisitorKeysFile: w.keysFile, VisitorTokens: config.VisitorTokens{VisitorTokenTTL: 720 * time.Hour},
 		FileConfig: widgetapi.FileConfig{
-			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 8 << 20}, MaxUploads: 8, UploadTimeout: 10 * time.Minute,
+			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 8 << 20}, Uploads: config.Uploads{MaxUploads: 8, UploadTimeout: 10 * time.Minute},
 		},
 		Listener: nettest.Listen(w.t),
 	}

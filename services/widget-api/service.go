@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/budget"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
@@ -17,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	filebackend "github.com/parley-chat/parley/pkg/file/backend"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/presence"
@@ -27,7 +29,6 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
-	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 	api "github.com/parley-chat/parley/services/widget-api/internal/http"
 	"github.com/parley-chat/parley/services/widget-api/internal/registration"
@@ -177,11 +178,10 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 		return nil, err
 	}
 	p.OnClose(func() error { closeFiles(); return nil })
-	e.files = attachment.New(attachment.Config{
-		Store: files, Records: e.store, Quota: attachment.Quota{Visitor: s.cfg.QuotaVisitor, Application: s.cfg.QuotaApplication},
-		Retention: s.cfg.FileRetention, Timeout: s.cfg.UploadTimeout + storeTime,
-		Sweep: cmp.Or(s.cfg.FileSweep, defaultFileSweep), Logger: s.cfg.Logger, Now: s.cfg.Now,
-	})
+	bounds := attachment.Bounds(s.cfg.Files, s.cfg.FileConfig.Uploads)
+	bounds.Store, bounds.Records, bounds.Sweep = files, e.store, cmp.Or(s.cfg.FileSweep, defaultFileSweep)
+	bounds.Logger, bounds.Now = s.cfg.Logger, s.cfg.Now
+	e.files = attachment.New(bounds)
 	return e, nil
 }
 
@@ -196,7 +196,7 @@ func (s *Service) conversations(e *engines, applications *application.Finder) *c
 	return conversation.New(conversation.Config{
 		Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Unread: e.store, Replies: replies{e.bus}, Bots: e.bus, Publisher: e.bus, Signals: e.bus, Agents: e.agents,
 		Controls: control.New(e.store, e.bus, s.cfg.Now), Visitors: e.store, Changed: e.visitorChanged,
-		Files: e.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
+		Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
 	})
 }
 
@@ -211,7 +211,7 @@ func (s *Service) api(e *engines, applications *application.Finder, conversation
 		Conversations: conversations,
 		Idempotent:    httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)},
 		Files:         e.files,
-		Uploads:       s.cfg.uploads(),
+		Uploads:       form.Limits{MaxBytes: s.cfg.FileMaxBytes, Timeout: s.cfg.UploadTimeout},
 		PublicURL:     s.cfg.PublicURL,
 		Now:           s.cfg.Now,
 		Limits:        s.limits(e.redis),

@@ -60,6 +60,25 @@ func (s *stream) send(text string) {
 	}
 }
 
+// keepMoving sends more of the file until stop is called, fast enough to keep its slot while others wait.
+func (s *stream) keepMoving() (stop func()) {
+	stopping, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_, _ = io.WriteString(s.pipe, strings.Repeat("y", 4<<10)) // a failure shows in the answer
+			case <-stopping:
+				return
+			}
+		}
+	}()
+	return func() { close(stopping); <-stopped }
+}
+
 func (s *stream) answer() httpapitest.Response {
 	s.t.Helper()
 	select {
@@ -184,6 +203,7 @@ func TestConcurrentUploadsAreLimited(t *testing.T) {
 	s := w.begin(t.Context(), token, contentType)
 	s.send(first)
 	timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
+	stop := s.keepMoving()
 	got := w.upload(token, filePart("a.txt", "", "words"))
 	if got.Status != http.StatusServiceUnavailable || got.Problem(t).Code != "TOO_MANY_UPLOADS" || got.Header.Get("Retry-After") != "5" {
 		t.Errorf("got %d %s, want 503 TOO_MANY_UPLOADS", got.Status, got.Body)
@@ -191,6 +211,7 @@ func TestConcurrentUploadsAreLimited(t *testing.T) {
 	if got := w.post("/message", token, hello); got.Status != http.StatusCreated {
 		t.Errorf("a text: got %d %s, want it accepted", got.Status, got.Body)
 	}
+	stop()
 	s.send(second)
 	_ = s.pipe.Close()
 	if got := s.answer(); got.Status != http.StatusCreated {
@@ -219,6 +240,7 @@ func TestSharesOfConcurrentUploads(t *testing.T) {
 			s := w.begin(t.Context(), token, contentType)
 			s.send(first)
 			timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
+			stop := s.keepMoving()
 			for _, try := range []struct {
 				who     string
 				token   string
@@ -236,6 +258,7 @@ func TestSharesOfConcurrentUploads(t *testing.T) {
 					t.Errorf("%s: got %d %s, want 429 TOO_MANY_UPLOADS", try.who, got.Status, got.Body)
 				}
 			}
+			stop()
 			s.send(second)
 			_ = s.pipe.Close()
 			if got := s.answer(); got.Status != http.StatusCreated {

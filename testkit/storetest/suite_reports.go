@@ -190,11 +190,11 @@ func testFiles(t *testing.T, open Opener) {
 	visitor, app := newID(), newID()
 	file := func(n int, expires time.Time) chat.StoredFile {
 		return chat.StoredFile{
-			ID: fmt.Sprint(n, newID()), CompanyID: newID(), AppID: app, ChatUserID: visitor, Size: int64(n) << 32, CreatedAt: at(0), ExpiresAt: expires,
+			ID: fmt.Sprint(n, newID()), CompanyID: newID(), AppID: app, ChatUserID: visitor, SenderID: visitor, Size: int64(n) << 32, CreatedAt: at(0), ExpiresAt: expires,
 		}
 	}
 	kept, passing, third := file(1, time.Time{}), file(2, expiry), file(4, expiry)
-	third.ChatUserID = newID()
+	third.SenderID = newID() // an agent
 	for _, f := range []chat.StoredFile{kept, passing, third, passing} {
 		must(t, s.PutFile(ctx, f))
 	}
@@ -204,15 +204,16 @@ func testFiles(t *testing.T, open Opener) {
 	usage := func(of func(now time.Time) (store.FileUsage, error), now time.Time) store.FileUsage {
 		return get[store.FileUsage](t)(of(now))
 	}
-	visitors := func(now time.Time) (store.FileUsage, error) { return s.VisitorFiles(ctx, visitor, now) }
-	apps := func(now time.Time) (store.FileUsage, error) { return s.ApplicationFiles(ctx, app, now) }
+	visitors := func(now time.Time) (store.FileUsage, error) { return s.FileUsage(ctx, store.FileOwner{Sender: visitor}, now) }
+	apps := func(now time.Time) (store.FileUsage, error) { return s.FileUsage(ctx, store.FileOwner{Application: app}, now) }
 	want(t, "a visitor's files", usage(visitors, noon), store.FileUsage{Bytes: 3 << 32, Count: 2})
 	want(t, "an application's files", usage(apps, noon), store.FileUsage{Bytes: 7 << 32, Count: 3})
 	want(t, "just before they expire", usage(apps, expiry.Add(-time.Millisecond)), store.FileUsage{Bytes: 7 << 32, Count: 3})
 	want(t, "when they have expired", usage(apps, expiry), store.FileUsage{Bytes: 1 << 32, Count: 1})
 	want(t, "a visitor's when they have expired", usage(visitors, expiry), store.FileUsage{Bytes: 1 << 32, Count: 1})
+	want(t, "a company's files", get[store.FileUsage](t)(s.FileUsage(ctx, store.FileOwner{Company: third.CompanyID}, noon)), store.FileUsage{Bytes: 4 << 32, Count: 1})
 	must(t, s.DeleteFile(ctx, kept.ID))
 	must(t, s.DeleteFile(ctx, kept.ID))
 	want(t, "after one is deleted", usage(visitors, noon), store.FileUsage{Bytes: 2 << 32, Count: 1})
-	want(t, "an unknown visitor's files", get[store.FileUsage](t)(s.VisitorFiles(ctx, newID(), noon)), store.FileUsage{})
+	want(t, "an unknown visitor's files", get[store.FileUsage](t)(s.FileUsage(ctx, store.FileOwner{Sender: newID()}, noon)), store.FileUsage{})
 }

@@ -17,6 +17,7 @@ type fileDocument struct {
 	CompanyID  string    `bson:"companyId"`
 	AppID      string    `bson:"appId"`
 	ChatUserID string    `bson:"chatUserId"`
+	SenderID   string    `bson:"senderId"`
 	Size       int64     `bson:"size"` // bytes
 	CreatedAt  time.Time `bson:"createdAt"`
 	ExpiresAt  time.Time `bson:"expiresAt,omitempty"`
@@ -32,14 +33,15 @@ func (s *Store) PutFile(ctx context.Context, f chat.StoredFile) error {
 // DeleteFile implements [store.Files].
 func (s *Store) DeleteFile(ctx context.Context, id string) error { return s.delete(ctx, files, id) }
 
-// VisitorFiles implements [store.Files].
-func (s *Store) VisitorFiles(ctx context.Context, chatUserID string, now time.Time) (store.FileUsage, error) {
-	return s.fileUsage(ctx, bson.E{Key: "chatUserId", Value: chatUserID}, now)
-}
-
-// ApplicationFiles implements [store.Files].
-func (s *Store) ApplicationFiles(ctx context.Context, appID string, now time.Time) (store.FileUsage, error) {
-	return s.fileUsage(ctx, bson.E{Key: "appId", Value: appID}, now)
+// FileUsage implements [store.Files].
+func (s *Store) FileUsage(ctx context.Context, of store.FileOwner, now time.Time) (store.FileUsage, error) {
+	switch {
+	case of.Sender != "":
+		return s.fileUsage(ctx, bson.E{Key: "senderId", Value: of.Sender}, now)
+	case of.Application != "":
+		return s.fileUsage(ctx, bson.E{Key: "appId", Value: of.Application}, now)
+	}
+	return s.fileUsage(ctx, bson.E{Key: "companyId", Value: of.Company}, now)
 }
 
 // fileUsage sums the unexpired files of an owner; their index covers the query. MongoDB counts the files of each size,

@@ -154,8 +154,8 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"put a file", 1, func() error {
 			return s.PutFile(ctx, chat.StoredFile{ID: "file", AppID: "app", ChatUserID: visitorID, Size: 10, CreatedAt: at(0)})
 		}},
-		{"a visitor's files", 1, func() error { _, err := s.VisitorFiles(ctx, visitorID, at(0)); return err }},
-		{"an application's files", 1, func() error { _, err := s.ApplicationFiles(ctx, "app", at(0)); return err }},
+		{"a visitor's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Sender: visitorID}, at(0)); return err }},
+		{"an application's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Application: "app"}, at(0)); return err }},
 		{"delete a file", 1, func() error { return s.DeleteFile(ctx, "file") }},
 		{"create a webhook endpoint", 2, func() error { return s.CreateWebhookEndpoint(ctx, hook) }},
 		{"webhook endpoint", 1, func() error { _, err := s.WebhookEndpoint(ctx, hook.ID); return err }},

@@ -137,10 +137,13 @@ CREATE TABLE files (
   company_id   TEXT NOT NULL,
   app_id       TEXT NOT NULL,
   chat_user_id TEXT NOT NULL,
+  sender_id    TEXT NOT NULL,
   size         INTEGER NOT NULL,
   created_at   INTEGER,
   expires_at   INTEGER
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX files_visitor ON files (chat_user_id, expires_at, size);
+CREATE INDEX files_visitor ON files (chat_user_id);
+CREATE INDEX files_sender ON files (sender_id, expires_at, size);
+CREATE INDEX files_company ON files (company_id, expires_at, size);
 CREATE INDEX files_application ON files (app_id, expires_at, size);
 CREATE INDEX files_expiry ON files (expires_at);

@@ -51,11 +51,11 @@ func (a api) as(p account.Permission, handle func(echo.Context, caller) error) e
 			return a.Limits.Failures.Failed(c, err)
 		}
 		w := caller{who}
-		release, err := a.admit(c, w)
+		held, err := a.admit(c, w)
 		if err != nil {
 			return err
 		}
-		defer release()
+		defer held.Release()
 		switch {
 		case changes(c) && c.Request().Header.Get(csrfHeader) != account.CSRFToken(who.Secret):
 			return errCSRF

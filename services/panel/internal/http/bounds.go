@@ -1,13 +1,14 @@
 package http
 
 import (
+	"errors"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/keyed"
 	"github.com/parley-chat/parley/pkg/ratelimit"
+	"github.com/parley-chat/parley/pkg/slot"
 )
 
 const (
@@ -17,6 +18,8 @@ const (
 	requestsAtOnce = 256
 	// streamsOfUser bounds the event streams of one user: tabs of the panel, in all browsers, on this replica.
 	streamsOfUser = 10
+	// streamsAtOnce bounds those of all users.
+	streamsAtOnce = 10_000
 
 	busyRetryAfter = time.Second
 )
@@ -30,21 +33,27 @@ type Limits struct {
 }
 
 // bounds is what runs at once. Every route passes through it, see [api.as] and [api.forAnyone].
-type bounds struct {
-	ofUser  *keyed.Semaphore
-	all     chan struct{}
-	streams *keyed.Semaphore
-}
+type bounds struct{ requests, streams *slot.Pool }
 
 func newBounds() bounds {
-	return bounds{
-		ofUser: keyed.NewSemaphore(requestsOfUser), all: make(chan struct{}, requestsAtOnce), streams: keyed.NewSemaphore(streamsOfUser),
-	}
+	return bounds{requests: slot.NewPool(requestsAtOnce, 1), streams: slot.NewPool(streamsAtOnce, 1)}
 }
 
-// admit charges a request to its user and company and takes a slot for it, which release returns. An event stream takes none: it has
-// a bound of its own.
-func (a api) admit(c echo.Context, who caller) (release func(), err error) {
+// take takes a slot for a user without waiting for one.
+func take(c echo.Context, from *slot.Pool, who caller, most int64) (*slot.Slot, error) {
+	s, err := from.Acquire(ctxOf(c), 0, slot.Share{Of: "user", Key: who.User.ID, Most: most})
+	if full, ok := errors.AsType[*slot.FullError](err); ok && full.Share != "" {
+		return nil, tooManyAtOnce(apperr.TooManyRequests)
+	}
+	if err != nil {
+		return nil, tooManyAtOnce(apperr.ServiceUnavailable)
+	}
+	return s, nil
+}
+
+// admit charges a request to its user and company and takes a slot for it, which the caller releases. An event stream takes none here: it
+// has a bound of its own.
+func (a api) admit(c echo.Context, who caller) (*slot.Slot, error) {
 	if err := a.Limits.User.Admit(c, who.User.ID); err != nil {
 		return nil, err
 	}
@@ -54,19 +63,9 @@ func (a api) admit(c echo.Context, who caller) (release func(), err error) {
 		}
 	}
 	if isStream(c) {
-		return func() {}, nil
+		return nil, nil
 	}
-	leave, ok := a.ofUser.TryAcquire(who.User.ID)
-	if !ok {
-		return nil, tooManyAtOnce(apperr.TooManyRequests)
-	}
-	select {
-	case a.all <- struct{}{}:
-		return func() { <-a.all; leave() }, nil
-	default:
-		leave()
-		return nil, tooManyAtOnce(apperr.ServiceUnavailable)
-	}
+	return take(c, a.requests, who, requestsOfUser)
 }
 
 // forAnyone bounds a route without a session by the address of its caller.

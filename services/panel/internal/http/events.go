@@ -61,11 +61,11 @@ func (a api) streaming(
 	c echo.Context, who caller, needs account.Permission, changed func(context.Context) bool,
 	run func(context.Context, func(live.Event) error) error,
 ) error {
-	release, ok := a.streams.TryAcquire(who.User.ID)
-	if !ok {
-		return tooManyAtOnce(apperr.TooManyRequests)
+	held, err := take(c, a.streams, who, streamsOfUser)
+	if err != nil {
+		return err
 	}
-	defer release()
+	defer held.Release()
 	ctx, cancel := context.WithCancel(ctxOf(c))
 	defer cancel()
 	defer context.AfterFunc(a.Stopping, cancel)()

@@ -14,16 +14,17 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/panel/internal/live"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
-	"github.com/parley-chat/parley/services/panel/internal/upload"
 	"github.com/parley-chat/parley/services/panel/internal/web"
 )
 
@@ -36,7 +37,8 @@ type Config struct {
 	Bus           live.Bus
 	Streams       *bus.Bus
 	Files         file.Store
-	Uploads       *upload.Service
+	Attachments   *attachment.Service
+	Forms         form.Limits
 	Idempotent    httpapi.Idempotent
 	Presence      presence.Store     // nil: presence is unknown
 	Typing        *ratelimit.Limiter // per agent and chat

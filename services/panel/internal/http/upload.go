@@ -2,24 +2,20 @@ package http
 
 import (
 	"context"
-	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/idempotency"
 )
-
-var errForm = apperr.MalformedForm.New()
 
 // replyFile sends a file once for each Idempotency-Key. The file of a repeated request is removed.
 func (a api) replyFile(c echo.Context, who caller) error {
@@ -30,16 +26,21 @@ func (a api) replyFile(c echo.Context, who caller) error {
 	if !idempotency.HasKey(c.Request().Header) {
 		return errKeyRequired
 	}
-	kept, caption, err := a.receive(c, found)
+	upload, err := a.Attachments.Begin(ctxOf(c), attachment.Sender{
+		CompanyID: found.CompanyID, AppID: found.AppID, ChatUserID: found.ChatUserID, ID: who.User.ID, Address: httpapi.ClientAddress(c),
+	})
+	if err != nil {
+		return err
+	}
+	defer upload.End()
+	kept, caption, err := a.receive(c, upload, found)
 	if err != nil {
 		return err
 	}
 	used := false
 	defer func() {
 		if !used {
-			if err := a.Uploads.Discard(context.WithoutCancel(ctxOf(c)), kept); err != nil {
-				a.Logger.WarnContext(ctxOf(c), "removing a file without a message failed", "error", err)
-			}
+			upload.Discard(ctxOf(c), kept)
 		}
 	}()
 	data, err := kept.Data(strings.TrimSuffix(a.WidgetBaseURL, "/"), caption)
@@ -58,64 +59,25 @@ func (a api) replyFile(c echo.Context, who caller) error {
 		})
 }
 
-// receive reads the form as it arrives: one file, and optionally a caption.
-func (a api) receive(c echo.Context, found chat.Chat) (kept file.Kept, caption string, err error) {
-	r := c.Request()
-	kind, parameters, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
-	if err != nil || kind != "multipart/form-data" {
-		return kept, "", apperr.UnsupportedMediaType.WithMessage("The Content-Type must be multipart/form-data")
-	}
+// receive stores the file of the form. After an error nothing is stored.
+func (a api) receive(c echo.Context, upload *attachment.Upload, found chat.Chat) (kept file.Kept, caption string, err error) {
 	app, err := a.Store.Application(ctxOf(c), found.AppID)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return kept, "", err
 	}
-	const formBytes = 64 << 10 // apart from the file
-	r.Body = http.MaxBytesReader(c.Response(), r.Body, a.Uploads.MaxBytes+formBytes)
-	form, have := multipart.NewReader(r.Body, parameters["boundary"]), false
-	defer func() {
-		if err != nil && have {
-			err = errors.Join(err, a.Uploads.Discard(context.WithoutCancel(ctxOf(c)), kept))
-		}
-	}()
-	for {
-		part, failed := form.NextPart()
-		if errors.Is(failed, io.EOF) {
-			break
-		}
-		if failed != nil {
-			return kept, "", asForm(failed)
-		}
-		switch {
-		case part.FormName() == "file" && !have:
-			if kept, err = a.Uploads.Keep(ctxOf(c), found, app, part.FileName(), part.Header.Get(echo.HeaderContentType), part); err != nil {
-				return kept, "", asForm(err)
-			}
-			have = true
-		case part.FormName() == "caption":
-			text, failed := io.ReadAll(io.LimitReader(part, 4*chat.MaxTextLength+1))
-			if failed != nil {
-				return kept, "", asForm(failed)
-			}
-			if caption = string(text); utf8.RuneCountInString(caption) > chat.MaxTextLength || !utf8.ValidString(caption) {
-				return kept, "", apperr.Fields{{Name: "caption", Message: "must have at most 4096 characters"}}.Err()
-			}
-		default:
-			return kept, "", apperr.Fields{{Name: part.FormName(), Message: "is not a field of the form, or is sent twice"}}.Err()
-		}
+	f, err := form.Open(c, a.Forms, upload.Slot())
+	if err != nil {
+		return kept, "", err
 	}
-	if !have {
-		return kept, "", apperr.Fields{{Name: "file", Message: "is required"}}.Err()
+	incoming, err := f.File()
+	if err != nil {
+		return kept, "", err
 	}
-	return kept, caption, nil
-}
-
-// asForm returns a MALFORMED_FORM error, except for coded errors and the limit of the body.
-func asForm(err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return err
+	if kept, err = upload.Keep(ctxOf(c), app, incoming); err != nil {
+		return kept, "", f.Cause(err)
 	}
-	if _, ok := errors.AsType[*apperr.Error](err); ok {
-		return err
+	if caption, err = f.Rest(); err != nil {
+		upload.Discard(ctxOf(c), kept)
 	}
-	return errForm.Wrap(err)
+	return kept, caption, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -69,8 +70,7 @@ type Config struct {
 	Controls     Controls
 	Visitors     Visitors
 	Changed      func(ctx context.Context, chatUserID string) // invalidates a visitor's profile in all caches
-	Files        Files
-	Reads        *Reads // nil: unlimited
+	Reads        *Reads                                       // nil: unlimited
 	Logger       *slog.Logger
 	Now          func() time.Time
 }
@@ -86,6 +86,7 @@ type Answer struct {
 	ChatID   string
 	Messages []chat.Message // ascending
 	More     bool           // there are earlier messages
+	Slot     *slot.Slot     // the memory of the page, which the writer of the answer reports to
 	Reading  *Reading       // nil on earlier pages, or if it is unknown
 }
 
@@ -106,8 +107,8 @@ func (d *Service) answerHistory(ctx context.Context, c chat.Chat, p Page, answer
 	if err != nil {
 		return asNoChat(err)
 	}
-	defer page.release()
-	a := Answer{ChatID: c.ID, Messages: page.messages, More: page.more}
+	defer page.held.Release()
+	a := Answer{ChatID: c.ID, Messages: page.messages, More: page.more, Slot: page.held}
 	receipts, err := d.cfg.Receipts.ChatReceipts(ctx, c.ID)
 	if err != nil {
 		d.cfg.Logger.WarnContext(ctx, "reporting deliveries failed, a later history reports them", "chatId", c.ID, "error", err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -24,7 +25,7 @@ type Page struct {
 type page struct {
 	messages []chat.Message
 	more     bool // there are earlier messages
-	release  func()
+	held     *slot.Slot
 }
 
 // read returns the page as stored now.
@@ -39,11 +40,11 @@ func (d *Service) read(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	}
 	messages, more, err := d.cfg.Chats.History(ctx, c.ID, store.HistoryQuery{Before: p.Before, Limit: limit, MaxBytes: maxPageBytes})
 	if err != nil {
-		held.release()
+		held.Release()
 		return page{}, err
 	}
-	held.shrink(sizeOf(messages))
-	return page{messages: messages, more: more, release: held.release}, nil
+	held.Shrink(sizeOf(messages))
+	return page{messages: messages, more: more, held: held}, nil
 }
 
 // sizeOf estimates the memory of the messages.

@@ -2,13 +2,10 @@ package conversation
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/keyed"
+	"github.com/parley-chat/parley/pkg/slot"
 )
 
 const (
@@ -24,66 +21,31 @@ const (
 )
 
 // Reads bounds the memory of pages of histories: of all together, of one application to half of it, and of one visitor to two
-// pages. Reads beyond the bounds wait. A nil Reads does not bound anything. It is safe for concurrent use.
+// pages. Reads beyond the bounds wait; meanwhile clients that receive their page slowly are cut off. A nil Reads does not bound
+// anything. It is safe for concurrent use.
 type Reads struct {
-	memory       *semaphore.Weighted
-	applications *keyed.Semaphore
-	visitors     *keyed.Semaphore
+	memory        *slot.Pool
+	ofApplication int64 // bytes
 }
 
 // NewReads returns a bound of that many bytes, at least [MinReadMemory].
 func NewReads(bytes int64) *Reads {
 	bytes = max(bytes, MinReadMemory)
-	return &Reads{
-		memory:       semaphore.NewWeighted(bytes),
-		applications: keyed.NewSemaphore(int(bytes / 2 / readCost)),
-		visitors:     keyed.NewSemaphore(readsPerVisitor),
-	}
-}
-
-// held is the memory of one page.
-type held struct {
-	memory  *semaphore.Weighted // nil: unbounded
-	bytes   int64
-	release func() // may be called again
+	return &Reads{memory: slot.NewPool(bytes, readCost), ofApplication: bytes / 2}
 }
 
 // acquire waits for the memory of a page that is still to be read.
-func (r *Reads) acquire(ctx context.Context, appID, chatUserID string) (*held, error) {
+func (r *Reads) acquire(ctx context.Context, appID, chatUserID string) (*slot.Slot, error) {
 	if r == nil {
-		return &held{release: func() {}}, nil
+		return new(slot.Slot), nil
 	}
-	waiting, stop := context.WithTimeout(ctx, readTimeout)
-	defer stop()
-	leaveVisitor, err := r.visitors.Acquire(waiting, chatUserID)
+	held, err := r.memory.Acquire(ctx, readTimeout,
+		slot.Share{Of: "visitor", Key: chatUserID, Most: readsPerVisitor * readCost},
+		slot.Share{Of: "application", Key: appID, Most: r.ofApplication})
 	if err != nil {
 		return nil, tooManyReads(ctx)
 	}
-	leaveApplication, err := r.applications.Acquire(waiting, appID)
-	if err != nil {
-		leaveVisitor()
-		return nil, tooManyReads(ctx)
-	}
-	if err := r.memory.Acquire(waiting, readCost); err != nil {
-		leaveApplication()
-		leaveVisitor()
-		return nil, tooManyReads(ctx)
-	}
-	h := &held{memory: r.memory, bytes: readCost}
-	h.release = sync.OnceFunc(func() {
-		h.memory.Release(h.bytes)
-		leaveApplication()
-		leaveVisitor()
-	})
-	return h, nil
-}
-
-// shrink releases the memory that the page does not need.
-func (h *held) shrink(bytes int64) {
-	if h.memory != nil && bytes < h.bytes {
-		h.memory.Release(h.bytes - bytes)
-		h.bytes = bytes
-	}
+	return held, nil
 }
 
 func tooManyReads(ctx context.Context) error {

@@ -3,10 +3,13 @@ package conversation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/slot"
 )
 
 // An application's reads take at most half of the memory, whatever their number. Unused memory is released, and a read that waits
@@ -15,7 +18,7 @@ func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReads(4 * readCost)
-		var flood []*held
+		var flood []*slot.Slot
 		for _, visitor := range []string{"a", "b"} {
 			h, err := r.acquire(t.Context(), "app", visitor)
 			if err != nil {
@@ -35,25 +38,20 @@ func TestReadsAreBounded(t *testing.T) {
 		if _, err := r.acquire(gone, "app", "c"); !errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled caller: got %v, want its context's error", err)
 		}
-		flood[0].shrink(100)
-		other.shrink(100)
-		flood[0].release()
-		flood[0].release() // no harm
+		flood[0].Shrink(100)
+		other.Shrink(100)
+		flood[0].Release()
+		flood[0].Release() // no harm
 		h, err := r.acquire(t.Context(), "app", "c")
 		if err != nil {
 			t.Errorf("when a page was released: got %v, want memory", err)
 		}
-		for _, h := range []*held{flood[1], other, h} {
-			h.release()
+		for _, h := range []*slot.Slot{flood[1], other, h} {
+			h.Release()
 		}
-		if !r.memory.TryAcquire(4 * readCost) {
-			t.Error("memory is still held after all releases")
-		}
-		for range 2 {
-			_, application := r.applications.TryAcquire("app")
-			_, visitor := r.visitors.TryAcquire("a")
-			if !application || !visitor {
-				t.Error("a share is still held after all releases")
+		for _, app := range []string{"app", "app", "other", "other"} { // all of it is free again
+			if _, err := r.acquire(t.Context(), app, app); err != nil {
+				t.Errorf("after all releases: got %v, want memory", err)
 			}
 		}
 	})
@@ -63,7 +61,7 @@ func TestAVisitorReadsTwoPagesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReads(100 * readCost)
-		var last *held
+		var last *slot.Slot
 		for range readsPerVisitor {
 			h, err := r.acquire(t.Context(), "app", "a")
 			if err != nil {
@@ -77,9 +75,30 @@ func TestAVisitorReadsTwoPagesAtOnce(t *testing.T) {
 			got <- err
 		}()
 		synctest.Wait()
-		last.release()
+		last.Release()
 		if err := <-got; err != nil {
 			t.Errorf("got %v, want the third to wait for the first", err)
+		}
+	})
+}
+
+// Pages that clients of six applications do not receive take no memory from a read that waits.
+func TestSlowReadersLoseTheirMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, cut := NewReads(64<<20), 0
+		for n := range 36 {
+			h, err := r.acquire(t.Context(), fmt.Sprint("app", n%6), fmt.Sprint("visitor", n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Shrink(maxPageBytes)
+			h.Watch(func() { cut++; go h.Release() })
+			h.Await()
+		}
+		began := time.Now()
+		if _, err := r.acquire(t.Context(), "other", "a"); err != nil || time.Since(began) > 3*time.Second {
+			t.Errorf("got %v after %v with %d readers cut off, want memory in seconds", err, time.Since(began), cut)
 		}
 	})
 }

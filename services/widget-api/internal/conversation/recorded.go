@@ -33,7 +33,7 @@ func (d *Service) recorded(ctx context.Context, c chat.Chat, p Page) (page, erro
 		if err != nil || found.covers(reply.Message) || waiting.Err() != nil {
 			return found, err
 		}
-		found.release() // hold no memory while waiting
+		found.held.Release() // hold no memory while waiting
 		select {
 		case <-time.After(pause):
 		case <-waiting.Done():

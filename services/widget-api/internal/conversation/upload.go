@@ -4,16 +4,16 @@ import (
 	"context"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/file"
-	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
 
-// Files stores the files of visitors' messages.
+// Files stores the file of one upload; see [attachment.Upload].
 type Files interface {
-	Keep(ctx context.Context, app chat.Application, chatUserID string, in attachment.Incoming) (file.Kept, error)
+	Keep(ctx context.Context, app chat.Application, in attachment.Incoming) (file.Kept, error)
 	Discard(ctx context.Context, k file.Kept)
 }
 
@@ -31,6 +31,8 @@ type Upload struct {
 	Draft   Draft
 	Caption string
 	File    file.Kept
+
+	files Files
 }
 
 // fileMessageBytes approximates the message of a file, which is charged before the file is read.
@@ -39,8 +41,8 @@ const fileMessageBytes = 3 << 10
 // Receive stores the file of a form. base is the public address of this API. It looks up the visitor and charges the message before it
 // reads the file. Errors: Unauthenticated if the visitor does not exist, NotFound if the application does not, TooMany if a budget is
 // used up, and those of the form. After an error nothing is stored.
-func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, payer event.Account, form Form, base string) (Upload, error) {
-	visitor, app, err := d.admit(ctx, who)
+func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, payer event.Account, files Files, form Form, base string) (Upload, error) {
+	_, app, err := d.admit(ctx, who)
 	if err != nil {
 		return Upload{}, err
 	}
@@ -51,11 +53,11 @@ func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, pay
 	if err != nil {
 		return Upload{}, err
 	}
-	kept, err := d.cfg.Files.Keep(ctx, app, visitor.ID, incoming)
+	kept, err := files.Keep(ctx, app, incoming)
 	if err != nil {
 		return Upload{}, err
 	}
-	u := Upload{Payer: payer, File: kept}
+	u := Upload{Payer: payer, File: kept, files: files}
 	if u.Caption, err = form.Rest(); err == nil {
 		u.Draft.Type = kept.Kind.Type
 		u.Draft.Data, err = kept.Data(base, u.Caption)
@@ -71,4 +73,4 @@ func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, pay
 }
 
 // Discard removes the file of an upload without a message.
-func (d *Service) Discard(ctx context.Context, u Upload) { d.cfg.Files.Discard(ctx, u.File) }
+func (d *Service) Discard(ctx context.Context, u Upload) { u.files.Discard(ctx, u.File) }

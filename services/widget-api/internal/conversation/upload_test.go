@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/file"
-	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
@@ -20,7 +20,7 @@ type fakeFiles struct {
 	kept int
 }
 
-func (c *fakeFiles) Keep(_ context.Context, app chat.Application, _ string, in attachment.Incoming) (file.Kept, error) {
+func (c *fakeFiles) Keep(_ context.Context, app chat.Application, in attachment.Incoming) (file.Kept, error) {
 	if c.fail != nil {
 		return file.Kept{}, c.fail
 	}
@@ -46,8 +46,8 @@ func (a *arriving) Rest() (string, error) { return "caption", a.rest }
 func receive(t *testing.T, c *fakeFiles, f *arriving, who credential.VisitorClaims) (conversation.Upload, error) {
 	t.Helper()
 	s := &surroundings{}
-	service := conversation.New(conversation.Config{Applications: s, Directory: s, Chats: s, Replies: s, Publisher: s, Files: c})
-	return service.Receive(t.Context(), who, payer, f, "https://chat.example.com")
+	service := conversation.New(conversation.Config{Applications: s, Directory: s, Chats: s, Replies: s, Publisher: s})
+	return service.Receive(t.Context(), who, payer, c, f, "https://chat.example.com")
 }
 
 func TestReceive(t *testing.T) {

@@ -12,17 +12,15 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/idempotency"
-	"github.com/parley-chat/parley/pkg/keyed"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
-
-// busyRetryAfter is the Retry-After when the maximum number of uploads is running.
-const busyRetryAfter = 5 * time.Second
 
 // postFile answers POST /message with a file. It rejects what it can before it reads the file.
 func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
@@ -35,21 +33,23 @@ func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
 	if err != nil {
 		return err
 	}
-	leave, err := a.enter(c, who)
+	upload, err := a.Files.Begin(c.Request().Context(), attachment.Sender{
+		CompanyID: who.CompanyID, AppID: who.AppID, ChatUserID: who.ChatUserID, ID: who.ChatUserID, Address: httpapi.ClientAddress(c),
+	})
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer upload.End()
 	if err := a.Limits.key(c, who); err != nil {
 		return err
 	}
-	f, err := openForm(c, a.Uploads)
+	f, err := form.Open(c, a.Uploads, upload.Slot())
 	if err != nil {
 		return err
 	}
-	u, err := a.Conversations.Receive(c.Request().Context(), who, payerOf(c, who), f, base)
+	u, err := a.Conversations.Receive(c.Request().Context(), who, payerOf(c, who), upload, f, base)
 	if err != nil {
-		return f.cause(err)
+		return f.Cause(err)
 	}
 	return a.writeFile(c, who, u)
 }
@@ -83,43 +83,6 @@ func fingerprint(u conversation.Upload) string {
 	return idempotency.Fingerprint("file", u.File.Digest, u.File.Kind.ContentType, u.File.Name, u.Caption)
 }
 
-// enter takes an upload slot, which leave returns. A visitor, an address and an application have a limited share, so that none of
-// them blocks the others.
-func (a api) enter(c echo.Context, who credential.VisitorClaims) (leave func(), err error) {
-	var taken []func()
-	leave = func() {
-		for _, give := range taken {
-			give()
-		}
-	}
-	for _, share := range []struct {
-		slots  *keyed.Semaphore
-		caller string
-	}{{a.ofVisitor, who.ChatUserID}, {a.ofAddress, httpapi.ClientAddress(c)}, {a.ofApplication, who.AppID}} {
-		give, ok := share.slots.TryAcquire(share.caller)
-		if !ok {
-			leave()
-			return nil, tooManyUploads(apperr.TooMany)
-		}
-		taken = append(taken, give)
-	}
-	select {
-	case a.slots <- struct{}{}:
-		taken = append(taken, func() { <-a.slots })
-		return leave, nil
-	default:
-		leave()
-		return nil, tooManyUploads(apperr.Unavailable)
-	}
-}
-
-func tooManyUploads(code apperr.Code) error {
-	e := apperr.TooManyUploads.New()
-	e.Code = code
-	e.RetryAfter = busyRetryAfter
-	return e
-}
-
 // baseURL returns the address under which browsers reach this API: the configured one, or that of this request.
 func (a api) baseURL(c echo.Context) (string, error) {
 	if a.PublicURL != "" {
@@ -140,15 +103,17 @@ const maxFileAge = 24 * time.Hour
 
 func (a api) getFile(c echo.Context) error {
 	ctx := c.Request().Context()
-	f, content, err := a.Files.Find(ctx, c.Param("id"), nameParam(c))
+	found, err := a.Files.Open(ctx, httpapi.ClientAddress(c), c.Param("id"), nameParam(c))
 	if err != nil {
 		return err
 	}
+	defer found.Close()
+	f := found.File
 	a.describe(c.Response().Header(), f)
-	ignoreOtherUnits(c.Request().Header)
-	reader := file.NewReader(ctx, f, content)
+	keepSingleRange(c.Request().Header)
+	reader := file.NewReader(ctx, f, found.Content)
 	defer reader.Close() //nolint:errcheck // only read
-	w := &download{Response: c.Response(), pace: newPace(c, 0)}
+	w := &download{Response: c.Response(), pace: form.NewPace(c, 0, found.Slot, form.ForWriting)}
 	http.ServeContent(w, c.Request(), "", f.StoredAt, reader)
 	if w.refused != 0 {
 		return w.refusal(f)
@@ -159,9 +124,12 @@ func (a api) getFile(c echo.Context) error {
 	return nil
 }
 
-// ignoreOtherUnits drops a range in units other than bytes (RFC 9110, 14.2); net/http would reject it.
-func ignoreOtherUnits(h http.Header) {
-	if !strings.HasPrefix(h.Get("Range"), "bytes=") {
+// keepSingleRange drops what a server may ignore (RFC 9110, 14.2), so that the answer is the whole file: a range in units other than
+// bytes, which net/http would reject, and several ranges. Each of those would read a chunk from the store; and net/http reads them in
+// a goroutine of its own, which may still use the reader after ServeContent has returned.
+func keepSingleRange(h http.Header) {
+	asked := strings.Join(h.Values("Range"), ",")
+	if !strings.HasPrefix(asked, "bytes=") || strings.Contains(asked, ",") {
 		h.Del("Range")
 	}
 }
@@ -236,7 +204,7 @@ func escapeExtended(s string) string {
 // enforces a minimum rate of the client.
 type download struct {
 	*echo.Response
-	pace    *pace
+	pace    *form.Pace
 	refused int // status of a rejected request; 0: none
 }
 
@@ -254,10 +222,7 @@ func (d *download) Write(p []byte) (int, error) {
 	if d.refused != 0 {
 		return len(p), nil
 	}
-	d.pace.beforeWrite()
-	n, err := d.Response.Write(p)
-	d.pace.moved(n)
-	return n, err
+	return d.pace.Write(d.Response, p)
 }
 
 // refusal returns the error of a rejected request.
@@ -280,6 +245,6 @@ func (d *download) refusal(f file.File) error {
 
 // isMultipart reports whether the request has a multipart body of any kind.
 func isMultipart(c echo.Context) bool {
-	mediaType, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)) // openForm reports a malformed parameter
+	mediaType, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)) // form.Open reports a malformed parameter
 	return strings.HasPrefix(mediaType, "multipart/")
 }

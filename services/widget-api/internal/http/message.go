@@ -13,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
@@ -85,7 +86,7 @@ func answerHistory(c echo.Context, page conversation.Page) func(conversation.Ans
 		if answer.Reading != nil {
 			setReadingHeaders(header, *answer.Reading)
 		}
-		return writeHistory(c.Response(), newPace(c, maxHistoryTime), answer.ChatID, answer.Messages)
+		return writeHistory(c.Response(), form.NewPace(c, maxHistoryTime, answer.Slot, form.ForWriting), answer.ChatID, answer.Messages)
 	}
 }
 
@@ -98,7 +99,7 @@ const (
 
 // writeHistory sends the records in chunks, so that a history is not in memory twice. They are encoded by hand, because their
 // data must pass byte for byte.
-func writeHistory(w http.ResponseWriter, p *pace, chatID string, messages []chat.Message) error {
+func writeHistory(w http.ResponseWriter, p *form.Pace, chatID string, messages []chat.Message) error {
 	chunk := append(make([]byte, 0, min(historyChunk+historyChunk/4, 256*len(messages)+2)), '[')
 	for i, m := range messages {
 		if i > 0 {
@@ -108,14 +109,15 @@ func writeHistory(w http.ResponseWriter, p *pace, chatID string, messages []chat
 		if len(chunk) < historyChunk {
 			continue
 		}
-		if err := p.write(w, chunk); err != nil {
+		if _, err := p.Write(w, chunk); err != nil {
 			return err
 		}
 		chunk = chunk[:0]
 	}
 	chunk = append(chunk, ']')
-	if p.bytes == 0 { // all of it: no chunked encoding needed
+	if p.Bytes() == 0 { // all of it: no chunked encoding needed
 		w.Header().Set(echo.HeaderContentLength, strconv.Itoa(len(chunk)))
 	}
-	return p.write(w, chunk)
+	_, err := p.Write(w, chunk)
+	return err
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
-	"github.com/parley-chat/parley/pkg/keyed"
+	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
-	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 	"github.com/parley-chat/parley/services/widget-api/internal/registration"
 	"github.com/parley-chat/parley/services/widget-api/internal/web"
@@ -29,7 +29,7 @@ type Config struct {
 	Conversations *conversation.Service
 	Idempotent    httpapi.Idempotent
 	Files         *attachment.Service
-	Uploads       Uploads
+	Uploads       form.Limits
 	PublicURL     string // public address of this API; empty: that of each request
 	Now           func() time.Time
 	Verifier      *credential.Verifier
@@ -51,19 +51,11 @@ type Limits struct {
 	Keys         *ratelimit.Limiter // idempotency keys of an application's visitors
 }
 
-type api struct {
-	Config
-	slots                               chan struct{}    // one slot per running upload
-	ofVisitor, ofAddress, ofApplication *keyed.Semaphore // the share of each
-}
+type api struct{ Config }
 
 // New returns the API.
 func New(cfg Config) *echo.Echo {
-	a := api{
-		Config: cfg, slots: make(chan struct{}, cfg.Uploads.MaxAtOnce),
-		ofVisitor: keyed.NewSemaphore(cfg.Uploads.MaxOfVisitor), ofAddress: keyed.NewSemaphore(cfg.Uploads.MaxOfAddress),
-		ofApplication: keyed.NewSemaphore(cfg.Uploads.MaxOfApplication),
-	}
+	a := api{Config: cfg}
 	e := httpapi.New(httpapi.Config{Service: "widget-api", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies})
 	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read a 429
 	e.GET("/settings/:id", a.getSettings)

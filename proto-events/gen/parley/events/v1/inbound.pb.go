@@ -682,8 +682,8 @@ func (x *ChatControlChanged) GetHandover() *Handover {
 // Handover is the reason why agents have a chat.
 type Handover struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Origin of the handover: bot, visitor, or offline_form: the visitor left a message while the agents were
-	// unavailable.
+	// Origin of the handover: bot, visitor, offline_form: the visitor left a message while the agents were unavailable, or
+	// no_bot: there is no bot.
 	By string `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
 	// A few words.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
 
 // ledger stores the records of files in memory.
@@ -58,13 +58,13 @@ func (l *ledger) sum(now time.Time, of func(chat.StoredFile) bool) (u store.File
 	return u, nil
 }
 
-func (l *ledger) VisitorFiles(_ context.Context, id string, now time.Time) (store.FileUsage, error) {
-	return l.sum(now, func(f chat.StoredFile) bool { return f.ChatUserID == id })
-}
-
-func (l *ledger) ApplicationFiles(_ context.Context, id string, now time.Time) (store.FileUsage, error) {
-	l.sums++
-	return l.sum(now, func(f chat.StoredFile) bool { return f.AppID == id })
+func (l *ledger) FileUsage(_ context.Context, of store.FileOwner, now time.Time) (store.FileUsage, error) {
+	if of.Application != "" {
+		l.sums++
+	}
+	return l.sum(now, func(f chat.StoredFile) bool {
+		return f.SenderID == of.Sender || f.AppID == of.Application || f.CompanyID == of.Company
+	})
 }
 
 // bytes returns the sum of the records that have not expired.
@@ -75,14 +75,26 @@ func (l *ledger) bytes() int64 {
 
 func limited(l *ledger, q attachment.Quota, s *broken) *attachment.Service {
 	return attachment.New(attachment.Config{
-		Store: s, Records: l, Quota: q, Retention: 24 * time.Hour, Timeout: time.Minute, Sweep: time.Hour,
+		Store: s, Records: l, Quota: q, AtOnce: attachment.AtOnce{All: 64}, Retention: 24 * time.Hour, Timeout: time.Minute, Sweep: time.Hour,
 		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 }
 
+// begin takes the slot of an upload of a visitor; companies have one application each.
+func begin(t *testing.T, s *attachment.Service, app, visitor string) *attachment.Upload {
+	t.Helper()
+	u, err := s.Begin(t.Context(), attachment.Sender{CompanyID: "company of " + app, AppID: app, ChatUserID: visitor, ID: visitor, Address: "a"})
+	if err != nil {
+		t.Fatalf("Begin: %v", err)
+	}
+	return u
+}
+
 func keep(t *testing.T, s *attachment.Service, app, visitor string, content io.Reader, size int64) (file.Kept, string) {
 	t.Helper()
-	kept, err := s.Keep(t.Context(), chat.Application{ID: app}, visitor, attachment.Incoming{Content: content, MaxSize: size})
+	u := begin(t, s, app, visitor)
+	defer u.End()
+	kept, err := u.Keep(t.Context(), chat.Application{ID: app}, attachment.Incoming{Content: content, MaxSize: size})
 	if err == nil {
 		return kept, ""
 	}
@@ -117,7 +129,7 @@ func TestQuotas(t *testing.T) {
 		if l.sums != 2 {
 			t.Errorf("got %d sums read, want one for each application", l.sums)
 		}
-		s.Discard(t.Context(), first)
+		begin(t, s, "app", "a").Discard(t.Context(), first)
 		if _, refused := keep(t, s, "app", "c", text(60), 60); refused != "" {
 			t.Errorf("after a file was discarded: got %s, want room", refused)
 		}
@@ -168,11 +180,63 @@ func TestQuotaOfConcurrentUploads(t *testing.T) {
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			_, _ = s.Keep(t.Context(), chat.Application{ID: "app"}, "a", attachment.Incoming{Content: text(30), MaxSize: 30})
+			_, _ = begin(t, s, "app", "a").Keep(t.Context(), chat.Application{ID: "app"}, attachment.Incoming{Content: text(30), MaxSize: 30})
 		})
 	}
 	group.Wait()
 	if got := l.bytes(); got > 100 {
 		t.Errorf("got %d bytes kept, want at most 100", got)
 	}
+}
+
+// An agent's files do not count for the visitor of the chat, but for the application and the company.
+func TestQuotasOfAgentsAndCompanies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(new(ledger), attachment.Quota{Visitor: 50, Application: 100, Company: 150}, &broken{})
+		for _, c := range []struct {
+			app, sender string
+			size        int
+			want        string
+		}{
+			{"one", "agent", 60, ""}, {"one", "visitor", 40, ""}, {"one", "agent", 1, "FILE_QUOTA_EXCEEDED"}, {"two", "agent", 50, ""},
+			{"two", "visitor", 1, "FILE_QUOTA_EXCEEDED"},
+		} {
+			u, err := s.Begin(t.Context(), attachment.Sender{CompanyID: "company", AppID: c.app, ChatUserID: "visitor", ID: c.sender})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = u.Keep(t.Context(), chat.Application{}, attachment.Incoming{Content: text(c.size), MaxSize: int64(c.size)})
+			if got := apperr.ReasonOf(err); err == nil && c.want != "" || err != nil && got != c.want {
+				t.Errorf("%s at %s, %d bytes: got %v, want %q", c.sender, c.app, c.size, err, c.want)
+			}
+			u.End()
+		}
+	})
+}
+
+// An upload that stalls loses its slot to one that waits, in seconds; without others it keeps it.
+func TestSlowUploadLosesItsSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := attachment.New(attachment.Config{AtOnce: attachment.AtOnce{All: 1}, Now: time.Now})
+		slow, cut := begin(t, s, "app", "slow"), false
+		slow.Slot().Watch(func() { cut = true; go slow.End() })
+		slow.Slot().Await()
+		time.Sleep(time.Minute)
+		if cut {
+			t.Error("nobody waits: got the slow upload cut off, want it left alone")
+		}
+		other := begin(t, s, "other", "b") // fails the test without a slot
+		if !cut {
+			t.Error("another upload waits: got the slow one left alone, want it cut off")
+		}
+		other.Slot().Watch(func() { t.Error("an upload that moves is cut off") })
+		other.Slot().Await()
+		other.Slot().Moved(1 << 20)
+		if _, err := s.Begin(t.Context(), attachment.Sender{ID: "c"}); apperr.ReasonOf(err) != "TOO_MANY_UPLOADS" || !apperr.Is(err, apperr.Unavailable) {
+			t.Errorf("all slots are in use: got %v, want TOO_MANY_UPLOADS", err)
+		}
+		other.End()
+	})
 }

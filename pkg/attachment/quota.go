@@ -24,18 +24,18 @@ const (
 	reservationSlack = time.Minute
 )
 
-// Records stores what visitors have uploaded; see [store.Files].
+// Records stores what has been uploaded; see [store.Files].
 type Records interface {
 	PutFile(ctx context.Context, f chat.StoredFile) error
 	DeleteFile(ctx context.Context, id string) error
-	VisitorFiles(ctx context.Context, chatUserID string, now time.Time) (store.FileUsage, error)
-	ApplicationFiles(ctx context.Context, appID string, now time.Time) (store.FileUsage, error)
+	FileUsage(ctx context.Context, of store.FileOwner, now time.Time) (store.FileUsage, error)
 }
 
 // Quota bounds the bytes of stored files; zero: unlimited.
 type Quota struct {
-	Visitor     int64
-	Application int64
+	Visitor     int64 // sent by a visitor
+	Application int64 // sent by visitors and agents of an application
+	Company     int64 // of all its applications
 }
 
 // quotas enforces the quotas. An upload reserves its size before the file is read; the reservation is a record that expires, so
@@ -46,7 +46,7 @@ type quotas struct {
 	now     func() time.Time
 
 	mu    sync.Mutex
-	known *lru.Cache[string, usage] // by application
+	known *lru.Cache[store.FileOwner, usage] // of applications and companies
 }
 
 type usage struct {
@@ -54,8 +54,15 @@ type usage struct {
 	readAt time.Time
 }
 
+// bound is the quota of one owner of a file.
+type bound struct {
+	owner   store.FileOwner
+	most    int64
+	message string
+}
+
 func newQuotas(records Records, quota Quota, now func() time.Time) *quotas {
-	known, err := lru.New[string, usage](keptUsages)
+	known, err := lru.New[store.FileOwner, usage](keptUsages)
 	if err != nil {
 		panic("attachment: " + err.Error()) // only for a size that is not positive
 	}
@@ -77,10 +84,10 @@ func (q *quotas) reserve(ctx context.Context, f chat.StoredFile, within time.Dur
 	return err
 }
 
-// check compares the sums, which include the upload, with the quotas.
+// check compares the sums, which include the upload, with the quotas. An agent's files count for the application and the company.
 func (q *quotas) check(ctx context.Context, f chat.StoredFile) error {
-	if q.quota.Visitor > 0 {
-		used, err := q.records.VisitorFiles(ctx, f.ChatUserID, q.now())
+	if q.quota.Visitor > 0 && f.SenderID == f.ChatUserID {
+		used, err := q.records.FileUsage(ctx, store.FileOwner{Sender: f.SenderID}, q.now())
 		if err != nil {
 			return err
 		}
@@ -88,48 +95,68 @@ func (q *quotas) check(ctx context.Context, f chat.StoredFile) error {
 			return quotaExceeded("The visitor's files are as large as they may be.")
 		}
 	}
-	if q.quota.Application == 0 {
-		return nil
-	}
-	used, err := q.application(ctx, f)
-	if err != nil {
-		return err
-	}
-	if used > q.quota.Application {
-		q.add(f.AppID, -f.Size)
-		return quotaExceeded("The application's files are as large as they may be.")
+	var counted []store.FileOwner
+	for _, b := range q.shared(f) {
+		used, err := q.usage(ctx, b.owner, f.Size)
+		if err == nil {
+			counted = append(counted, b.owner)
+		}
+		if err == nil && b.most > 0 && used > b.most {
+			err = quotaExceeded(b.message)
+		}
+		if err != nil {
+			q.add(-f.Size, counted...)
+			return err
+		}
 	}
 	return nil
 }
 
-// application returns the application's sum, including f.
-func (q *quotas) application(ctx context.Context, f chat.StoredFile) (int64, error) {
+// shared returns the quotas that several senders share.
+func (q *quotas) shared(f chat.StoredFile) []bound {
+	return []bound{
+		{store.FileOwner{Application: f.AppID}, q.quota.Application, "The application's files are as large as they may be."},
+		{store.FileOwner{Company: f.CompanyID}, q.quota.Company, "The company's files are as large as they may be."},
+	}
+}
+
+// usage returns the owner's sum, including the upload of that size, whose reservation is stored.
+func (q *quotas) usage(ctx context.Context, owner store.FileOwner, size int64) (int64, error) {
 	q.mu.Lock()
-	u, ok := q.known.Get(f.AppID)
+	u, ok := q.known.Get(owner)
 	if ok && q.now().Sub(u.readAt) < usageAge {
-		u.bytes += f.Size
-		q.known.Add(f.AppID, u)
+		u.bytes += size
+		q.known.Add(owner, u)
 		q.mu.Unlock()
 		return u.bytes, nil
 	}
 	q.mu.Unlock()
 	now := q.now()
-	read, err := q.records.ApplicationFiles(ctx, f.AppID, now) // includes the reservation
+	read, err := q.records.FileUsage(ctx, owner, now)
 	if err != nil {
 		return 0, err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.known.Add(f.AppID, usage{read.Bytes, now})
+	q.known.Add(owner, usage{read.Bytes, now})
 	return read.Bytes, nil
 }
 
-func (q *quotas) add(appID string, bytes int64) {
+func (q *quotas) add(bytes int64, owners ...store.FileOwner) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if u, ok := q.known.Get(appID); ok {
-		u.bytes += bytes
-		q.known.Add(appID, u)
+	for _, owner := range owners {
+		if u, ok := q.known.Get(owner); ok {
+			u.bytes += bytes
+			q.known.Add(owner, u)
+		}
+	}
+}
+
+// change adds bytes to the sums of all owners of a file.
+func (q *quotas) change(f chat.StoredFile, bytes int64) {
+	for _, b := range q.shared(f) {
+		q.add(bytes, b.owner)
 	}
 }
 
@@ -139,20 +166,20 @@ func (q *quotas) settle(ctx context.Context, f chat.StoredFile, reserved int64) 
 		return err
 	}
 	q.drop(ctx, reservedPrefix+f.ID)
-	q.add(f.AppID, f.Size-reserved)
+	q.change(f, f.Size-reserved)
 	return nil
 }
 
 // release removes the reservation.
 func (q *quotas) release(ctx context.Context, f chat.StoredFile) {
 	q.drop(ctx, reservedPrefix+f.ID)
-	q.add(f.AppID, -f.Size)
+	q.change(f, -f.Size)
 }
 
 // forget frees the quota of a stored file.
-func (q *quotas) forget(ctx context.Context, id, appID string, size int64) {
-	q.drop(ctx, id)
-	q.add(appID, -size)
+func (q *quotas) forget(ctx context.Context, f chat.StoredFile) {
+	q.drop(ctx, f.ID)
+	q.change(f, -f.Size)
 }
 
 // drop removes a record, also after the caller has disconnected. If that fails, the record expires.

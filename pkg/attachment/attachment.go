@@ -1,4 +1,6 @@
-// Package attachment stores the files of visitors' messages, serves them, and removes them when they expire.
+// Package attachment stores the files of visitors and agents, serves them, and removes them when they expire. It owns what they may
+// cost, so that each service that takes files has the same bounds: slots.go bounds the uploads and downloads at once, quota.go the
+// bytes that stay stored. A file can only be stored through an [Upload], which holds a slot.
 package attachment
 
 import (
@@ -12,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/slot"
 )
 
 // Config holds the dependencies of a [Service].
@@ -19,6 +22,7 @@ type Config struct {
 	Store     file.Store
 	Records   Records
 	Quota     Quota
+	AtOnce    AtOnce
 	Retention time.Duration // default for applications without one; zero: unlimited
 	Timeout   time.Duration // of storing one file
 	Sweep     time.Duration // interval between two sweeps of expired files
@@ -28,13 +32,18 @@ type Config struct {
 
 // Service stores the files of all visitors.
 type Service struct {
-	cfg    Config
-	quotas *quotas
+	cfg       Config
+	quotas    *quotas
+	uploads   *slot.Pool
+	downloads *slot.Pool
 }
 
 // New returns the service; [Service.Run] removes expired files.
 func New(cfg Config) *Service {
-	return &Service{cfg: cfg, quotas: newQuotas(cfg.Records, cfg.Quota, cfg.Now)}
+	return &Service{
+		cfg: cfg, quotas: newQuotas(cfg.Records, cfg.Quota, cfg.Now),
+		uploads: slot.NewPool(int64(cfg.AtOnce.All), 1), downloads: slot.NewPool(downloadsAtOnce, 1),
+	}
 }
 
 // Incoming is a file that is being uploaded.
@@ -45,31 +54,35 @@ type Incoming struct {
 	Content      io.Reader
 }
 
-// Keep stores a visitor's file for the application's retention. It returns Invalid for a file that is empty, does not match its
-// declared type, or exceeds the quota of the visitor or the application (FILE_QUOTA_EXCEEDED, before the file is read), and
+// Keep stores a file for the application's retention. It returns Invalid for a file that is empty, does not match its
+// declared type, or exceeds the quota of the visitor, the application or the company (FILE_QUOTA_EXCEEDED, before the file is read), and
 // otherwise the error of in.Content. After an error nothing is stored.
-func (s *Service) Keep(ctx context.Context, app chat.Application, chatUserID string, in Incoming) (file.Kept, error) {
+func (u *Upload) Keep(ctx context.Context, app chat.Application, in Incoming) (file.Kept, error) {
+	s, from := u.service, u.sender
 	record := chat.StoredFile{
-		ID: file.NewID(file.Expiry(app, s.cfg.Retention, s.cfg.Now())), CompanyID: app.CompanyID, AppID: app.ID, ChatUserID: chatUserID, Size: in.MaxSize, CreatedAt: s.cfg.Now(),
+		ID:        file.NewID(file.Expiry(app, s.cfg.Retention, s.cfg.Now())),
+		CompanyID: from.CompanyID, AppID: from.AppID, ChatUserID: from.ChatUserID, SenderID: from.ID,
+		Size: in.MaxSize, CreatedAt: s.cfg.Now(),
 	}
 	if err := s.quotas.reserve(ctx, record, s.cfg.Timeout); err != nil {
 		return file.Kept{}, err
 	}
-	kept, err := s.keep(ctx, record.ID, app, in)
+	reserved := record
+	kept, err := s.keep(ctx, record, in)
 	if err != nil {
 		s.quotas.release(ctx, record)
 		return file.Kept{}, err
 	}
 	record.Size, record.ExpiresAt = kept.Size, file.ExpiryOf(record.ID)
 	if err := s.quotas.settle(ctx, record, in.MaxSize); err != nil {
-		s.quotas.release(ctx, chat.StoredFile{ID: record.ID, AppID: app.ID, Size: in.MaxSize})
+		s.quotas.release(ctx, reserved)
 		s.discard(ctx, kept)
 		return file.Kept{}, err
 	}
 	return kept, nil
 }
 
-func (s *Service) keep(ctx context.Context, id string, app chat.Application, in Incoming) (file.Kept, error) {
+func (s *Service) keep(ctx context.Context, record chat.StoredFile, in Incoming) (file.Kept, error) {
 	kind, content, err := file.Sniff(in.Content, in.DeclaredType)
 	if err != nil {
 		return file.Kept{}, err
@@ -79,7 +92,7 @@ func (s *Service) keep(ctx context.Context, id string, app chat.Application, in 
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	kept, err := file.Keep(ctx, s.cfg.Store, file.File{ID: id, AppID: app.ID, Name: in.Name}, kind, content)
+	kept, err := file.Keep(ctx, s.cfg.Store, file.File{ID: record.ID, AppID: record.AppID, Name: in.Name}, kind, content)
 	if errors.Is(err, context.DeadlineExceeded) { // the store's timeout: the sender has its own
 		err = apperr.Unreachable("file store", err)
 	}
@@ -94,9 +107,9 @@ func mismatch(k file.Kind) error {
 
 // Discard removes a file that no message names, also after its sender has disconnected. If that fails the file stays until it
 // expires; its address is unknown to everyone.
-func (s *Service) Discard(ctx context.Context, k file.Kept) {
-	s.discard(ctx, k)
-	s.quotas.forget(ctx, k.ID, k.AppID, k.Size)
+func (u *Upload) Discard(ctx context.Context, k file.Kept) {
+	u.service.discard(ctx, k)
+	u.service.quotas.forget(ctx, chat.StoredFile{ID: k.ID, CompanyID: u.sender.CompanyID, AppID: u.sender.AppID, Size: k.Size})
 }
 
 func (s *Service) discard(ctx context.Context, k file.Kept) {
@@ -109,9 +122,9 @@ func (s *Service) discard(ctx context.Context, k file.Kept) {
 
 const discardTimeout = 10 * time.Second
 
-// Find returns the file with that id and name, or NotFound, also for an expired one.
-func (s *Service) Find(ctx context.Context, id, name string) (file.File, file.Content, error) {
-	if !file.ValidID(id) || file.Expired(id, s.cfg.Now()) {
+// find returns the file with that id and name, or NotFound, also for an expired one.
+func (s *Service) find(ctx context.Context, id, name string) (file.File, file.Content, error) {
+	if file.Expired(id, s.cfg.Now()) {
 		return file.File{}, nil, file.NotFound()
 	}
 	f, content, err := s.cfg.Store.Open(ctx, id)

@@ -15,9 +15,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/file"
-	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,7 +56,7 @@ func (b *broken) Sweep(context.Context, time.Time) (file.Swept, error) {
 
 func service(s file.Store, log io.Writer) *attachment.Service {
 	return attachment.New(attachment.Config{
-		Store: s, Records: new(ledger), Timeout: time.Minute, Sweep: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)), Now: time.Now,
+		Store: s, Records: new(ledger), AtOnce: attachment.AtOnce{All: 8}, Timeout: time.Minute, Sweep: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)), Now: time.Now,
 	})
 }
 
@@ -64,7 +64,7 @@ func service(s file.Store, log io.Writer) *attachment.Service {
 func TestKeepInAHangingStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := service(&broken{hangs: true}, io.Discard).Keep(t.Context(), chat.Application{}, "visitor", attachment.Incoming{Content: strings.NewReader("x")})
+		_, err := begin(t, service(&broken{hangs: true}, io.Discard), "app", "visitor").Keep(t.Context(), chat.Application{}, attachment.Incoming{Content: strings.NewReader("x")})
 		if !apperr.Is(err, apperr.Unavailable) {
 			t.Errorf("got %v, want Unavailable", err)
 		}
@@ -75,7 +75,7 @@ func TestKeepInAHangingStore(t *testing.T) {
 func TestFailedDiscard(t *testing.T) {
 	t.Parallel()
 	log, id := new(bytes.Buffer), file.NewID(time.Time{})
-	service(&broken{err: errors.New("away")}, log).Discard(t.Context(), file.Kept{File: file.File{ID: id, Name: "a.png"}})
+	begin(t, service(&broken{err: errors.New("away")}, log), "app", "visitor").Discard(t.Context(), file.Kept{File: file.File{ID: id, Name: "a.png"}})
 	if !strings.Contains(log.String(), "a.png") || strings.Contains(log.String(), id) {
 		t.Errorf("got the log %q, want the name without the id", log)
 	}

@@ -1,4 +1,4 @@
-package http
+package form
 
 import (
 	"bytes"
@@ -17,14 +17,15 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/slot"
 )
 
-func pacedContext() *pace {
-	return newPace(echo.New().NewContext(httptest.NewRequest(http.MethodPost, "/", nil), httptest.NewRecorder()), time.Minute)
+func pacedContext() *Pace {
+	return NewPace(echo.New().NewContext(httptest.NewRequest(http.MethodPost, "/", nil), httptest.NewRecorder()), time.Minute, new(slot.Slot), ForReading)
 }
 
 // read reads a form as conversation.Service does.
-func read(f *form) (content []byte, name, caption string, err error) {
+func read(f *Form) (content []byte, name, caption string, err error) {
 	in, err := f.File()
 	if err != nil {
 		return nil, "", "", err

@@ -1,4 +1,6 @@
-package http
+// Package form reads a form with a file (RFC 7578) as it arrives, at the rate that its sender must keep, and paces answers in the
+// same way. The APIs and the panel share it, so that their uploads have the same bounds.
+package form
 
 import (
 	"context"
@@ -16,9 +18,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/file"
-	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
+	"github.com/parley-chat/parley/pkg/slot"
 )
 
 // maxAround bounds the bytes of a form apart from its file: boundaries, headers, the caption.
@@ -26,19 +29,15 @@ const maxAround = 256 << 10
 
 const mediaTypeForm = "multipart/form-data"
 
-// Uploads bounds the files that visitors may send.
-type Uploads struct {
-	MaxBytes  int64 // of a file
-	MaxAtOnce int   // uploads
-
-	MaxOfVisitor, MaxOfAddress, MaxOfApplication int // shares of these; zero: unlimited
-
-	Timeout time.Duration // of one upload
+// Limits bounds a form.
+type Limits struct {
+	MaxBytes int64         // of the file
+	Timeout  time.Duration // of the upload
 }
 
-// form reads a multipart/form-data body (RFC 7578) as it arrives, once, from start to end: one part named file, which is a file,
+// Form reads a multipart/form-data body (RFC 7578) as it arrives, once, from start to end: one part named file, which is a file,
 // and optionally one named caption, before or after it. Other parts are ignored. It implements conversation.Form.
-type form struct {
+type Form struct {
 	parts   *multipart.Reader
 	body    *body
 	maxFile int64
@@ -48,8 +47,8 @@ type form struct {
 	captions int
 }
 
-// openForm rejects what it can without reading the body.
-func openForm(c echo.Context, limits Uploads) (*form, error) {
+// Open rejects what it can without reading the body.
+func Open(c echo.Context, limits Limits, held *slot.Slot) (*Form, error) {
 	req := c.Request()
 	mediaType, params, err := mime.ParseMediaType(req.Header.Get(echo.HeaderContentType))
 	coding := req.Header.Get(echo.HeaderContentEncoding)
@@ -63,20 +62,20 @@ func openForm(c echo.Context, limits Uploads) (*form, error) {
 	case req.ContentLength > limits.MaxBytes+maxAround:
 		return nil, fileTooLarge(limits.MaxBytes)
 	}
-	f := newForm(req.Body, newPace(c, limits.Timeout), params["boundary"], limits.MaxBytes)
+	f := newForm(req.Body, NewPace(c, limits.Timeout, held, ForReading), params["boundary"], limits.MaxBytes)
 	if req.ContentLength >= 0 {
 		f.maxSize = min(req.ContentLength, limits.MaxBytes)
 	}
 	return f, nil
 }
 
-func newForm(from io.Reader, p *pace, boundary string, maxFile int64) *form {
+func newForm(from io.Reader, p *Pace, boundary string, maxFile int64) *Form {
 	b := &body{from: from, pace: p, left: maxAround}
-	return &form{parts: multipart.NewReader(b, boundary), body: b, maxFile: maxFile, maxSize: maxFile}
+	return &Form{parts: multipart.NewReader(b, boundary), body: b, maxFile: maxFile, maxSize: maxFile}
 }
 
 // File implements conversation.Form.
-func (f *form) File() (attachment.Incoming, error) {
+func (f *Form) File() (attachment.Incoming, error) {
 	part, err := f.untilFile()
 	if err != nil {
 		return attachment.Incoming{}, err
@@ -94,7 +93,7 @@ func (f *form) File() (attachment.Incoming, error) {
 }
 
 // Rest implements conversation.Form.
-func (f *form) Rest() (string, error) {
+func (f *Form) Rest() (string, error) {
 	second, err := f.untilFile()
 	if err != nil {
 		return "", err
@@ -107,9 +106,9 @@ func (f *form) Rest() (string, error) {
 	return f.caption, faults.Err()
 }
 
-// cause returns why receiving the form failed with err. net/http cancels the request's context when reading the body fails, while
+// Cause returns why receiving the form failed with err. net/http cancels the request's context when reading the body fails, while
 // the multipart reader still returns buffered data; so the read may have failed before the cancellation was observed.
-func (f *form) cause(err error) error {
+func (f *Form) Cause(err error) error {
 	if f.body.err != nil && errors.Is(err, context.Canceled) {
 		return f.body.fault(err)
 	}
@@ -117,7 +116,7 @@ func (f *form) cause(err error) error {
 }
 
 // untilFile reads parts up to the next file, and returns nil at the end of the form.
-func (f *form) untilFile() (*multipart.Part, error) {
+func (f *Form) untilFile() (*multipart.Part, error) {
 	for {
 		part, err := f.parts.NextRawPart()
 		if file.Ended(err) { // exactly: a truncated body has another error
@@ -146,7 +145,7 @@ func checkFilePart(part *multipart.Part) error {
 }
 
 // readCaption reads at most one byte more than a caption may have.
-func (f *form) readCaption(part *multipart.Part) error {
+func (f *Form) readCaption(part *multipart.Part) error {
 	text, err := io.ReadAll(io.LimitReader(part, chat.MaxTextLength*utf8.UTFMax+1))
 	if err != nil {
 		return f.body.fault(err)
@@ -156,7 +155,7 @@ func (f *form) readCaption(part *multipart.Part) error {
 	return nil
 }
 
-func (f *form) captionFaults() apperr.Fields {
+func (f *Form) captionFaults() apperr.Fields {
 	var faults apperr.Fields
 	switch {
 	case f.captions > 1:
@@ -194,7 +193,7 @@ func (c *content) Read(p []byte) (int, error) {
 // body reads the form's bytes. It enforces the minimum rate and the limit of data around the file.
 type body struct {
 	from io.Reader
-	pace *pace
+	pace *Pace
 	left int64 // bytes left for data around the file
 	err  error // why reading has failed, which the multipart reader hides
 }
@@ -207,7 +206,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.err = errTooMuchAround
 		return 0, b.err
 	}
-	b.pace.beforeRead()
+	b.pace.await()
 	n, err := b.from.Read(p)
 	b.pace.moved(n)
 	b.left -= int64(n)

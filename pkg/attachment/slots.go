@@ -1,0 +1,106 @@
+package attachment
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/slot"
+)
+
+const (
+	// slotWait is how long a caller waits for a slot: longer than it takes to cut off a slow client.
+	slotWait = 5 * time.Second
+	// busyRetryAfter is the Retry-After of a caller that got no slot.
+	busyRetryAfter = 5 * time.Second
+
+	// downloadsAtOnce bounds the downloads of a process, each of which holds a chunk of 128 KiB; downloadsOfAddress is the share of
+	// one address, far above the connections of a browser.
+	downloadsAtOnce    = 256
+	downloadsOfAddress = 32
+)
+
+// AtOnce bounds the uploads at once; zero: unlimited, except for All.
+type AtOnce struct {
+	All, Sender, Address, Application, Company int
+}
+
+// Sender is the visitor or agent that sends a file.
+type Sender struct {
+	CompanyID  string
+	AppID      string
+	ChatUserID string // the visitor of the chat, whose erasure removes the file
+	ID         string // the visitor, or the agent's user
+	Address    string // see [httpapi.ClientAddress]
+}
+
+// Upload is a file on its way into the store. It holds a slot until End.
+type Upload struct {
+	service *Service
+	sender  Sender
+	slot    *slot.Slot
+}
+
+// Begin waits for the slot of an upload. Without one it returns TOO_MANY_UPLOADS: TooMany if a share of the sender is in use, else
+// Unavailable. Uploads that do not move lose their slots meanwhile.
+func (s *Service) Begin(ctx context.Context, from Sender) (*Upload, error) {
+	most := s.cfg.AtOnce
+	taken, err := s.uploads.Acquire(ctx, slotWait,
+		slot.Share{Of: "sender", Key: from.ID, Most: int64(most.Sender)},
+		slot.Share{Of: "address", Key: from.Address, Most: int64(most.Address)},
+		slot.Share{Of: "application", Key: from.AppID, Most: int64(most.Application)},
+		slot.Share{Of: "company", Key: from.CompanyID, Most: int64(most.Company)})
+	if err != nil {
+		return nil, busy(err, apperr.TooManyUploads)
+	}
+	return &Upload{service: s, sender: from, slot: taken}, nil
+}
+
+// Slot returns the upload's slot, which the reader of its body reports to.
+func (u *Upload) Slot() *slot.Slot { return u.slot }
+
+// End releases the slot.
+func (u *Upload) End() { u.slot.Release() }
+
+// Download is a stored file that is being read. It holds a slot until Close.
+type Download struct {
+	file.File
+	Content file.Content
+	Slot    *slot.Slot
+}
+
+// Close releases the slot.
+func (d *Download) Close() { d.Slot.Release() }
+
+// Open finds a file for a caller at that address. Without a slot for the download it returns TOO_MANY_DOWNLOADS.
+func (s *Service) Open(ctx context.Context, address, id, name string) (*Download, error) {
+	if !file.ValidID(id) {
+		return nil, file.NotFound()
+	}
+	taken, err := s.downloads.Acquire(ctx, slotWait, slot.Share{Of: "address", Key: address, Most: downloadsOfAddress})
+	if err != nil {
+		return nil, busy(err, apperr.TooManyDownloads)
+	}
+	f, content, err := s.find(ctx, id, name)
+	if err != nil {
+		taken.Release()
+		return nil, err
+	}
+	return &Download{File: f, Content: content, Slot: taken}, nil
+}
+
+// busy maps a full pool to its error: 429 for the caller's own share, else 503.
+func busy(err error, as apperr.Definition) error {
+	full, ok := errors.AsType[*slot.FullError](err)
+	if !ok {
+		return err
+	}
+	e := as.New()
+	e.RetryAfter = busyRetryAfter
+	if full.Share == "" {
+		e.Code = apperr.Unavailable
+	}
+	return e
+}

@@ -1,0 +1,126 @@
+package slot
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func acquire(t *testing.T, p *Pool, shares ...Share) *Slot {
+	t.Helper()
+	s, err := p.Acquire(t.Context(), time.Second, shares...)
+	if err != nil {
+		t.Fatalf("Acquire: got %v, want a slot", err)
+	}
+	return s
+}
+
+// Each share has its part, and the pool its size; a share without slots takes no memory.
+func TestSharesOfAPool(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, a, b := NewPool(2, 1), Share{"visitor", "a", 1}, Share{"visitor", "b", 0}
+		first := acquire(t, p, a)
+		var full *FullError
+		if _, err := p.Acquire(t.Context(), time.Second, a); !errors.As(err, &full) || full.Share != "visitor" {
+			t.Errorf("the share's second: got %v, want that the visitor's are in use", err)
+		}
+		second := acquire(t, p, b)
+		if _, err := p.Acquire(t.Context(), time.Second, b); !errors.As(err, &full) || full.Share != "" {
+			t.Errorf("the pool's third: got %v, want that all are in use", err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := p.Acquire(gone, time.Second, b); !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller that is gone: got %v, want its context's error", err)
+		}
+		go func() {
+			time.Sleep(time.Second / 2)
+			first.Release()
+			first.Release() // no harm
+		}()
+		third := acquire(t, p, a)
+		second.Release()
+		third.Release()
+		if p.free != 2 || len(p.used) != 0 || len(p.slots) != 0 || len(p.waiting) != 0 {
+			t.Errorf("got %+v, want nothing left", p)
+		}
+	})
+}
+
+// A slot that needs less gives the rest to those that wait.
+func TestShrink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(3, 2)
+		first := acquire(t, p)
+		go first.Shrink(1)
+		acquire(t, p).Release()
+		first.Shrink(2) // does not grow
+		first.Release()
+		if p.free != 3 {
+			t.Errorf("got %d free, want all", p.free)
+		}
+	})
+}
+
+// While somebody waits, the slowest client is cut off, in seconds; a client that moves its bytes is not, and neither is one that
+// waits for the service.
+func TestSlowClientIsCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 4
+		p, cut := NewPool(clients, 1), [clients]bool{}
+		var slots [clients]*Slot
+		for n := range clients {
+			slots[n] = acquire(t, p, Share{"application", []string{"a", "b"}[n%2], 0})
+			slots[n].Watch(func() { cut[n] = true; go slots[n].Release() })
+		}
+		slots[0].Await() // stalls
+		slots[2].Await() // one byte a second
+		slots[3].Await() // fast enough; 1 does not wait for its client
+		for range 60 {
+			time.Sleep(time.Second)
+			slots[2].Moved(1)
+			slots[2].Await()
+			slots[3].Moved(minRate)
+			slots[3].Await()
+		}
+		if cut != [clients]bool{} {
+			t.Fatalf("nobody waits: got %v cut off, want none", cut)
+		}
+		for _, want := range [][clients]bool{{true}, {true, false, true}} {
+			began := time.Now()
+			acquire(t, p)
+			if took := time.Since(began); cut != want || took > time.Second {
+				t.Errorf("got %v cut off in %v, want %v at once", cut, took, want)
+			}
+		}
+		if _, err := p.Acquire(t.Context(), grace/2); err == nil || cut[3] {
+			t.Errorf("no slow client is left: got %v, cut %v, want that all are in use", err, cut)
+		}
+	})
+}
+
+// Who waits for its own share does not end the slots of others.
+func TestOnlyTheShareIsCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, cut := NewPool(3, 1), ""
+		for _, key := range []string{"a", "b"} {
+			s := acquire(t, p, Share{"application", key, 1})
+			s.Watch(func() { cut += key; go s.Release() })
+			s.Await()
+		}
+		time.Sleep(time.Minute)
+		if acquire(t, p, Share{"application", "b", 1}); cut != "b" {
+			t.Errorf("got %q cut off, want b", cut)
+		}
+	})
+}
