@@ -2,5 +2,5 @@
 // depend on a store or on HTTP.
 //
 // user.go: users. role.go: the table of roles and permissions. session.go: sessions. password.go: argon2id. totp.go: one-time codes
-// (RFC 6238). audit.go: the log of changes.
+// (RFC 6238). recovery.go: recovery codes. device.go: known devices. audit.go: the log of changes.
 package account

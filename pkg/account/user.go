@@ -41,6 +41,15 @@ type User struct {
 	TOTPPending string // enrolled but not yet confirmed
 	TOTPStep    int64  // time step of the last used code: each code is accepted once
 
+	// RecoveryCodes has the hashes of the unused recovery codes, separated by spaces; see [NewRecoveryCodes].
+	RecoveryCodes string
+
+	// Issuer and Subject identify the user at the OpenID Connect issuer. The first sign-in there sets them; empty: none yet.
+	Issuer, Subject string
+
+	// DeviceKey signs the cookies of the devices that the user has signed in on; see [NewDevice]. Empty: none.
+	DeviceKey string
+
 	InvitationHash      string // hash of the invitation's secret; empty: no open invitation
 	InvitationExpiresAt time.Time
 
@@ -61,6 +70,14 @@ func (u User) Status() string {
 
 // DisplayName returns the name, or the e-mail address if the user has no name.
 func (u User) DisplayName() string { return cmp.Or(u.Name, u.Email) }
+
+// Invited reports whether the user has an invitation that can still be accepted.
+func (u User) Invited(now time.Time) bool {
+	return u.Status() == StatusInvited && now.Before(u.InvitationExpiresAt)
+}
+
+// RemoveTOTP removes the second factor, with its recovery codes.
+func (u *User) RemoveTOTP() { u.TOTPSecret, u.TOTPPending, u.RecoveryCodes = "", "", "" }
 
 // userNamespace is the UUID namespace of user ids.
 var userNamespace = uuid.MustParse("6f1f9f0c-6d4a-5c0e-9a55-7f6d2c9f3b11")

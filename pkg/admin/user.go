@@ -77,7 +77,7 @@ func (s *Service) Invited(ctx context.Context, token string) (account.User, erro
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return u, err
 	}
-	if err != nil || !account.SameSecret(secret, u.InvitationHash) || !s.now().Before(u.InvitationExpiresAt) || u.Disabled {
+	if err != nil || !u.Invited(s.now()) || !account.SameSecret(secret, u.InvitationHash) {
 		return account.User{}, apperr.InvitationNotFound.New()
 	}
 	return u, nil
@@ -97,7 +97,8 @@ func (s *Service) AcceptInvitation(ctx context.Context, token, name, password st
 		return u, err
 	}
 	return s.UpdateUser(ctx, ActorOf(u), "user.accept", u.ID, func(u *account.User) error {
-		if _, secret, _ := strings.Cut(token, "."); !account.SameSecret(secret, u.InvitationHash) {
+		_, secret, _ := strings.Cut(token, ".")
+		if !u.Invited(s.now()) || !account.SameSecret(secret, u.InvitationHash) {
 			return apperr.InvitationNotFound.New()
 		}
 		if name = strings.TrimSpace(name); name != "" {
@@ -105,6 +106,32 @@ func (s *Service) AcceptInvitation(ctx context.Context, token, name, password st
 		}
 		u.PasswordHash, u.InvitationHash, u.InvitationExpiresAt = hash, "", time.Time{}
 		return u.Check()
+	})
+}
+
+// BindIdentity returns the user of an e-mail address that an OpenID Connect issuer has proven. The first call binds the user to the
+// issuer's subject and accepts an open invitation. Errors: NotFound; Conflict with IDENTITY_BOUND if the user is bound to another subject;
+// NotFound with INVITATION_NOT_FOUND if the invitation has expired.
+func (s *Service) BindIdentity(ctx context.Context, id, issuer, subject string) (account.User, error) {
+	u, err := s.store.User(ctx, id)
+	if err != nil {
+		return u, err
+	}
+	action := "user.bind"
+	if u.Status() == account.StatusInvited {
+		action = "user.accept"
+	}
+	return s.UpdateUser(ctx, ActorOf(u), action, id, func(u *account.User) error {
+		if u.Subject != "" && (u.Subject != subject || u.Issuer != issuer) {
+			return apperr.IdentityBound.New()
+		}
+		if u.Status() == account.StatusInvited && !u.Invited(s.now()) {
+			return apperr.InvitationNotFound.New()
+		}
+		if !u.Disabled {
+			u.Issuer, u.Subject, u.InvitationHash, u.InvitationExpiresAt = issuer, subject, "", time.Time{}
+		}
+		return nil
 	})
 }
 
@@ -156,6 +183,9 @@ func (s *Service) EditUser(ctx context.Context, by Actor, id string, name *strin
 		if disabled != nil {
 			u.Disabled = *disabled
 		}
+		if u.Disabled {
+			u.DeviceKey = ""
+		}
 		if err := u.Check(); err != nil {
 			return err
 		}
@@ -205,7 +235,7 @@ func (s *Service) DeleteUser(ctx context.Context, by Actor, id string) error {
 	return s.audit(ctx, by, change{companyID: u.CompanyID, action: "user.delete", target: "user", id: id, before: userFields(u)})
 }
 
-// SetPassword changes a user's password and ends all sessions.
+// SetPassword changes a user's password, ends all sessions and forgets the user's devices.
 func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password string) (account.User, error) {
 	if err := account.CheckPassword(field, password); err != nil {
 		return account.User{}, err
@@ -216,6 +246,7 @@ func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password
 	}
 	u, err := s.UpdateUser(ctx, by, "user.password", id, func(u *account.User) error {
 		u.PasswordHash, u.InvitationHash, u.InvitationExpiresAt = hash, "", time.Time{}
+		u.TOTPPending, u.DeviceKey = "", ""
 		return nil
 	})
 	if err != nil {
@@ -224,8 +255,15 @@ func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password
 	return u, s.store.DeleteUserSessions(ctx, id, "")
 }
 
-// EndSessions ends all of a user's sessions.
+// EndSessions ends all of a user's sessions and forgets the user's devices.
 func (s *Service) EndSessions(ctx context.Context, by Actor, u account.User) error {
+	_, err := s.UpdateUser(ctx, by, "", u.ID, func(u *account.User) error {
+		u.DeviceKey = ""
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	if err := s.store.DeleteUserSessions(ctx, u.ID, ""); err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func (s *Service) discard(ctx context.Context, k file.Kept) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	if err := s.cfg.Store.Delete(ctx, k.ID); err != nil {
-		s.cfg.Logger.ErrorContext(ctx, "removing a file without a message failed, it stays until it expires", "name", k.Name, "size", k.Size, "error", err)
+		s.cfg.Logger.ErrorContext(ctx, "removing a file without a message failed, it stays until it expires", "file", k.ID, "size", k.Size, "error", err)
 	}
 }
 

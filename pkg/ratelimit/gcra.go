@@ -32,6 +32,11 @@ func (g *gcra) take(rate config.Rate, now time.Time, wanted, least int) grant {
 	return grant{permits: given, left: room - given, full: g.back.Sub(now)}
 }
 
+// giveBack undoes the grant of one permit.
+func (g *gcra) giveBack(rate config.Rate) {
+	g.back = g.back.Add(-(rate.Per / time.Duration(rate.Count)))
+}
+
 // wait returns the time until n permits are available.
 func (g grant) wait(rate config.Rate, n int) time.Duration {
 	return max(g.full+time.Duration(n)*(rate.Per/time.Duration(rate.Count))-rate.Per, 0)

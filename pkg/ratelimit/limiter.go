@@ -129,6 +129,22 @@ func (l *Limiter) TakeN(ctx context.Context, caller string, n int) Decision {
 	}
 }
 
+// Return gives back a permit that [Limiter.Take] granted, for callers that pay only for failures. The permit stays with this replica
+// for the caller's next request, so that returning costs no request to Redis.
+func (l *Limiter) Return(caller string) {
+	if l == nil {
+		return
+	}
+	a := l.account(caller)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l.shared() {
+		a.permits++
+		return
+	}
+	a.alone.giveBack(l.cfg.Rate)
+}
+
 func (l *Limiter) account(caller string) *account {
 	if a, ok := l.accounts.Get(caller); ok {
 		return a

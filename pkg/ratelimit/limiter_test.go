@@ -92,6 +92,23 @@ func TestRateWithoutRedis(t *testing.T) {
 	}
 }
 
+// A returned permit is granted again, with Redis and without.
+func TestReturnedPermits(t *testing.T) {
+	t.Parallel()
+	for name, redis := range map[string]*Redis{"alone": nil, "shared": openRedis(t, startRedis(t, "127.0.0.1:0").URL())} {
+		l := New(Config{Name: "returned", Rate: config.Rate{Count: 3, Per: time.Hour}, Redis: redis})
+		for n := range 10 {
+			if !l.Take(t.Context(), "a").Allowed {
+				t.Fatalf("%s: request %d: got refused, want every permit back", name, n)
+			}
+			l.Return("a")
+		}
+		if got := allowed(t, l, "a", 10); got != 3 {
+			t.Errorf("%s: got %d of 10, want the 3 permits", name, got)
+		}
+	}
+}
+
 func TestZeroRateIsUnlimited(t *testing.T) {
 	t.Parallel()
 	l := New(Config{Name: "test"})

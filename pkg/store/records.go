@@ -189,6 +189,10 @@ type UserRecord struct {
 	TOTPSecret          string       `json:"totpSecret"`
 	TOTPPending         string       `json:"totpPending"`
 	TOTPStep            int64        `json:"totpStep"`
+	RecoveryCodes       string       `json:"recoveryCodes"`
+	Issuer              string       `json:"issuer"`
+	Subject             string       `json:"subject"`
+	DeviceKey           string       `json:"deviceKey"`
 	InvitationHash      string       `json:"invitationHash"`
 	InvitationExpiresAt time.Time    `json:"invitationExpiresAt"`
 	Revision            int64        `json:"revision"`

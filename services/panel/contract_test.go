@@ -278,6 +278,13 @@ var prepared = map[string]func(*trial){
 		r.b.done(http.StatusOK, http.MethodPost, "/api/totp", `{"password":"`+password+`"}`).Into(r.w.t, &offer)
 		r.ids["123456"] = account.TOTP(offer.Secret, time.Now())
 	},
+	"renewRecoveryCodes": func(r *trial) {
+		u, err := r.w.store.User(r.w.t.Context(), r.c.users[account.Owner].ID)
+		r.w.must(err)
+		u.TOTPSecret = account.NewTOTPSecret()
+		r.w.must(r.w.store.UpdateUser(r.w.t.Context(), u))
+		r.ids["123456"] = account.TOTP(u.TOTPSecret, time.Now())
+	},
 	"checkInvitation":  func(r *trial) { r.invite() },
 	"acceptInvitation": func(r *trial) { r.invite() },
 	"renewInvitation":  func(r *trial) { r.invite() },

@@ -158,6 +158,7 @@ type browser struct {
 	w            *world
 	base         string
 	cookie, csrf string
+	device       string // the device's cookie
 	client       *http.Client
 	streams      http.RoundTripper // for endless responses
 }
@@ -185,8 +186,10 @@ func (b *browser) request(method, path, body string, headers ...string) *http.Re
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if b.cookie != "" {
-		r.Header.Set("Cookie", b.cookie)
+	for _, cookie := range []string{b.cookie, b.device} {
+		if cookie != "" {
+			r.Header.Add("Cookie", cookie)
+		}
 	}
 	r.Header.Set("X-CSRF-Token", b.csrf)
 	for i := 0; i < len(headers); i += 2 {
@@ -204,6 +207,10 @@ func (b *browser) do(method, path, body string, headers ...string) httpapitest.R
 	got, err := httpapitest.Do(b.client, b.request(method, path, body, headers...))
 	b.w.must(err)
 	for _, c := range (&http.Response{Header: got.Header}).Cookies() {
+		if strings.HasSuffix(c.Name, "parley-device") {
+			b.device = c.Name + "=" + c.Value
+			continue
+		}
 		b.cookie = c.Name + "=" + c.Value
 	}
 	got.Body = strings.TrimSpace(got.Body)

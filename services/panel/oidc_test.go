@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ type issuer struct {
 	key      ed25519.PrivateKey
 	claims   map[string]any
 	attempts map[string]url.Values // by code: the parameters of the browser's request
+	calls    atomic.Int64          // of the token endpoint
 }
 
 func startIssuer(t *testing.T) *issuer {
@@ -56,6 +59,7 @@ func startIssuer(t *testing.T) *issuer {
 		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 	})
 	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
+		i.calls.Add(1)
 		q, ok := i.attempts[r.FormValue("code")]
 		delete(i.attempts, r.FormValue("code"))
 		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
@@ -96,19 +100,40 @@ func (i *issuer) sign(claims map[string]any) string {
 	return token
 }
 
-func TestOIDC(t *testing.T) {
-	t.Parallel()
-	i := startIssuer(t)
+// newOIDCWorld returns a world whose panel signs users in with the issuer.
+func newOIDCWorld(t *testing.T, i *issuer, options ...func(*panel.Config)) *world {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, func(cfg *panel.Config) {
-		unlimited(cfg)
-		cfg.Listener, cfg.PanelURL = ln, "http://"+ln.Addr().String()
+	base := "http://" + ln.Addr().String()
+	w := newWorld(t, append(options, func(cfg *panel.Config) {
+		cfg.Listener, cfg.PanelURL = ln, base
 		cfg.OIDCIssuer, cfg.OIDCClientID, cfg.OIDCClientSecret, cfg.OIDCName = i.url, "panel", "a-secret", "Example"
-	})
-	w.base = "http://" + ln.Addr().String()
+	})...)
+	w.base = base
+	return w
+}
+
+// throughIssuer goes to the issuer and returns a browser with the path to which the issuer sends it back.
+func (w *world) throughIssuer() (b *browser, callback string) {
+	w.t.Helper()
+	b = w.browser(w.base)
+	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	start := b.done(http.StatusFound, http.MethodGet, "/api/oidc/start", "")
+	toIssuer, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, start.Header.Get("Location"), nil)
+	w.must(err)
+	there, err := (&http.Client{Transport: b.streams, CheckRedirect: b.client.CheckRedirect}).Do(toIssuer)
+	w.must(err)
+	there.Body.Close()
+	return b, strings.TrimPrefix(there.Header.Get("Location"), w.base)
+}
+
+func TestOIDC(t *testing.T) {
+	t.Parallel()
+	i := startIssuer(t)
+	w := newOIDCWorld(t, i, unlimited)
 	if a := w.browser(w.base).done(http.StatusOK, http.MethodGet, "/api/meta", ""); !strings.Contains(a.Body, `"oidc":{"name":"Example"}`) {
 		t.Errorf("got %s, want the issuer's name", a.Body)
 	}
@@ -127,15 +152,7 @@ func TestOIDC(t *testing.T) {
 		"another state":         {map[string]any{"email": email, "email_verified": true}, func(s string) string { return s + "x" }, "/?error=oidc"},
 	} {
 		i.claims = test.claims
-		b := w.browser(w.base)
-		b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		start := b.done(http.StatusFound, http.MethodGet, "/api/oidc/start", "")
-		toIssuer, err := http.NewRequestWithContext(t.Context(), http.MethodGet, start.Header.Get("Location"), nil)
-		w.must(err)
-		there, err := (&http.Client{Transport: b.streams, CheckRedirect: b.client.CheckRedirect}).Do(toIssuer)
-		w.must(err)
-		there.Body.Close()
-		callback := strings.TrimPrefix(there.Header.Get("Location"), w.base)
+		b, callback := w.throughIssuer()
 		if test.bend != nil {
 			callback = test.bend(callback)
 		}
@@ -152,5 +169,89 @@ func TestOIDC(t *testing.T) {
 		if a := again.done(http.StatusFound, http.MethodGet, callback, ""); a.Header.Get("Location") != "/?error=oidc" {
 			t.Errorf("%s: another browser got to %s", name, a.Header.Get("Location"))
 		}
+	}
+}
+
+// callback signs in with the issuer and returns the location to which the panel sends the browser.
+func (w *world) callback() string {
+	w.t.Helper()
+	b, callback := w.throughIssuer()
+	return b.done(http.StatusFound, http.MethodGet, callback, "").Header.Get("Location")
+}
+
+// A response that this browser has not asked for is neither counted nor taken to the issuer.
+func TestOIDCStateComesFirst(t *testing.T) {
+	t.Parallel()
+	i := startIssuer(t)
+	w := newOIDCWorld(t, i, limited)
+	i.claims = map[string]any{"email": w.operator.Email, "email_verified": true}
+	stranger := w.browser(w.base)
+	stranger.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for range 101 {
+		stranger.done(http.StatusFound, http.MethodGet, "/api/oidc/callback?state=x&code=x", "")
+	}
+	if got := i.calls.Load(); got != 0 {
+		t.Errorf("the issuer got %d calls, want none", got)
+	}
+	for range 5 { // successes are not counted
+		if got := w.callback(); got != "/" {
+			t.Errorf("a user after 101 calls of a stranger: got to %s, want /", got)
+		}
+	}
+	for range 9 { // browsers that have started an attempt, with a code of their own
+		b, _ := w.throughIssuer()
+		data, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(b.cookie, "parley-panel-oidc="))
+		w.must(err)
+		var attempt struct{ State string }
+		w.must(json.Unmarshal(data, &attempt))
+		b.done(http.StatusFound, http.MethodGet, "/api/oidc/callback?code=x&state="+attempt.State, "")
+	}
+	if got := i.calls.Load(); got != 5+2*3 { // without a success the client tries both ways to authenticate (RFC 6749, 2.3.1)
+		t.Errorf("the issuer got %d calls, want five of users and six of three failures", got)
+	}
+}
+
+// The first sign-in binds a user to the issuer's subject; it accepts an invitation only before that expires.
+func TestOIDCBindsUsers(t *testing.T) {
+	t.Parallel()
+	i := startIssuer(t)
+	w := newOIDCWorld(t, i, unlimited)
+	invited := account.NewUser("invited@acme.example", "", account.Agent, w.acme.id, time.Now())
+	invited.InvitationHash, invited.InvitationExpiresAt = "h", time.Now().Add(time.Hour)
+	late := account.NewUser("late@acme.example", "", account.Agent, w.acme.id, time.Now())
+	late.InvitationHash, late.InvitationExpiresAt = "h", time.Now().Add(-time.Second)
+	w.must(errors.Join(w.store.CreateUser(t.Context(), invited), w.store.CreateUser(t.Context(), late)))
+	for _, step := range []struct{ name, email, subject, want string }{
+		{"an active user", w.operator.Email, "s-1", "/"},
+		{"again", w.operator.Email, "s-1", "/"},
+		{"another subject", w.operator.Email, "s-2", "/?error=oidc"},
+		{"an invited user", invited.Email, "s-3", "/"},
+		{"another subject of the invited user", invited.Email, "s-4", "/?error=oidc"},
+		{"an expired invitation", late.Email, "s-5", "/?error=oidc"},
+	} {
+		i.claims = map[string]any{"email": step.email, "email_verified": true, "sub": step.subject}
+		if got := w.callback(); got != step.want {
+			t.Errorf("%s: got to %s, want %s", step.name, got, step.want)
+		}
+	}
+	if u, err := w.store.User(t.Context(), invited.ID); err != nil || u.Issuer != i.url || u.Subject != "s-3" || u.Status() != account.StatusActive {
+		t.Errorf("got %+v, %v, want an active user bound to s-3 of %s", u, err, i.url)
+	}
+	if u, err := w.store.User(t.Context(), late.ID); err != nil || u.Subject != "" || u.Status() != account.StatusInvited {
+		t.Errorf("got %+v, %v, want the user still invited", u, err)
+	}
+}
+
+func TestOIDCCookieOfThisHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(cfg *panel.Config) {
+		cfg.PanelURL = "https://panel.example.com"
+		cfg.OIDCIssuer, cfg.OIDCClientID = startIssuer(t).url, "panel"
+	})
+	b := w.browser(w.base)
+	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	cookie := b.done(http.StatusFound, http.MethodGet, "/api/oidc/start", "").Header.Get("Set-Cookie")
+	if !strings.HasPrefix(cookie, "__Host-parley-panel-oidc=") || !strings.Contains(cookie, "; Path=/; ") || !strings.Contains(cookie, "; HttpOnly; Secure") {
+		t.Errorf("got the cookie %q, want a secure one of this host alone", cookie)
 	}
 }

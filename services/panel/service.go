@@ -64,9 +64,9 @@ type Config struct {
 	OIDCClientSecret string `env:"OIDC_CLIENT_SECRET" doc:"the panel's client secret at the issuer"`
 	OIDCName         string `env:"OIDC_NAME" envDefault:"your identity provider" doc:"name of the issuer on the sign-in page"`
 
-	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
+	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"failed sign-ins from one address (an IPv6 /64) or on one known device, count/time; 0: no limit"`
 	RateUser    config.Rate `env:"RATE_LIMIT_USER" envDefault:"1200/1m" doc:"requests of one user; of one company's users together ten times as many; count/time; 0: no limit"`
-	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`
+	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"failed sign-ins as one user on unknown devices, count/time; 0: no limit"`
 
 	Presence presence.Store `env:"-"` // nil: Redis if configured
 	Listener net.Listener   `env:"-"` // used instead of HTTPAddr

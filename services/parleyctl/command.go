@@ -74,7 +74,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or M
 		Version:       ops.ReadBuild().String(),
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.ArbitraryArgs, RunE: group, SuggestionsMinimumDistance: 2,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkOutput() },
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkFlags() },
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetIn(a.In)
@@ -105,6 +105,14 @@ func (a *app) addFlags(root *cobra.Command) {
 	f.StringVar(&a.flags.mongoDB, "mongodb-database", "", "name of the database (MONGODB_DATABASE)")
 	f.StringVarP(&a.flags.output, "output", "o", outputTable, "table or json")
 	_ = root.RegisterFlagCompletionFunc("output", fixed(outputTable, outputJSON)) // the flag exists
+}
+
+// checkFlags validates the global flags.
+func (a *app) checkFlags() error {
+	if err := a.checkOutput(); err != nil {
+		return err
+	}
+	return a.checkAddresses()
 }
 
 func (a *app) checkOutput() error {

@@ -124,6 +124,9 @@ func (a *app) namedStore(flag, value string) (config.Store, error) {
 	case isSQLite:
 		s.SQLitePath = path
 	case strings.HasPrefix(value, "mongodb:"), strings.HasPrefix(value, "mongodb+srv:"):
+		if hasPassword(value) {
+			return s, passwordInFlag(flag, "MONGODB_URI")
+		}
 		s.MongoDBURI = value
 	default:
 		return s, usage(flag + " must be a MongoDB URI, sqlite:PATH, mongodb or sqlite")

@@ -156,7 +156,7 @@ func (a *app) usersPassword() *cobra.Command {
 			id := account.UserID(args[0])
 			if removeTOTP {
 				if _, err := operations.UpdateUser(c.Context(), self(), "user.totp", id, func(u *account.User) error {
-					u.TOTPSecret, u.TOTPPending = "", ""
+					u.RemoveTOTP()
 					return nil
 				}); err != nil {
 					return err

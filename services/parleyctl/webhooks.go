@@ -146,7 +146,8 @@ func (a *app) webhooks() *cobra.Command {
 // webhookFlags are the settings of an endpoint on the command line.
 type webhookFlags struct {
 	url, description string
-	events, headers  []string
+	events           []string
+	headersFile      string
 	ordered          bool
 }
 
@@ -154,20 +155,28 @@ func (f *webhookFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.url, "url", "", "the URL that receives events")
 	c.Flags().StringVar(&f.description, "description", "", "what it is for")
 	c.Flags().StringSliceVar(&f.events, "events", nil, "types of events, separated by commas; default: all")
-	c.Flags().StringArrayVar(&f.headers, "header", nil, "a header that is sent with each request, such as 'X-Api-Key: abc'; can be repeated; '' alone: none")
+	c.Flags().StringVar(&f.headersFile, "headers", "", "file with headers that are sent with each request, a line such as 'X-Api-Key: abc' for each; - is standard input, an empty file: none")
 	c.Flags().BoolVar(&f.ordered, "ordered", false, "send the events of a chat one after the other")
 	_ = c.RegisterFlagCompletionFunc("events", fixed(webhook.Types()...)) // the flag exists
 }
 
-func (f *webhookFlags) parseHeaders() (map[string]string, error) {
+// webhookHeaders reads the headers from their file: their values are secrets, which must not be arguments.
+func (a *app) webhookHeaders(f *webhookFlags) (map[string]string, error) {
 	headers := map[string]string{}
-	for _, h := range f.headers {
-		if h == "" {
+	if f.headersFile == "" {
+		return headers, nil
+	}
+	text, err := a.readFile("--headers", f.headersFile)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		name, value, ok := strings.Cut(h, ":")
+		name, value, ok := strings.Cut(line, ":")
 		if !ok {
-			return nil, usage("--header must be a name and a value, such as 'X-Api-Key: abc'")
+			return nil, usage("--headers: each line must be a name and a value, such as 'X-Api-Key: abc'")
 		}
 		headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
 	}
@@ -185,7 +194,7 @@ func (a *app) webhooksCreate() *cobra.Command {
 			if err := required(c, "company", "url"); err != nil {
 				return err
 			}
-			headers, err := f.parseHeaders()
+			headers, err := a.webhookHeaders(&f)
 			if err != nil {
 				return err
 			}
@@ -258,8 +267,8 @@ func (a *app) webhooksUpdate() *cobra.Command {
 			if given("events") {
 				change.Events = &f.events
 			}
-			if given("header") {
-				headers, err := f.parseHeaders()
+			if given("headers") {
+				headers, err := a.webhookHeaders(&f)
 				if err != nil {
 					return err
 				}

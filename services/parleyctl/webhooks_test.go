@@ -20,7 +20,7 @@ func TestWebhooks(t *testing.T) {
 		t.Fatalf("got %+v, %v, want none", hooks, err)
 	}
 	made := decoded[object](w.ctl("webhooks", "create", "--company", companyID, "--url", "https://crm.example/hook?key=abc", "--events", "message.received,chat.closed",
-		"--header", "X-Api-Key: abc", "--signatures", "v1,v1a", "--ordered", "-o", "json"))
+		"--headers", w.file("X-Api-Key: abc\n"), "--signatures", "v1,v1a", "--ordered", "-o", "json"))
 	id := made["id"].(string)
 	secrets := made["secrets"].([]any)
 	if len(secrets) != 2 || !strings.HasPrefix(secrets[0].(string), "whsec_") || !strings.HasPrefix(secrets[1].(string), "whpk_") || made["ordered"] != true {
@@ -91,7 +91,7 @@ func TestWebhooks(t *testing.T) {
 	w.ctl("webhooks", "rotate", id).fails(parleyctl.ExitNotFound, "Webhook endpoint not found")
 	w.ctl("webhooks", "create", "--company", companyID, "--url", "ftp://x").fails(parleyctl.ExitRefused, "url must be")
 	w.ctl("webhooks", "create", "--company", companyID, "--url", "https://x.example", "--events", "nothing").fails(parleyctl.ExitRefused, "events must be")
-	w.ctl("webhooks", "create", "--company", companyID, "--url", "https://x.example", "--header", "Webhook-Id: 1").fails(parleyctl.ExitRefused, "headers must not set")
+	w.ctl("webhooks", "create", "--company", companyID, "--url", "https://x.example", "--headers", w.file("Webhook-Id: 1")).fails(parleyctl.ExitRefused, "headers must not set")
 	w.ctl("webhooks", "create", "--company", appID, "--url", "https://x.example").fails(parleyctl.ExitNotFound, "Company not found")
 	w.ctl("webhooks", "retention", "--company", companyID, "--days", "400").fails(parleyctl.ExitRefused, "retentionDays")
 	w.ctl("webhooks", "attempts", id, "--from", "soon").fails(parleyctl.ExitUsage, "--from")

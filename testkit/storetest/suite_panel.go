@@ -25,6 +25,7 @@ func testUsers(t *testing.T, open Opener) {
 	wantReason(t, "an unknown user", err, apperr.NotFound, "USER_NOT_FOUND")
 	ada := account.NewUser(" Ada@Example.com", "Ada é", account.Owner, company, at(0))
 	ada.PasswordHash, ada.LastSignInAt, ada.TOTPSecret, ada.TOTPStep = "$argon2id$", at(time.Second), "ABC", 1<<40
+	ada.RecoveryCodes, ada.Issuer, ada.Subject, ada.DeviceKey = "a b", "https://id.example.com", "s-1", "k"
 	ada.InvitationHash, ada.InvitationExpiresAt = "h", at(time.Hour)
 	must(t, s.CreateUser(ctx, ada))
 	want(t, "a user", get[account.User](t)(s.User(ctx, account.UserID("ada@example.COM"))), ada)

@@ -25,6 +25,10 @@ type userDocument struct {
 	TOTPSecret          string       `bson:"totpSecret,omitempty"`
 	TOTPPending         string       `bson:"totpPending,omitempty"`
 	TOTPStep            int64        `bson:"totpStep,omitempty"`
+	RecoveryCodes       string       `bson:"recoveryCodes,omitempty"`
+	Issuer              string       `bson:"issuer,omitempty"`
+	Subject             string       `bson:"subject,omitempty"`
+	DeviceKey           string       `bson:"deviceKey,omitempty"`
 	InvitationHash      string       `bson:"invitationHash,omitempty"`
 	InvitationExpiresAt time.Time    `bson:"invitationExpiresAt,omitempty"`
 	Revision            int64        `bson:"revision"`

@@ -11,20 +11,21 @@ import (
 )
 
 const userColumns = `id, email, name, role, company_id, created_at, password_hash, disabled, last_sign_in_at, totp_secret, totp_pending,
-	totp_step, invitation_hash, invitation_expires_at, revision`
+	totp_step, recovery_codes, issuer, subject, device_key, invitation_hash, invitation_expires_at, revision`
 
 func readUser(r *row) account.User {
 	return account.User{
 		ID: r.text(), Email: r.text(), Name: r.text(), Role: account.Role(r.text()), CompanyID: r.text(), CreatedAt: r.time(),
 		PasswordHash: r.text(), Disabled: r.bool(), LastSignInAt: r.time(), TOTPSecret: r.text(), TOTPPending: r.text(), TOTPStep: r.int(),
+		RecoveryCodes: r.text(), Issuer: r.text(), Subject: r.text(), DeviceKey: r.text(),
 		InvitationHash: r.text(), InvitationExpiresAt: r.time(), Revision: r.int(),
 	}
 }
 
 func putUser(c *conn, u account.User) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		u.ID, u.Email, u.Name, string(u.Role), u.CompanyID, u.CreatedAt, u.PasswordHash, u.Disabled, u.LastSignInAt, u.TOTPSecret, u.TOTPPending,
-		u.TOTPStep, u.InvitationHash, u.InvitationExpiresAt, u.Revision)
+		u.TOTPStep, u.RecoveryCodes, u.Issuer, u.Subject, u.DeviceKey, u.InvitationHash, u.InvitationExpiresAt, u.Revision)
 	return err
 }
 

@@ -22,6 +22,9 @@ const (
 
 	secureCookie = "__Host-parley-panel" // RFC 6265bis, 4.1.3.2: only over https, for this host only
 	plainCookie  = "parley-panel"
+
+	secureDevice = "__Host-parley-device"
+	plainDevice  = "parley-device"
 )
 
 var (
@@ -149,9 +152,28 @@ func (a api) setCookie(c echo.Context, secret string) {
 	c.SetCookie(cookie)
 }
 
-// from returns the address and the user agent of a request.
-func from(c echo.Context) signin.Caller {
-	return signin.Caller{Address: httpapi.ClientAddress(c), UserAgent: c.Request().UserAgent()}
+func (a api) deviceName(c echo.Context) string {
+	if a.secure(c) {
+		return secureDevice
+	}
+	return plainDevice
+}
+
+// setDevice sets the cookie by which the next sign-in recognises the device. It outlives the session.
+func (a api) setDevice(c echo.Context, device string) {
+	c.SetCookie(&http.Cookie{
+		Name: a.deviceName(c), Value: device, Path: "/", HttpOnly: true, Secure: a.secure(c), SameSite: http.SameSiteStrictMode,
+		MaxAge: int(account.DeviceTTL.Seconds()),
+	})
+}
+
+// from returns the address, the user agent and the device of a request.
+func (a api) from(c echo.Context) signin.Caller {
+	caller := signin.Caller{Address: httpapi.ClientAddress(c), UserAgent: c.Request().UserAgent()}
+	if cookie, err := c.Cookie(a.deviceName(c)); err == nil {
+		caller.Device = cookie.Value
+	}
+	return caller
 }
 
 // companyOf returns the company of a request: the caller's own, or, for an operator, the one in the query.

@@ -7,13 +7,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
 const (
-	oidcCookie = "parley-panel-oidc"
-	oidcPath   = "/api/oidc"
+	secureAttempt = "__Host-parley-panel-oidc"
+	plainAttempt  = "parley-panel-oidc"
+	oidcPath      = "/api/oidc"
 	// oidcTimeout is the time limit of a sign-in at the issuer.
 	oidcTimeout = 10 * time.Minute
 )
@@ -33,10 +33,17 @@ func (a api) startOIDC(c echo.Context) error {
 	return c.Redirect(http.StatusFound, location)
 }
 
+func (a api) attemptName(c echo.Context) string {
+	if a.secure(c) {
+		return secureAttempt
+	}
+	return plainAttempt
+}
+
 // keepAttempt stores the attempt in a cookie; an empty one deletes it.
 func (a api) keepAttempt(c echo.Context, keep string) {
 	cookie := &http.Cookie{
-		Name: oidcCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(keep)), Path: oidcPath, HttpOnly: true, Secure: a.secure(c),
+		Name: a.attemptName(c), Value: base64.RawURLEncoding.EncodeToString([]byte(keep)), Path: "/", HttpOnly: true, Secure: a.secure(c),
 		SameSite: http.SameSiteLaxMode, MaxAge: int(oidcTimeout.Seconds()),
 	}
 	if keep == "" {
@@ -52,22 +59,19 @@ func (a api) finishOIDC(c echo.Context) error {
 		return errNoOIDC
 	}
 	kept := ""
-	if cookie, err := c.Cookie(oidcCookie); err == nil {
+	if cookie, err := c.Cookie(a.attemptName(c)); err == nil {
 		if data, err := base64.RawURLEncoding.DecodeString(cookie.Value); err == nil {
 			kept = string(data)
 		}
 	}
 	a.keepAttempt(c, "")
-	who, err := a.SignIn.SignInOIDC(ctxOf(c), a.OIDC, kept, c.QueryParam("state"), c.QueryParam("code"), from(c))
+	who, err := a.SignIn.SignInOIDC(ctxOf(c), a.OIDC, kept, c.QueryParam("state"), c.QueryParam("code"), a.from(c))
 	if err != nil {
 		a.Logger.InfoContext(ctxOf(c), "sign-in with the identity provider refused", "error", apperr.LogText(err))
 		return c.Redirect(http.StatusFound, "/?error=oidc")
 	}
-	if before := a.cookieOf(c); before != "" {
-		if err := a.SignIn.End(ctxOf(c), account.HashSecret(before)); err != nil {
-			return err
-		}
+	if err := a.begin(c, who); err != nil {
+		return err
 	}
-	a.setCookie(c, who.Secret)
 	return c.Redirect(http.StatusFound, "/")
 }

@@ -125,6 +125,7 @@ func (a api) routes() []route {
 		{http.MethodPut, "/api/password", anyUser, a.changePassword},
 		{http.MethodPost, "/api/totp", anyUser, a.offerTOTP},
 		{http.MethodPost, "/api/totp/confirm", anyUser, a.confirmTOTP},
+		{http.MethodPost, "/api/totp/recovery-codes", anyUser, a.renewRecoveryCodes},
 		{http.MethodDelete, "/api/totp", anyUser, a.removeTOTP},
 
 		{http.MethodGet, "/api/companies", anyUser, a.getCompanies},

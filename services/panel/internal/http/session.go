@@ -43,11 +43,14 @@ type sessionView struct {
 	Permissions []account.Permission `json:"permissions"`
 	CSRFToken   string               `json:"csrfToken"`
 	ExpiresAt   chat.Time            `json:"expiresAt"`
+
+	RecoveryCodesLeft int `json:"recoveryCodesLeft"`
 }
 
 func (a api) sessionOf(c echo.Context, who signin.Principal) error {
 	v := sessionView{
 		User: viewOfUser(who.User), Permissions: who.User.Role.Permissions(), CSRFToken: account.CSRFToken(who.Secret), ExpiresAt: chat.Time(who.Session.ExpiresAt),
+		RecoveryCodesLeft: who.User.RecoveryCodesLeft(),
 	}
 	if who.User.CompanyID != "" {
 		company, err := a.Store.Company(ctxOf(c), who.User.CompanyID)
@@ -59,10 +62,24 @@ func (a api) sessionOf(c echo.Context, who signin.Principal) error {
 	return c.JSON(http.StatusOK, v)
 }
 
-// began answers with a new session and its cookie.
+// began answers with a new session and its cookies.
 func (a api) began(c echo.Context, who signin.Principal) error {
-	a.setCookie(c, who.Secret)
+	if err := a.begin(c, who); err != nil {
+		return err
+	}
 	return a.sessionOf(c, who)
+}
+
+// begin ends the browser's earlier session and sets the cookies of the new one: every sign-in creates a new secret.
+func (a api) begin(c echo.Context, who signin.Principal) error {
+	if before := a.cookieOf(c); before != "" {
+		if err := a.SignIn.End(ctxOf(c), account.HashSecret(before)); err != nil {
+			return err
+		}
+	}
+	a.setDevice(c, who.Device)
+	a.setCookie(c, who.Secret)
+	return nil
 }
 
 type metaView struct {
@@ -97,20 +114,14 @@ type signInRequest struct {
 	Code        string `json:"code"`
 }
 
-// signIn ends the browser's earlier session: every sign-in creates a new secret.
 func (a api) signIn(c echo.Context) error {
 	var r signInRequest
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	who, err := a.SignIn.SignIn(ctxOf(c), signin.Credentials{Email: r.Email, Password: r.Password, Code: r.Code}, from(c))
+	who, err := a.SignIn.SignIn(ctxOf(c), signin.Credentials{Email: r.Email, Password: r.Password, Code: r.Code}, a.from(c))
 	if err != nil {
 		return err
-	}
-	if before := a.cookieOf(c); before != "" {
-		if err := a.SignIn.End(ctxOf(c), account.HashSecret(before)); err != nil {
-			return err
-		}
 	}
 	return a.began(c, who)
 }
@@ -191,29 +202,39 @@ func (a api) changePassword(c echo.Context, who caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	fresh, err := a.SignIn.ChangePassword(ctxOf(c), who.Principal, r.Current, r.New, from(c))
+	fresh, err := a.SignIn.ChangePassword(ctxOf(c), who.Principal, r.Current, r.New, a.from(c))
 	if err != nil {
 		return err
 	}
 	return a.began(c, fresh)
 }
 
-type confirmRequest struct {
+// proofRequest confirms a change of the second factor.
+type proofRequest struct {
 	unvalidated `json:"-"`
 	Password    string `json:"password"`
-	Code        string `json:"code"`
+	CurrentCode string `json:"currentCode"`
+}
+
+func (r proofRequest) proof() signin.Proof {
+	return signin.Proof{Password: r.Password, Code: r.CurrentCode}
 }
 
 func (a api) offerTOTP(c echo.Context, who caller) error {
-	var r confirmRequest
+	var r proofRequest
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	secret, uri, err := a.SignIn.OfferTOTP(ctxOf(c), who.Principal, r.Password, from(c))
+	secret, uri, err := a.SignIn.OfferTOTP(ctxOf(c), who.Principal, r.proof())
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, map[string]string{"secret": secret, "uri": uri})
+}
+
+type confirmRequest struct {
+	proofRequest
+	Code string `json:"code"` // of the offered secret
 }
 
 func (a api) confirmTOTP(c echo.Context, who caller) error {
@@ -221,18 +242,35 @@ func (a api) confirmTOTP(c echo.Context, who caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if err := a.SignIn.ConfirmTOTP(ctxOf(c), who.Principal, r.Code); err != nil {
+	codes, err := a.SignIn.ConfirmTOTP(ctxOf(c), who.Principal, r.proof(), r.Code)
+	if err != nil {
 		return err
 	}
-	return c.NoContent(http.StatusNoContent)
+	return recoveryCodes(c, codes)
 }
 
-func (a api) removeTOTP(c echo.Context, who caller) error {
-	var r confirmRequest
+func (a api) renewRecoveryCodes(c echo.Context, who caller) error {
+	var r proofRequest
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if err := a.SignIn.RemoveTOTP(ctxOf(c), who.Principal, r.Password, from(c)); err != nil {
+	codes, err := a.SignIn.RenewRecoveryCodes(ctxOf(c), who.Principal, r.proof())
+	if err != nil {
+		return err
+	}
+	return recoveryCodes(c, codes)
+}
+
+func recoveryCodes(c echo.Context, codes []string) error {
+	return c.JSON(http.StatusOK, map[string][]string{"recoveryCodes": codes})
+}
+
+func (a api) removeTOTP(c echo.Context, who caller) error {
+	var r proofRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if err := a.SignIn.RemoveTOTP(ctxOf(c), who.Principal, r.proof()); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -250,7 +288,7 @@ func (a api) checkInvitation(c echo.Context) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	u, err := a.Admin.Invited(ctxOf(c), r.Token)
+	u, err := a.SignIn.Invited(ctxOf(c), r.Token, a.from(c))
 	if err != nil {
 		return err
 	}
@@ -270,7 +308,7 @@ func (a api) acceptInvitation(c echo.Context) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	who, err := a.SignIn.AcceptInvitation(ctxOf(c), r.Token, r.Name, r.Password, from(c))
+	who, err := a.SignIn.AcceptInvitation(ctxOf(c), r.Token, r.Name, r.Password, a.from(c))
 	if err != nil {
 		return err
 	}

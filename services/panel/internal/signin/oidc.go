@@ -8,18 +8,16 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
 	"github.com/parley-chat/parley/pkg/account"
-	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
 // OIDC signs users in with an OpenID Connect issuer (OpenID Connect Core 1.0, authorization code flow with PKCE). The users exist
-// already: the issuer only proves the e-mail address.
+// already. The issuer proves the e-mail address; the first sign-in binds the user to the issuer's subject.
 type OIDC struct {
 	Issuer, ClientID, ClientSecret string
 	Name                           string // label of the button
@@ -72,68 +70,70 @@ func (o *OIDC) Start(ctx context.Context) (location, keep string, err error) {
 	return o.client(p).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), string(kept), nil
 }
 
+// identity is what the issuer proves.
+type identity struct{ email, issuer, subject string }
+
 // SignInOIDC starts a session of the user that the issuer has authenticated. Unauthenticated if the response is for another
-// browser, is invalid, or names no user with a verified e-mail address.
+// browser, is invalid, or names no user with a verified e-mail address. Nothing is counted, and the issuer is not asked, unless this
+// browser has started the attempt.
 func (s *Service) SignInOIDC(ctx context.Context, o *OIDC, kept, state, code string, from Caller) (Principal, error) {
-	if err := s.admit(ctx, from.Address, "oidc"); err != nil {
-		return Principal{}, err
-	}
 	var a attempt
 	if json.Unmarshal([]byte(kept), &a) != nil || a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
 		return Principal{}, errOIDC
 	}
-	p, err := o.discover(ctx)
+	var u account.User
+	err := s.attempt(ctx, []budget{{s.ByAddress, "oidc|" + from.Address}}, func() (err error) {
+		u, err = s.authenticateOIDC(ctx, o, a, code)
+		return err
+	})
 	if err != nil {
 		return Principal{}, err
-	}
-	email, err := o.redeem(ctx, p, a, code)
-	if err != nil {
-		return Principal{}, errOIDC.Wrap(err)
-	}
-	u, err := s.Store.User(ctx, account.UserID(email))
-	if apperr.Is(err, apperr.NotFound) {
-		return Principal{}, errOIDC.Wrap(err)
-	}
-	if err != nil {
-		return Principal{}, err
-	}
-	if u.Status() == account.StatusInvited { // the issuer's proof is equivalent to the invitation's
-		if u, err = s.Admin.UpdateUser(ctx, admin.ActorOf(u), "user.accept", u.ID, func(u *account.User) error {
-			u.InvitationHash, u.InvitationExpiresAt = "", time.Time{}
-			return nil
-		}); err != nil {
-			return Principal{}, err
-		}
 	}
 	return s.Begin(ctx, u, from)
 }
 
-// redeem exchanges the code for the ID token, and returns its verified e-mail address.
-func (o *OIDC) redeem(ctx context.Context, p *oidc.Provider, a attempt, code string) (email string, err error) {
+func (s *Service) authenticateOIDC(ctx context.Context, o *OIDC, a attempt, code string) (account.User, error) {
+	p, err := o.discover(ctx)
+	if err != nil {
+		return account.User{}, err
+	}
+	proven, err := o.redeem(ctx, p, a, code)
+	if err != nil {
+		return account.User{}, errOIDC.Wrap(err)
+	}
+	u, err := s.Admin.BindIdentity(ctx, account.UserID(proven.email), proven.issuer, proven.subject)
+	if apperr.Is(err, apperr.NotFound) || apperr.Is(err, apperr.Conflict) {
+		err = errOIDC.Wrap(err)
+	}
+	return u, err
+}
+
+// redeem exchanges the code for the ID token, and returns what it proves.
+func (o *OIDC) redeem(ctx context.Context, p *oidc.Provider, a attempt, code string) (identity, error) {
 	token, err := o.client(p).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return "", err
+		return identity{}, err
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return "", errors.New("the issuer sent no ID token")
+		return identity{}, errors.New("the issuer sent no ID token")
 	}
 	id, err := p.Verifier(&oidc.Config{ClientID: o.ClientID}).Verify(ctx, raw)
 	if err != nil {
-		return "", err
+		return identity{}, err
 	}
 	if id.Nonce != a.Nonce {
-		return "", errors.New("the ID token is for another attempt")
+		return identity{}, errors.New("the ID token is for another attempt")
 	}
 	var claims struct {
 		Email    string `json:"email"`
 		Verified bool   `json:"email_verified"`
 	}
 	if err := id.Claims(&claims); err != nil {
-		return "", err
+		return identity{}, err
 	}
 	if !claims.Verified || strings.TrimSpace(claims.Email) == "" {
-		return "", errors.New("the ID token has no verified e-mail address")
+		return identity{}, errors.New("the ID token has no verified e-mail address")
 	}
-	return claims.Email, nil
+	return identity{email: claims.Email, issuer: id.Issuer, subject: id.Subject}, nil
 }

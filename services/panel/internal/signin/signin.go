@@ -1,7 +1,8 @@
 // Package signin authenticates users: sign-in with a password and a one-time code, sessions, and their end.
 //
-// Every sign-in and password change starts a session with a new secret, against session fixation. An attempt counts against its
-// limits before the password is checked: after too many wrong guesses the right password is refused too.
+// Every sign-in and password change starts a session with a new secret, against session fixation. Only failures count against limits,
+// and each kind of attempt has its own (attempt.go): after too many wrong passwords the right one is refused too, except from a device on
+// which the user has signed in before.
 package signin
 
 import (
@@ -33,26 +34,35 @@ type Store interface {
 type Config struct {
 	Store     Store
 	Admin     *admin.Service
-	ByAddress *ratelimit.Limiter // attempts from one address; nil: no limit
-	ByAccount *ratelimit.Limiter // attempts for one e-mail address; nil: no limit
+	ByAddress *ratelimit.Limiter // failures from one address, or from one known device; nil: no limit
+	ByAccount *ratelimit.Limiter // failures for one e-mail address, or one invitation; nil: no limit
 	Logger    *slog.Logger
 	Now       func() time.Time
 }
 
 // Service signs users in and out.
-type Service struct{ Config }
+type Service struct {
+	Config
+	attempts chan struct{} // one element for each attempt that checks a password
+}
 
 // New returns a service.
-func New(cfg Config) *Service { return &Service{cfg} }
+func New(cfg Config) *Service {
+	return &Service{Config: cfg, attempts: make(chan struct{}, attemptsAtOnce)}
+}
 
 // Caller is the origin of a request.
-type Caller struct{ Address, UserAgent string }
+type Caller struct {
+	Address, UserAgent string
+	Device             string // the device's cookie; see [account.NewDevice]
+}
 
 // Principal is a user with a valid session.
 type Principal struct {
 	User    account.User
 	Session account.Session
 	Secret  string // the cookie's value
+	Device  string // the cookie of the device, after a sign-in
 }
 
 // Credentials are the input of a sign-in.
@@ -68,60 +78,35 @@ var (
 // SignIn starts a session. Errors: Unauthenticated with INVALID_CREDENTIALS, TOTP_REQUIRED or INVALID_CODE; TooMany.
 func (s *Service) SignIn(ctx context.Context, c Credentials, from Caller) (Principal, error) {
 	id := account.UserID(c.Email)
-	if err := s.admit(ctx, from.Address, id); err != nil {
-		return Principal{}, err
-	}
 	u, err := s.Store.User(ctx, id)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return Principal{}, err
 	}
-	right, failed := account.VerifyPassword(ctx, c.Password, u.PasswordHash)
-	switch {
-	case failed != nil:
-		return Principal{}, failed
-	case err != nil || !right || u.Status() != account.StatusActive:
-		s.Logger.InfoContext(ctx, "sign-in refused", "address", from.Address)
-		return Principal{}, errCredentials
-	case u.TOTPSecret != "" && c.Code == "":
-		return Principal{}, errCodeRequired
-	}
-	if u, err = s.spendCode(ctx, u, c.Code); err != nil {
+	err = s.checkPassword(ctx, s.signInBudgets(u, id, from), func() (err error) {
+		u, err = s.authenticate(ctx, u, c, from)
+		return err
+	})
+	if err != nil {
 		return Principal{}, err
 	}
 	return s.Begin(ctx, u, from)
 }
 
-func (s *Service) admit(ctx context.Context, address, userID string) error {
-	for _, limit := range []struct {
-		limiter *ratelimit.Limiter
-		caller  string
-	}{{s.ByAddress, address}, {s.ByAccount, userID}} {
-		if limit.limiter == nil {
-			continue
-		}
-		if d := limit.limiter.Take(ctx, limit.caller); !d.Allowed {
-			limited := apperr.TooManyRequests.WithMessage("Too many attempts. Try again later.")
-			limited.RetryAfter = d.Wait
-			return limited
-		}
-	}
-	return nil
-}
-
-// spendCode uses up the one-time code of a user with a second factor. A code is valid once, also on two replicas at the same
-// time.
-func (s *Service) spendCode(ctx context.Context, u account.User, code string) (account.User, error) {
-	if u.TOTPSecret == "" {
+// authenticate checks the password and uses up the one-time code. Without a user it takes as long and returns INVALID_CREDENTIALS.
+func (s *Service) authenticate(ctx context.Context, u account.User, c Credentials, from Caller) (account.User, error) {
+	right, err := account.VerifyPassword(ctx, c.Password, u.PasswordHash)
+	switch {
+	case err != nil:
+		return u, err
+	case !right || u.Status() != account.StatusActive:
+		s.Logger.InfoContext(ctx, "sign-in refused", "address", from.Address)
+		return u, errCredentials
+	case u.TOTPSecret == "":
 		return u, nil
+	case c.Code == "":
+		return u, errCodeRequired
 	}
-	return s.Admin.UpdateUser(ctx, admin.ActorOf(u), "", u.ID, func(u *account.User) error {
-		step, ok := account.VerifyTOTP(u.TOTPSecret, code, s.Now(), u.TOTPStep)
-		if !ok {
-			return errCode
-		}
-		u.TOTPStep = step
-		return nil
-	})
+	return s.spendCode(ctx, u, c.Code)
 }
 
 // Begin starts a session of an authenticated user.
@@ -135,11 +120,18 @@ func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Princ
 	if err := s.Store.CreateSession(ctx, session); err != nil {
 		return Principal{}, err
 	}
-	u, err := s.Admin.UpdateUser(ctx, admin.ActorOf(u), "", u.ID, func(u *account.User) error { u.LastSignInAt = now; return nil })
+	u, err := s.Admin.UpdateUser(ctx, admin.ActorOf(u), "", u.ID, func(u *account.User) error {
+		u.LastSignInAt = now
+		if u.DeviceKey == "" {
+			u.DeviceKey = account.NewSecret()
+		}
+		return nil
+	})
 	if err != nil {
 		return Principal{}, err
 	}
-	return Principal{User: u, Session: session, Secret: secret}, s.Admin.Note(ctx, admin.ActorOf(u), "user.sign-in", u)
+	began := Principal{User: u, Session: session, Secret: secret, Device: account.NewDevice(u.DeviceKey, now)}
+	return began, s.Admin.Note(ctx, admin.ActorOf(u), "user.sign-in", u)
 }
 
 // Check returns the user of the session with that secret; Unauthenticated if it is not valid.
@@ -183,21 +175,9 @@ func (s *Service) Resume(ctx context.Context, secret string) (Principal, error) 
 // End ends one session.
 func (s *Service) End(ctx context.Context, id string) error { return s.Store.DeleteSession(ctx, id) }
 
-// CheckPassword returns WRONG_PASSWORD unless it is the user's. Attempts count as sign-ins.
-func (s *Service) CheckPassword(ctx context.Context, who Principal, password string, from Caller) error {
-	if err := s.admit(ctx, from.Address, who.User.ID); err != nil {
-		return err
-	}
-	right, err := account.VerifyPassword(ctx, password, who.User.PasswordHash)
-	if err == nil && !right {
-		err = apperr.WrongPassword.New()
-	}
-	return err
-}
-
-// ChangePassword replaces the password, ends all sessions and starts a new one.
+// ChangePassword replaces the password, ends all sessions and starts a new one. WRONG_PASSWORD if current is not the password.
 func (s *Service) ChangePassword(ctx context.Context, who Principal, current, fresh string, from Caller) (Principal, error) {
-	if err := s.CheckPassword(ctx, who, current, from); err != nil {
+	if err := s.confirmPassword(ctx, who.User, current); err != nil {
 		return Principal{}, err
 	}
 	u, err := s.Admin.SetPassword(ctx, admin.ActorOf(who.User), who.User.ID, "new", fresh)
@@ -207,12 +187,37 @@ func (s *Service) ChangePassword(ctx context.Context, who Principal, current, fr
 	return s.Begin(ctx, u, from)
 }
 
-// AcceptInvitation sets an invited user's password and starts a session.
+// confirmPassword returns WRONG_PASSWORD unless it is the user's password.
+func (s *Service) confirmPassword(ctx context.Context, u account.User, password string) error {
+	return s.checkPassword(ctx, []budget{s.confirmBudget(u)}, func() error {
+		right, err := account.VerifyPassword(ctx, password, u.PasswordHash)
+		if err == nil && !right {
+			err = apperr.WrongPassword.New()
+		}
+		return err
+	})
+}
+
+// Invited returns the user of an invitation's token. Wrong tokens count against the address; a right one is never refused for them.
+func (s *Service) Invited(ctx context.Context, token string, from Caller) (account.User, error) {
+	u, err := s.Admin.Invited(ctx, token)
+	if !wrongGuess(err) {
+		return u, err
+	}
+	return u, s.attempt(ctx, []budget{{s.ByAddress, "invitation|" + from.Address}}, func() error { return err })
+}
+
+// AcceptInvitation sets an invited user's password and starts a session. The attempts with one token are limited, since each hashes a
+// password.
 func (s *Service) AcceptInvitation(ctx context.Context, token, name, password string, from Caller) (Principal, error) {
-	if err := s.admit(ctx, from.Address, "invitation"); err != nil {
+	if _, err := s.Invited(ctx, token, from); err != nil {
 		return Principal{}, err
 	}
-	u, err := s.Admin.AcceptInvitation(ctx, token, name, password)
+	var u account.User
+	err := s.checkPassword(ctx, []budget{{s.ByAccount, "invitation|" + account.HashSecret(token)}}, func() (err error) {
+		u, err = s.Admin.AcceptInvitation(ctx, token, name, password)
+		return err
+	})
 	if err != nil {
 		return Principal{}, err
 	}

@@ -1,0 +1,89 @@
+package signin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/ratelimit"
+)
+
+// attemptsAtOnce limits the attempts of a replica that check a password. It equals the number of passwords that are hashed at once, so it
+// delays nobody. An attempt holds its permits until it ends, so that few permits of an address are held by right passwords.
+const attemptsAtOnce = 2
+
+// budget is a number of failures that one caller may have.
+type budget struct {
+	limiter *ratelimit.Limiter // nil: no limit
+	caller  string
+}
+
+// signInBudgets returns what a failed sign-in counts against: a device that the user has signed in on before against itself, another one
+// against its address and the user. So strangers who know the user's e-mail address cannot keep the user out.
+func (s *Service) signInBudgets(u account.User, userID string, from Caller) []budget {
+	if device, known := u.VerifyDevice(from.Device, s.Now()); known {
+		return []budget{{s.ByAddress, "device|" + device}}
+	}
+	return []budget{{s.ByAddress, from.Address}, {s.ByAccount, userID}}
+}
+
+// confirmBudget is for what a signed-in user confirms with a password or a code. Sign-ins of strangers do not use it up.
+func (s *Service) confirmBudget(u account.User) budget { return budget{s.ByAccount, "confirm|" + u.ID} }
+
+// attempt runs try unless a budget is used up. A permit of each is taken first, so that concurrent attempts do not exceed the budget, and
+// returned unless try has failed because of what the caller sent.
+func (s *Service) attempt(ctx context.Context, budgets []budget, try func() error) error {
+	for n, b := range budgets {
+		if err := b.take(ctx); err != nil {
+			giveBack(budgets[:n])
+			return err
+		}
+	}
+	err := try()
+	if !wrongGuess(err) {
+		giveBack(budgets)
+	}
+	return err
+}
+
+// checkPassword is attempt for a try that hashes a password.
+func (s *Service) checkPassword(ctx context.Context, budgets []budget, try func() error) error {
+	select {
+	case s.attempts <- struct{}{}:
+		defer func() { <-s.attempts }()
+	case <-ctx.Done():
+		return apperr.Unreachable("password check", fmt.Errorf("waiting for other sign-ins: %w", ctx.Err()))
+	}
+	return s.attempt(ctx, budgets, try)
+}
+
+func (b budget) take(ctx context.Context) error {
+	d := ratelimit.Decision{Allowed: true}
+	if b.limiter != nil {
+		d = b.limiter.Take(ctx, b.caller)
+	}
+	if d.Allowed {
+		return nil
+	}
+	limited := apperr.TooManyRequests.WithMessage("Too many attempts. Try again later.")
+	limited.RetryAfter = d.Wait
+	return limited
+}
+
+func giveBack(budgets []budget) {
+	for _, b := range budgets {
+		b.limiter.Return(b.caller)
+	}
+}
+
+// wrongGuess reports whether a try failed because a password, a code or a token is wrong. A right password without its one-time code is
+// the first half of a sign-in.
+func wrongGuess(err error) bool {
+	switch apperr.ReasonOf(err) {
+	case apperr.InvalidCredentials.Reason, apperr.InvalidCode.Reason, apperr.WrongPassword.Reason, apperr.InvitationNotFound.Reason,
+		apperr.OIDCFailed.Reason:
+		return true
+	}
+	return false
+}
