@@ -34,8 +34,11 @@ func application(a chat.Application, by transform) (_ chat.Application, err erro
 	return a, err
 }
 
-// user transforms the secrets of the second factor.
+// user transforms the secrets of the second factor, and the key that signs the cookies of known devices.
 func user(u account.User, by transform) (account.User, error) {
+	if err := apply(by, "users/"+u.ID+"/deviceKey", &u.DeviceKey); err != nil {
+		return u, err
+	}
 	if err := apply(by, "users/"+u.ID+"/totpSecret", &u.TOTPSecret); err != nil {
 		return u, err
 	}
