@@ -204,8 +204,12 @@ func testFiles(t *testing.T, open Opener) {
 	usage := func(of func(now time.Time) (store.FileUsage, error), now time.Time) store.FileUsage {
 		return get[store.FileUsage](t)(of(now))
 	}
-	visitors := func(now time.Time) (store.FileUsage, error) { return s.FileUsage(ctx, store.FileOwner{Sender: visitor}, now) }
-	apps := func(now time.Time) (store.FileUsage, error) { return s.FileUsage(ctx, store.FileOwner{Application: app}, now) }
+	visitors := func(now time.Time) (store.FileUsage, error) {
+		return s.FileUsage(ctx, store.FileOwner{Sender: visitor}, now)
+	}
+	apps := func(now time.Time) (store.FileUsage, error) {
+		return s.FileUsage(ctx, store.FileOwner{Application: app}, now)
+	}
 	want(t, "a visitor's files", usage(visitors, noon), store.FileUsage{Bytes: 3 << 32, Count: 2})
 	want(t, "an application's files", usage(apps, noon), store.FileUsage{Bytes: 7 << 32, Count: 3})
 	want(t, "just before they expire", usage(apps, expiry.Add(-time.Millisecond)), store.FileUsage{Bytes: 7 << 32, Count: 3})

@@ -79,7 +79,7 @@ export interface paths {
         };
         /**
          * Download a file
-         * @description The `url` of a message with a file. Anyone with the URL can read the file: no token is needed, so that any page can show images. Any other URL, and an expired file, is answered with 404. Ranges are supported, several at once as multipart/byteranges.
+         * @description The `url` of a message with a file. Anyone with the URL can read the file: no token is needed, so that any page can show images. Any other URL, and an expired file, is answered with 404. A range of bytes is supported; a request for several ranges gets the whole file.
          */
         get: operations["getFile"];
         put?: never;
@@ -124,6 +124,50 @@ export interface paths {
          * @description Stops the bot that is still writing this message (socket event `message.part`); it has no body. The text so far becomes the message, with `finishReason: stopped` in its data, and is delivered as the event `message`. A lost connection does not stop the bot.
          */
         post: operations["stopMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The visitor's chats, open and closed
+         * @description The chats of the visitor in this application, newest first, page by page: follow `Link`. GET /chats/{id}/messages has their messages, for a visitor who scrolls back to earlier conversations.
+         *
+         *     If the application does not verify identities (mode `off`), anyone can claim one; the token then reads only chats that were open when it was issued, or later.
+         */
+        get: operations["listChats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * History of one of the visitor's chats
+         * @description Like GET /message, for one of the visitor's chats, open or closed: the same pages, headers and limits. Each chat has its own pages; GET /chats leads to the chat before it.
+         *
+         *     If the application does not verify identities (mode `off`), anyone can claim one; the token then reads only chats that were open when it was issued, or later.
+         */
+        get: operations["getChatHistory"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -343,6 +387,10 @@ export interface components {
             greetingMessages?: {
                 /** @description The text. */
                 content?: string;
+                /** @description The text in other languages, by language tag (BCP 47). POST /register picks the one of its `language`. */
+                translations?: {
+                    [key: string]: string;
+                };
             }[];
             /** @description Fields shown on the form (for example firstName, lastName, email). */
             formInputs?: string[];
@@ -396,6 +444,8 @@ export interface components {
             userHash?: string | null;
             /** @description A JWT signed by your own server with HS256 and the application's identity secret (its whole text is the key), for a user who is logged in there. Claims: `userId`, `email` or `phone` (what it vouches for; values that are not sent beside it are taken from here), and `exp`, at most an hour ahead. Ignored if the application does not verify. */
             identityToken?: string | null;
+            /** @description Language of the greetings, a BCP 47 tag such as `de` or `pt-BR`: the translation for the tag or for the nearest more general one, otherwise `content`. For example the language of the page. */
+            language?: string | null;
         };
         /** @description The visitor is registered. */
         Registered: {
@@ -651,6 +701,29 @@ export interface components {
             /** @description Text shown with the file. */
             caption?: string;
         };
+        /** @description One of the visitor's chats. */
+        VisitorChat: {
+            /**
+             * Format: uuid
+             * @description Id of the chat.
+             */
+            chatId: string;
+            /**
+             * @description pending: the visitor has not written yet.
+             * @enum {string}
+             */
+            status: "pending" | "active" | "closed";
+            /**
+             * Format: date-time
+             * @description When the chat was opened.
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When the chat closed; absent while it is open.
+             */
+            closedAt?: string;
+        };
         /** @description A visitor's chat: who answers, and its rating. */
         ChatState: {
             /**
@@ -670,7 +743,7 @@ export interface components {
             control: "bot" | "agent";
             /** @description The chat waits for an agent. */
             waiting: boolean;
-            /** @description Who handed the chat over to the agents: bot, visitor or offline_form. Absent: an agent took it over, or the bot answers. */
+            /** @description Who handed the chat over to the agents: bot, visitor, offline_form, or no_bot: there is no bot. Absent: an agent took it over, or the bot answers. */
             handoverBy?: string;
             /** @description Whether POST /chat/handover hands the chat over to the agents. */
             handoverOffered: boolean;
@@ -700,6 +773,8 @@ export interface components {
             agents: {
                 /** @description Whether it is within the application's business hours. */
                 available: boolean;
+                /** @description Whether an agent of the company has the panel open; absent if it is not known. */
+                online?: boolean;
                 /**
                  * Format: date-time
                  * @description When the business hours begin again; absent during business hours, and if it is not known.
@@ -1168,7 +1243,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The application does not allow the origin of the requesting page. The response has no `Access-Control-Allow-Origin`, so that the page cannot read it. */
+        /** @description The application does not allow the origin of the requesting page. The page may read this error, but none of the headers. */
         OriginNotAllowed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1263,7 +1338,7 @@ export interface components {
         "X-Request-Id": string;
         /** @description Seconds to wait before a retry. */
         "Retry-After": number;
-        /** @description Present if the application allows the request's Origin, or if the application is not known yet: without a list, widgets can be embedded on any site. Credentials (cookies) are never used. */
+        /** @description Present if the request has an Origin: without a list, widgets can be embedded on any site. A page of another origin than those of the list may read the error, nothing else. Credentials (cookies) are never used. */
         "Access-Control-Allow-Origin": string;
         /** @description Changes when the content changes. */
         ETag: string;
@@ -1946,6 +2021,184 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listChats: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of chats of a page; 20 without it. */
+                limit?: number;
+                /** @description Id of a chat of the visitor: the page begins with the chat before it in time. Follow `Link` to get it. */
+                after?: string;
+            };
+            header?: {
+                /** @description Your own id for this request; it is returned in the response. */
+                "X-Request-Id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chats. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    /**
+                     * @description The next page, of earlier chats, with `rel="next"` (RFC 8288); absent on the last page. The target is relative to the request's URL. Exposed to browsers.
+                     * @example <?after=9c1f0f54-5f35-4d6a-9a53-6a8b1a2a7c11&limit=20>; rel="next"
+                     */
+                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description `no-store`. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "chatId": "0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f",
+                     *         "status": "active",
+                     *         "createdAt": "2026-03-16T09:02:11.000Z"
+                     *       },
+                     *       {
+                     *         "chatId": "9c1f0f54-5f35-4d6a-9a53-6a8b1a2a7c11",
+                     *         "status": "closed",
+                     *         "createdAt": "2026-03-14T15:20:00.000Z",
+                     *         "closedAt": "2026-03-14T15:40:00.000Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["VisitorChat"][];
+                };
+            };
+            /** @description A query parameter is invalid, or `after` is not a chat of this visitor. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["OriginNotAllowed"];
+            /** @description The application no longer exists. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getChatHistory: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of messages of a page. Without `limit` and `before` the response is the whole history; with `before` alone a page has 100. */
+                limit?: number;
+                /** @description Id of a message of the chat: the page ends just before it. Follow `Link` to get it. For example `0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f`. */
+                before?: string;
+            };
+            header?: {
+                /** @description Your own id for this request; it is returned in the response. */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                /** @description Id of a chat of this visitor. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The history, or a page of it. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Parley-Unread": components["headers"]["Parley-Unread"];
+                    "Parley-Read-Up-To": components["headers"]["Parley-Read-Up-To"];
+                    "Parley-Seen-Up-To": components["headers"]["Parley-Seen-Up-To"];
+                    "Parley-Agents": components["headers"]["Parley-Agents"];
+                    Link: components["headers"]["Link"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "id": "0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21",
+                     *         "createdAt": "2026-01-01T10:15:00.000Z",
+                     *         "type": "TEXT",
+                     *         "data": {
+                     *           "text": "Hello! How can we help?"
+                     *         },
+                     *         "nameOfSender": "Parley Bot",
+                     *         "isFromSupport": true,
+                     *         "chatId": "0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f"
+                     *       },
+                     *       {
+                     *         "id": "0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f",
+                     *         "createdAt": "2026-01-01T10:15:09.120Z",
+                     *         "type": "TEXT",
+                     *         "data": {
+                     *           "text": "Where is my parcel?"
+                     *         },
+                     *         "nameOfSender": "Sara Ahmadi",
+                     *         "isFromSupport": false,
+                     *         "chatId": "0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Message"][];
+                };
+            };
+            /** @description A query parameter is invalid, or `before` is not a message of the chat. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["OriginNotAllowed"];
+            /** @description No such chat of this visitor. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["HistoryUnavailable"];
+        };
+    };
     getChat: {
         parameters: {
             query?: never;
@@ -2228,7 +2481,7 @@ export interface operations {
             };
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
-            429: components["responses"]["TooManyRequests"];
+            429: components["responses"]["TooManyMessages"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -2451,6 +2704,8 @@ export const table = {
   getFile: { method: 'GET', path: '/files/{id}/{name}', keyed: false, answer: 'raw' },
   readMessage: { method: 'POST', path: '/message/{id}/read', keyed: false, answer: 'none' },
   stopMessage: { method: 'POST', path: '/message/{id}/stop', keyed: false, answer: 'none' },
+  listChats: { method: 'GET', path: '/chats', keyed: false, answer: 'json' },
+  getChatHistory: { method: 'GET', path: '/chats/{id}/messages', keyed: false, answer: 'json' },
   getChat: { method: 'GET', path: '/chat', keyed: false, answer: 'json' },
   handOverChat: { method: 'POST', path: '/chat/handover', keyed: false, answer: 'json' },
   leaveMessage: { method: 'POST', path: '/chat/offline-message', keyed: true, answer: 'json' },
