@@ -13,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // A processor that is killed before it acknowledges its work loses and duplicates nothing: the next one handles the remaining
@@ -87,7 +88,7 @@ func awaitTakeover(t *testing.T, collected *bustest.Collector) {
 func (w *world) spawn(binary string, env ...string) (kill func()) {
 	w.t.Helper()
 	command := exec.Command(binary)
-	command.Env = append(os.Environ(), "NATS_URL="+w.natsURL, "SQLITE_PATH="+w.storePath, "OPS_ADDR=127.0.0.1:0", "BOT=demo", "LOG_LEVEL=ERROR")
+	command.Env = append(os.Environ(), "NATS_URL="+w.natsURL, "SQLITE_PATH="+w.storePath, "SECRETS_KEY_FILE="+storetest.KeyFile(w.t), "OPS_ADDR=127.0.0.1:0", "BOT=demo", "LOG_LEVEL=ERROR")
 	command.Env = append(command.Env, env...)
 	command.Stderr = os.Stderr
 	w.must(command.Start())
