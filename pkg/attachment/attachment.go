@@ -116,7 +116,8 @@ func (s *Service) discard(ctx context.Context, k file.Kept) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	if err := s.cfg.Store.Delete(ctx, k.ID); err != nil {
-		s.cfg.Logger.ErrorContext(ctx, "removing a file without a message failed, it stays until it expires", "file", k.ID, "size", k.Size, "error", err)
+		s.cfg.Logger.ErrorContext(ctx, "removing a file without a message failed, it stays until it expires",
+			"contentType", k.Kind.ContentType, "size", k.Size, "error", err) // neither its name nor its id, which opens it
 	}
 }
 
