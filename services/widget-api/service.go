@@ -178,7 +178,7 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 		return nil, err
 	}
 	p.OnClose(func() error { closeFiles(); return nil })
-	bounds := attachment.Bounds(s.cfg.Files, s.cfg.FileConfig.Uploads)
+	bounds := attachment.Bounds(s.cfg.Files, s.cfg.Uploads)
 	bounds.Store, bounds.Records, bounds.Sweep = files, e.store, cmp.Or(s.cfg.FileSweep, defaultFileSweep)
 	bounds.Logger, bounds.Now = s.cfg.Logger, s.cfg.Now
 	e.files = attachment.New(bounds)

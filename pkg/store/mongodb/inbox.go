@@ -84,8 +84,7 @@ func (s *Store) inboxBatch(ctx context.Context, f store.InboxFilter, of []string
 	if f.Waiting {
 		q.sort = bson.D{asc("control.changedAt"), asc("_id")}
 		q.filter = bson.D{
-			{Key: "control.agent", Value: true}, {Key: "control.assignee", Value: bson.D{{Key: "$exists", Value: false}}},
-			{Key: "closedAt", Value: bson.D{{Key: "$exists", Value: false}}},
+			{Key: "control.agent", Value: true}, {Key: "control.assignee", Value: nil}, {Key: "closedAt", Value: nil}, // null: not set
 		}
 	}
 	if f.VisitorID != "" {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/tools/go/packages"
 
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/encrypted"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
 	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
 	"github.com/parley-chat/parley/testkit/storetest"
@@ -125,11 +126,12 @@ func commandsByMethod(t *testing.T) map[string]privileges {
 			ok(t, step.call())
 		}
 		storetest.Run(t, func(t testing.TB, options ...storetest.Options) store.Store {
-			return e.Open(t, e.Database(t), monitor, func(c *mongodb.Config) {
+			engine := e.Open(t, e.Database(t), monitor, func(c *mongodb.Config) {
 				for _, o := range options {
 					c.IdleClose = o.IdleClose
 				}
 			})
+			return encrypted.New(engine, storetest.Keys()) // as services open it
 		})
 	})
 	return needs

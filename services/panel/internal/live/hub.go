@@ -43,7 +43,7 @@ func NewHub(b Bus) *Hub {
 }
 
 // Run calls emit for every event until ctx is done, emit fails, NATS disconnects, or the browser is too slow. It returns the error of
-// emit or NATS, and nil when ctx is done or the browser has to come back.
+// emit, ctx or NATS, and nil when the browser has to come back.
 func (h *Hub) Run(ctx context.Context, b Browser, emit func(Event) error) error {
 	notices := make(chan []byte, noticeBuffer)
 	stop, err := h.bus.OnNotice(subject.PanelNotice(b.CompanyID), func(data []byte) {
@@ -60,25 +60,17 @@ func (h *Hub) Run(ctx context.Context, b Browser, emit func(Event) error) error 
 	defer h.leave(f)
 	events, at, err := f.subscribe(ctx)
 	if err != nil {
-		return ignoreDone(ctx, err)
+		return err
 	}
 	defer f.unsubscribe(events)
 	at, err = h.catchUp(ctx, f, b, at, emit)
 	if err != nil {
-		return ignoreDone(ctx, err)
+		return err
 	}
 	if err := emit(Event{ID: at.String(), Name: "ready", Data: empty}); err != nil {
 		return err
 	}
 	return h.follow(ctx, b, at, events, notices, emit)
-}
-
-// ignoreDone drops the errors of a browser that has left.
-func ignoreDone(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // join returns the feed of a source, and starts it for its first browser.
