@@ -28,7 +28,7 @@ func natsPasswords() []string {
 // redisPasswords are the settings with the passwords for deploy/redis/start.sh, and the path of its users file.
 func redisPasswords(dir string) []string {
 	settings := []string{"TMPDIR=" + dir}
-	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "panel", "operator"} {
+	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "panel", "processor", "operator"} {
 		settings = append(settings, "REDIS_"+strings.ToUpper(strings.ReplaceAll(user, "-", "_"))+"_PASSWORD="+passwordOf(user))
 	}
 	return settings

@@ -219,6 +219,7 @@ func TestReadmeOperator(t *testing.T) {
 	demo, err := json.Marshal(p.Demo)
 	check(t, err)
 	check(t, os.WriteFile(filepath.Join(dir, ".parley", "demo.json"), demo, 0o600))
+	check(t, os.Symlink(p.Secrets, filepath.Join(dir, ".parley", "secrets-key.json")))
 	check(t, os.Symlink(filepath.Dir(program(t, "parleyctl")), filepath.Join(dir, "bin")))
 	check(t, os.Symlink(filepath.Join(root(), "docs"), filepath.Join(dir, "docs")))
 
