@@ -14,7 +14,10 @@ require (
 	golang.org/x/sync v0.24.0
 )
 
-require github.com/tink-crypto/tink-go/v2 v2.4.0 // indirect
+require (
+	github.com/kylelemons/godebug v1.1.0 // indirect
+	github.com/tink-crypto/tink-go/v2 v2.4.0 // indirect
+)
 
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
