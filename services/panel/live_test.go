@@ -171,25 +171,33 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// An agent who becomes a developer gets no more events of the inbox.
-func TestADemotedAgentHearsNothing(t *testing.T) {
+// A user who loses the inbox, the sessions or the account hears no more events.
+func TestEventsEndWithTheAccess(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, unlimited)
-	agent, owner := w.as(w.acme.users[account.Agent]), w.as(w.acme.users[account.Owner])
-	here, _ := agent.events("/api/events", "")
-	w.next(here, "ready")
-	owner.done(http.StatusOK, http.MethodPatch, "/api/users/"+w.acme.users[account.Agent].ID, `{"role":"developer"}`)
-	timeout := time.After(limit)
-	for {
-		select {
-		case e, open := <-here:
-			if !open {
-				return
+	for name, change := range map[string]struct {
+		status             int
+		method, path, body string
+	}{
+		"another role":   {http.StatusOK, http.MethodPatch, "", `{"role":"developer"}`},
+		"ended sessions": {http.StatusNoContent, http.MethodDelete, "/sessions", ""},
+		"deleted":        {http.StatusNoContent, http.MethodDelete, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, unlimited)
+			agent, owner := w.as(w.acme.users[account.Agent]), w.as(w.acme.users[account.Owner])
+			here, _ := agent.events("/api/events", "")
+			w.next(here, "ready")
+			owner.done(change.status, change.method, "/api/users/"+w.acme.users[account.Agent].ID+change.path, change.body)
+			timeout := time.After(12 * time.Second) // before the heartbeat, which would end it too
+			for open := true; open; {
+				select {
+				case _, open = <-here:
+				case <-timeout:
+					t.Fatal("the stream goes on, want it ended")
+				}
 			}
-			t.Logf("got %+v before the end", e)
-		case <-timeout:
-			t.Fatal("the stream goes on, want it ended")
-		}
+		})
 	}
 }
 

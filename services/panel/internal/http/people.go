@@ -154,6 +154,7 @@ func (a api) deleteUser(c echo.Context, who caller) error {
 	if err := a.Admin.DeleteUser(ctxOf(c), who.actor(), u.ID); err != nil {
 		return err
 	}
+	a.noteAccess(c, u)
 	return c.NoContent(http.StatusNoContent)
 }
 
@@ -173,6 +174,7 @@ func (a api) endUserSessions(c echo.Context, who caller) error {
 	if err := a.Admin.EndSessions(ctxOf(c), who.actor(), u); err != nil {
 		return err
 	}
+	a.noteAccess(c, u)
 	return c.NoContent(http.StatusNoContent)
 }
 

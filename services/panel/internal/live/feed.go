@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// subscriberBuffer is the number of events that a browser may be behind the streams. Then it is closed, and catches up when it returns.
+// subscriberBuffer is the number of events that may wait for a browser. With one more it is closed, and catches up when it returns.
 const subscriberBuffer = 256
 
 var (

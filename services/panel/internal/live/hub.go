@@ -124,7 +124,7 @@ func (h *Hub) catchUp(ctx context.Context, f *feed, b Browser, to Position, emit
 	for _, span := range f.spans(at) {
 		i := sourceOf(span.Stream)
 		if at[i] >= to[i] {
-			continue // the feed may be behind another replica's, from which the browser comes
+			continue // the browser comes from another replica, whose feed was ahead of this one
 		}
 		for d, err := range h.bus.Read(ctx, span) {
 			if err != nil {
