@@ -149,8 +149,10 @@ func (r *reencryption) run(ctx context.Context) error {
 	})
 }
 
-// attempts limits the retries of a record that is changed at the same time.
-const attempts = 10
+// attempts limits the retries of a record that is changed at the same time. An attempt is a read and a write, and loses
+// against a service that changes the record between them. One that changes it without a pause wins about every second
+// time, on a busy machine more often.
+const attempts = 100
 
 // replace writes a record again if it has a secret of another key. write reads and writes it; a record that was deleted meanwhile is skipped.
 func replace[V any](ctx context.Context, r *reencryption, record V, each func(V, transform) (V, error), write func(context.Context) error) error {
