@@ -26,7 +26,7 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI runs the race detector. The tests read CI too: a test that would skip fails instead.
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
-.PHONY: help run engines parleyctl compose-secrets build assets deps test test-web test-mongodb test-kubernetes test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
+.PHONY: help run engines parleyctl compose-secrets build assets deps test test-all test-web test-mongodb test-kubernetes test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -88,9 +88,13 @@ deps: assets ## install what the tests need: official clients, redis-server, Chr
 	@scripts/require systemd-analyze systemd
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 
-test: deps test-web ## all tests of all modules; with CI=1 under the race detector and without skipped tests
-	go test $(TESTFLAGS) $(filter-out ./services/standalone/...,$(PACKAGES))
-	go test $(TESTFLAGS) ./services/standalone/... # whole systems and browsers: not in parallel with other packages
+test: test-web ## the tests that need nothing but Go and Node.js; with CI=1 under the race detector
+	go test -short $(TESTFLAGS) $(filter-out ./services/standalone/...,$(PACKAGES)) ./services/standalone ./services/standalone/internal/...
+
+# The packages with tests that ask for more of the machine; those of whole systems run alone, after the others.
+test-all: deps ## the rest: browsers, redis-server, Caddy, PostgreSQL, the official clients, whole systems; with CI=1 without skipped tests
+	go test $(TESTFLAGS) $$(scripts/needy $(PACKAGES) | grep -v /standalone/e2e)
+	go test $(TESTFLAGS) ./services/standalone/e2e
 
 test-mongodb: assets ## the store's tests on FerretDB and on the MongoDB at MONGODB_URI
 	@[ -n "$${MONGODB_URI:-}" ] || { echo "MONGODB_URI is not set"; exit 1; }

@@ -11,18 +11,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // startRedis starts redis-server with deploy/redis; each user's password is its name with the prefix p.
 func startRedis(t *testing.T) (addr string) {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("redis-server is not installed")
-		}
-		t.Skip("redis-server is not installed")
-	}
+	needs.Program(t, "redis-server")
 	addr = nettest.Addr(t)
 	host, port, _ := strings.Cut(addr, ":")
 	dir := t.TempDir()

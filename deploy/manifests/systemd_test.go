@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 // units returns the files of deploy/systemd by name.
@@ -61,12 +63,7 @@ func TestUnitsOfTheServices(t *testing.T) {
 // systemd accepts every line, and its security analysis finds few exposures.
 func TestUnitsAreValidAndHardened(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("systemd-analyze is not installed")
-		}
-		t.Skip("systemd-analyze is not installed")
-	}
+	needs.Program(t, "systemd-analyze")
 	dir := t.TempDir()
 	var names []string
 	for name, text := range units(t) {

@@ -26,6 +26,7 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor"
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -376,12 +377,7 @@ func TestKilledProcessorLosesNoWebhook(t *testing.T) {
 // verifiers of npm and Go agree, and neither accepts a forged body.
 func TestWebhookVerifiers(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("node"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("node is missing")
-		}
-		t.Skip("node is missing")
-	}
+	node := needs.Program(t, "node")
 	w := newWorld(t)
 	r := newReceiver(t)
 	e := w.endpoint(r, func(e *webhook.Endpoint) {
@@ -406,7 +402,7 @@ func TestWebhookVerifiers(t *testing.T) {
 			input.Write(append(line, '\n'))
 		}
 	}
-	command := exec.Command("node", "testdata/verify.mjs")
+	command := exec.Command(node, "testdata/verify.mjs")
 	command.Stdin = strings.NewReader(input.String())
 	out, err := command.CombinedOutput()
 	if err != nil || string(out) != "8 accepted, 8 forged ones refused\n" {

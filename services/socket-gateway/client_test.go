@@ -5,18 +5,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 // limit bounds every wait for something that happens. It is far above what any of them takes.
@@ -189,8 +188,8 @@ func connectOfficial(t *testing.T, baseURL, token, transport string) *client {
 // line each. The program ends when its stdin is closed.
 func startNode[E any](t *testing.T, events chan<- E, program string, env ...string) (stdin io.Writer) {
 	t.Helper()
-	needOfficialClient(t)
-	command := exec.Command("node", program)
+	_, node := needs.Packages(t)
+	command := exec.Command(node, program)
 	command.Dir = "testdata"
 	command.Env = append(os.Environ(), env...)
 	command.Stderr = os.Stderr
@@ -223,40 +222,4 @@ func startNode[E any](t *testing.T, events chan<- E, program string, env ...stri
 		}
 	})
 	return in
-}
-
-// needOfficialClient skips the test, but not in CI, where node or the npm packages of the repository's root are missing.
-func needOfficialClient(t *testing.T) {
-	t.Helper()
-	_, err := exec.LookPath("node")
-	if err == nil {
-		err = findUpwards(filepath.Join("node_modules", "socket.io-client"))
-	}
-	absent(t, err, "node and `npm ci` in the repository's root")
-}
-
-func findUpwards(name string) error {
-	dir, err := os.Getwd()
-	for err == nil {
-		if _, found := os.Stat(filepath.Join(dir, name)); found == nil {
-			return nil
-		}
-		if dir == filepath.Dir(dir) {
-			return errors.Join(fs.ErrNotExist, errors.New(name))
-		}
-		dir = filepath.Dir(dir)
-	}
-	return err
-}
-
-// absent skips a test for want of something on a laptop, and fails it in CI.
-func absent(t *testing.T, err error, what string) {
-	t.Helper()
-	if err == nil {
-		return
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("needs %s: %v", what, err)
-	}
-	t.Skipf("needs %s: %v", what, err)
 }

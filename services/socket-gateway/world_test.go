@@ -28,6 +28,7 @@ import (
 	"github.com/parley-chat/parley/pkg/service"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/redistest"
 	"github.com/parley-chat/parley/testkit/servicetest"
@@ -210,8 +211,7 @@ type realRedis struct {
 // newRealRedis takes an address and starts nothing yet.
 func newRealRedis(t *testing.T) *realRedis {
 	t.Helper()
-	_, err := exec.LookPath("redis-server")
-	absent(t, err, "redis-server")
+	needs.Program(t, "redis-server")
 	r := &realRedis{t: t, addr: nettest.Addr(t)}
 	t.Cleanup(r.stop)
 	return r

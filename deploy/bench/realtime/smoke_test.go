@@ -1,17 +1,18 @@
 package main
 
 import (
-	"os"
-	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 // TestNodeGatewayIsMeasured runs everything on real servers: the Node peer accepts every connection, and two of its
 // gateways deliver every reply. It does not check speed.
 func TestNodeGatewayIsMeasured(t *testing.T) {
 	t.Chdir("../../..")
-	needs(t, "redis-server", "node")
+	needs.Program(t, "redis-server")
+	needs.Packages(t)
 	o := options{contenders: "node,node-sharded", peer: "deploy/bench/peer/gateway.mjs"}
 	contenders, err := o.contendersToMeasure()
 	if err != nil {
@@ -38,24 +39,5 @@ func TestNodeGatewayIsMeasured(t *testing.T) {
 		if perReply < 100 {
 			t.Errorf("%s: got %.0f bytes from Redis for a reply, want more than the reply's text", c.name, perReply)
 		}
-	}
-}
-
-// needs skips the test on a machine without its prerequisites; CI must have them.
-func needs(t *testing.T, programs ...string) {
-	t.Helper()
-	missing := func(what string) {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is missing", what)
-		}
-		t.Skipf("%s is missing", what)
-	}
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			missing(p)
-		}
-	}
-	if _, err := os.Stat("node_modules/@nats-io/jetstream"); err != nil {
-		missing("node_modules (make deps)")
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-chat/parley/clients/go/clientapi"
 	"github.com/parley-chat/parley/clients/go/webhook"
 	"github.com/parley-chat/parley/clients/go/widgetapi"
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 // lossy is a proxy of the Client API that drops the response to the first message sent.
@@ -172,7 +173,7 @@ func TestGoClient(t *testing.T) {
 
 // The TypeScript client does the same in Node; clients.mjs has the checks.
 func TestTypeScriptClient(t *testing.T) {
-	node := need(t, "node")
+	node := needs.Program(t, "node")
 	s := commonStandalone(t)
 	address, lost := lossy(t, s.place)
 	config, err := json.Marshal(map[string]string{"client": address, "widget": s.WidgetBaseURL, "accessToken": s.AccessToken, "appId": s.AppID})

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/services/processor"
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/opstest"
 	"github.com/parley-chat/parley/testkit/tlstest"
@@ -39,7 +40,7 @@ type deployment struct {
 // newDeployment allocates the addresses without starting anything.
 func newDeployment(t *testing.T, gateways int) *deployment {
 	t.Helper()
-	need(t, "redis-server")
+	needs.Program(t, "redis-server")
 	f := &deployment{t: t, dir: t.TempDir(), addr: map[string]string{}, ops: map[string]string{}, run: map[string]*child{}}
 	f.services = []string{"client-api", "widget-api", "processor"}
 	for n := range gateways {
@@ -153,10 +154,10 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 				"--tls-cert-file", f.tls.Path("redis"), "--tls-key-file", f.tls.Path("redis-key"))
 		}
 		if f.accounts {
-			need(t, "redis-server")
+			needs.Program(t, "redis-server")
 			return filepath.Join(root(), "deploy/redis/start.sh"), redisPasswords(f.dir), args
 		}
-		return need(t, "redis-server"), nil, args
+		return needs.Program(t, "redis-server"), nil, args
 	case "mongodb":
 		return program(t, "ferretdb"), nil, []string{"-addr", f.addr[name], "-dir", filepath.Join(f.dir, "ferretdb")}
 	case "seed":

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/tlstest"
 )
@@ -30,7 +31,7 @@ func (f *deployment) startEdge(t *testing.T) {
 		"XDG_DATA_HOME=" + f.dir, "XDG_CONFIG_HOME=" + f.dir, "EDGE_BIND=127.0.0.1",
 		"EDGE_CLIENT_ADDR=http://" + f.addr["edge-client"], "EDGE_WIDGET_ADDR=http://" + f.addr["edge-widget"],
 		"CLIENT_API=" + f.addr["client-api"], "WIDGET_API=" + f.addr["widget-api"], "SOCKET_GATEWAYS=" + strings.Join(gateways, " "),
-	}, need(t, "caddy"), "run", "--adapter", "caddyfile", "--config", filepath.Join(root(), "deploy/edge/Caddyfile"))
+	}, needs.Program(t, "caddy"), "run", "--adapter", "caddyfile", "--config", filepath.Join(root(), "deploy/edge/Caddyfile"))
 	check(t, err)
 	c.stopAtEnd(f.t)
 	f.ClientBaseURL, f.WidgetBaseURL = "http://"+f.addr["edge-client"], "http://"+f.addr["edge-widget"]

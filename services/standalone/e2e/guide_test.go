@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 // The commands that standalone prints work as pasted.
 func TestHowToWorksAsPrinted(t *testing.T) {
-	sh := need(t, "sh")
-	need(t, "curl")
+	sh := needs.Program(t, "sh")
+	needs.Program(t, "curl")
 	s := commonStandalone(t)
 	c := openChat(t, openStore(t, s.place), s.place, time.Now())
 	_, commands, found := strings.Cut(strings.Join(s.howTo, "\n"), "Act as the company")
@@ -94,7 +95,7 @@ func TestRevokedTokenStopsWorking(t *testing.T) {
 
 // `make run` forwards SIGTERM: the process that it has started ends too, and unlocks the data folder.
 func TestMakeRunHandsSIGTERMOn(t *testing.T) {
-	make := need(t, "make")
+	make := needs.Program(t, "make")
 	program(t, "standalone") // and the assets
 	dir := t.TempDir()
 	run := func() *child {

@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"testing"
+
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 // Agents and operators use the panel in a real browser, together with visitors in the widget.
 func TestPanel(t *testing.T) {
-	need(t, "sh")
-	need(t, "curl")
+	needs.Program(t, "sh")
+	needs.Program(t, "curl")
 	for _, scenario := range []string{"tokens", "inbox", "queue", "live", "keyboard", "applications", "templates", "streams", "people", "companies", "webhooks", "scale", "notLive", "screens"} {
 		t.Run(scenario, func(t *testing.T) {
 			// Its own: the changes of one scenario would appear in the others' lists.

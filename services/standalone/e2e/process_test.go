@@ -51,20 +51,6 @@ func closeShared() {
 	}
 }
 
-// need returns the path of a program that the tests do not build. If it is missing the test is skipped, and fails in CI.
-func need(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s is not installed", name)
-	}
-	t.Skipf("%s is not installed", name)
-	return ""
-}
-
 // root returns the repository's folder.
 var root = sync.OnceValue(func() string {
 	path, err := filepath.Abs("../../..")

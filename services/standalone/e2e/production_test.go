@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // TestProductionGuide runs the commands of docs/production.md, with other addresses, on real engines.
 func TestProductionGuide(t *testing.T) {
 	f := newDeployment(t, 0)
-	need(t, "curl")
+	needs.Program(t, "curl")
 	for _, engine := range []string{"redis", "nats"} {
 		path, settings, args := f.command(t, engine)
 		if engine == "nats" {

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 // sockets is one Node process with all sockets of the tests.
@@ -104,7 +106,7 @@ func (s *sockets) command(t testing.TB, c map[string]any) {
 // openSocket starts a client; nil: without a token. It closes with the test.
 func openSocket(t testing.TB, url string, token any, transports ...string) *socket {
 	t.Helper()
-	need(t, "node")
+	needs.Program(t, "node")
 	all, err := startSockets()
 	if err != nil {
 		t.Fatalf("starting sockets.mjs: %v", err)

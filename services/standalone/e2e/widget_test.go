@@ -15,12 +15,13 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 // startScenario runs one scenario of widget_scenarios.mjs. The pipe takes one command a line.
 func startScenario(t *testing.T, scenario string, p place, more map[string]string) (*child, io.Writer) {
 	t.Helper()
-	node, chromium := need(t, "node"), need(t, "chromium")
+	node, chromium := needs.Program(t, "node"), needs.Program(t, "chromium")
 	config := map[string]string{
 		"scenario": scenario, "site": p.SiteURL + "/", "base": p.WidgetBaseURL, "appId": p.AppID, "executable": chromium,
 		"shots": cmp.Or(os.Getenv("PARLEY_SHOTS"), t.TempDir()), // set it to see the pictures
@@ -51,8 +52,8 @@ func finish(t *testing.T, c *child) {
 
 // A visitor uses the widget in a real browser, on a site of another origin with a strict policy, and on others.
 func TestWidget(t *testing.T) {
-	need(t, "sh")
-	need(t, "curl")
+	needs.Program(t, "sh")
+	needs.Program(t, "curl")
 	s := commonStandalone(t)
 	stored := openStore(t, s.place)
 	other, _, _ := putCompany(t, stored)

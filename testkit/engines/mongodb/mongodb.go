@@ -23,6 +23,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store/mongodb"
 	"github.com/parley-chat/parley/testkit/engines/ferretdb"
 	"github.com/parley-chat/parley/testkit/engines/postgres"
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/proxy"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
@@ -38,19 +39,20 @@ type Engine struct {
 // IsFerretDB reports whether the engine is FerretDB, which has no TTL indexes and no explain.
 func (e Engine) IsFerretDB() bool { return !e.external }
 
-// FerretDB starts a FerretDB on SQLite for the test.
+// FerretDB starts a FerretDB on SQLite for the test, a long one (see [needs.Long]).
 func FerretDB(t testing.TB) Engine {
 	t.Helper()
+	needs.Long(t)
 	return onFerretDB(t, "FerretDB on SQLite", ferretdb.Config{Dir: t.TempDir()})
 }
 
-// FerretDBOnPostgreSQL starts a FerretDB on its own PostgreSQL for the test. Without PostgreSQL the test is skipped, and fails in
-// CI.
+// FerretDBOnPostgreSQL starts a FerretDB on its own PostgreSQL for the test, which needs PostgreSQL (see [needs.Program]).
 func FerretDBOnPostgreSQL(t testing.TB) Engine {
 	t.Helper()
+	needs.Long(t)
 	server, err := postgres.Start()
-	if errors.Is(err, postgres.ErrMissing) && os.Getenv("CI") == "" {
-		t.Skip(err)
+	if errors.Is(err, postgres.ErrMissing) {
+		needs.Missing(t, "postgresql")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -23,9 +23,12 @@ func Eventually(t testing.TB, what string, reached func() bool) {
 	}
 }
 
-// Need skips a test if a program is missing; in CI it fails the test.
+// Need skips a test if a program is missing; in CI it fails the test. With -short the test is skipped.
 func Need(t testing.TB, program string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("runs in make test-all")
+	}
 	if _, err := exec.LookPath(program); err != nil {
 		missing(t, program)
 	}

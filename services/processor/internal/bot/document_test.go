@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 const (
@@ -40,13 +41,7 @@ func blocks(t *testing.T, language string) (found []string) {
 // runDocumented runs a program of the document until the test ends, and returns its URL.
 func runDocumented(t *testing.T, program, language, file string) (url string) {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is missing: the tests of docs/webhook-bot.md need it", program)
-		}
-		t.Skipf("%s is missing", program)
-	}
+	path := needs.Program(t, program)
 	code := blocks(t, language)
 	if len(code) != 1 {
 		t.Fatalf("got %d blocks of %s in the document, want one", len(code), language)
