@@ -68,7 +68,8 @@ func (c CallConfig) Problems() []string {
 // share the slots, and a message without a slot waits without a handler of the bus. While the breaker of an application is open, none
 // of its messages calls the server.
 type caller struct {
-	what      string // names the server in errors, such as webhook
+	what      string   // names the server in errors, such as webhook
+	secrets   []string // never repeated in errors
 	client    *http.Client
 	timeout   time.Duration
 	attempts  int
@@ -85,8 +86,9 @@ type caller struct {
 // postFunc makes one call. ctx ends with the message's deadline.
 type postFunc func(ctx context.Context, e event.VisitorMessageAccepted, traceParent string, begin Begin) ([]Answer, error)
 
-// open prepares the calls of a server; what is its name.
-func (c *caller) open(what string, config CallConfig, post postFunc) {
+// open prepares the calls of a server; what is its name. Errors do not repeat the secrets, even if the server does.
+func (c *caller) open(what string, config CallConfig, secrets []string, post postFunc) {
+	c.secrets = secrets
 	c.what, c.post, c.now, c.silence = what, post, config.Now, cmp.Or(config.Silence, defaultSilence)
 	c.timeout, c.attempts = cmp.Or(config.Timeout, defaultTimeout), cmp.Or(config.Attempts, defaultAttempts)
 	c.exchanges = newExchanges(cmp.Or(config.Deadline, defaultDeadline))
@@ -251,14 +253,18 @@ func (c *caller) unavailable(cause error) error {
 }
 
 // refusal is the one table from a server's status to a code: nil for success, Unavailable or TooMany for temporary errors,
-// Invalid for permanent ones.
+// Invalid for permanent ones. Its message has the beginning of what the server said: the dead letter and the log show it.
 func (c *caller) refusal(r *http.Response) error {
 	status := r.StatusCode
+	if status >= 200 && status < 300 {
+		return nil
+	}
 	text := c.named(fmt.Sprintf("answered %d", status))
+	if said := c.excerpt(r.Body); said != "" {
+		text += ": " + said
+	}
 	pause := retryafter.Parse(r.Header, c.now(), maxRetryAfter)
 	switch {
-	case status >= 200 && status < 300:
-		return nil
 	case status == http.StatusTooManyRequests:
 		return &apperr.Error{Code: apperr.TooMany, Reason: c.reason("BUSY"), Message: text, RetryAfter: pause}
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:

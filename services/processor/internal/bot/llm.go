@@ -129,7 +129,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	tokens := ratelimit.New(ratelimit.Config{Name: "llm-tokens", Rate: c.Tokens, Redis: c.Redis, Now: c.Now})
 	l.budget = tokenBudget{limiter: tokens, refused: l.usage.refused}
 	l.admit = l.budget.admit
-	l.open("LLM", c.CallConfig, l.post)
+	l.open("LLM", c.CallConfig, secretsOf(c.BaseURL, c.APIKey), l.post)
 	if c.ModerationURL != "" {
 		l.moderator = newModerator(c.ModerationURL, c.CallConfig)
 	}
@@ -205,7 +205,6 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, tracePar
 	}
 	defer response.Body.Close()
 	if err := l.refusal(response); err != nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // so that the connection can be reused
 		return nil, err
 	}
 	used := func(u completionUsage) {
@@ -282,7 +281,7 @@ func (l *LLM) decode(data []byte, into *completion, used func(completionUsage)) 
 		return l.wrongAnswer("is no chat completion", err)
 	}
 	if len(into.Error) > 0 && string(into.Error) != "null" {
-		return l.unavailable(fmt.Errorf("error in the answer: %.300s", into.Error))
+		return l.unavailable(fmt.Errorf("error in the answer: %s", l.printable(string(into.Error))))
 	}
 	if into.Usage != nil {
 		used(*into.Usage)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -227,6 +228,38 @@ func TestALanguageModelFails(t *testing.T) {
 				t.Errorf("got %q (%s), want %q (%s)", text, reason, test.text, test.reason)
 			}
 		})
+	}
+}
+
+// What a server says with a refusal is in the error, which the dead letter and the log show: its beginning, as one printable line,
+// without our credentials.
+func TestARefusalSaysWhatTheServerSaid(t *testing.T) {
+	t.Parallel()
+	body := "{\n  \"error\": {\"message\": \"Incorrect API key\u202e: sk-test\x00\"}\n} " + strings.Repeat("é", maxExcerpt)
+	refuse := func(status int, said string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			io.WriteString(w, said+r.Header.Get("Authorization"))
+		}
+	}
+	for name, test := range map[string]struct {
+		answerer Answerer
+		want     string
+	}{
+		"unauthorized": {openLLM(t, refuse(401, body), nil), `The LLM answered 401: { "error": {"message": "Incorrect API key : [secret] "} } ééé`},
+		"bad request":  {openLLM(t, refuse(400, "no such model "), nil), "The LLM answered 400: no such model Bearer [secret]"},
+		"unavailable":  {openLLM(t, refuse(503, "loading "), nil), "The LLM answered 503: loading Bearer [secret]"},
+		"a password": {openLLM(t, refuse(403, "ada:hunter2 "), func(c *LLMConfig) {
+			c.APIKey, c.BaseURL = "", strings.Replace(c.BaseURL, "http://", "http://ada:hunter2@", 1)
+		}), "The LLM answered 403: ada:[secret] Basic [secret]"},
+		"a webhook": {openWebhook(t, refuse(422, "wrong "+testSecret)), "The webhook answered 422: wrong [secret]"},
+		"no body":   {openWebhook(t, refuse(403, "")), "The webhook answered 403"},
+	} {
+		_, err := test.answerer.Answer(t.Context(), newMessage("go"), nil)
+		got := apperr.LogText(err)
+		if !strings.HasPrefix(got, test.want) || len(got) > len("The LLM answered 401: ...")+maxExcerpt || !utf8.ValidString(got) {
+			t.Errorf("%s: got %q, want it to begin with %q", name, got, test.want)
+		}
 	}
 }
 

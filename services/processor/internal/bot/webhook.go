@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/parley-chat/parley/pkg/chat"
@@ -63,7 +64,7 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 		return nil, err
 	}
 	w := &Webhook{url: c.URL, signer: s}
-	w.open("webhook", c.CallConfig, w.post)
+	w.open("webhook", c.CallConfig, secretsOf(c.URL, c.Secret, strings.TrimPrefix(c.Secret, secretPrefix)), w.post)
 	return w, nil
 }
 
@@ -80,13 +81,13 @@ func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, trac
 		return nil, w.unavailable(err)
 	}
 	defer response.Body.Close()
-	if w.refusal(response) == nil && isEventStream(response) {
-		return w.stream(ctx, cancel, response.Body, begin)
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err := w.refusal(response); err != nil {
 		return nil, err
 	}
+	if isEventStream(response) {
+		return w.stream(ctx, cancel, response.Body, begin)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
 		return nil, w.unavailable(fmt.Errorf("reading the answer: %w", err))
 	}
