@@ -280,8 +280,11 @@ func (h histories) Recent(ctx context.Context, chatID string, limit int) ([]chat
 func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) (consumers []bus.Consumer, stop func(), err error) {
 	controls := control.New(documents, b, time.Now)
 	answering := bot.New(answerer, cache, documents, controls, b, parts{b}, s.cfg.failureText(), time.Now).WithTyping(b.Signal)
-	stop, err = b.HandleStops(answering.Stop)
-	return botRoutes(answering, s.cfg.BotConcurrency), stop, err
+	release, err := b.HandleStops(answering.Stop)
+	if err != nil {
+		return nil, nil, err
+	}
+	return botRoutes(answering, s.cfg.BotConcurrency), func() { release(); answering.Close() }, nil
 }
 
 // nobody returns the bot of an installation without one. It writes nothing, so that it has no failure text, no typing indicator and

@@ -2,8 +2,8 @@
 //
 // bot.go publishes answers as replies. demo.go is the built-in bot, webhook.go calls the operator's server, llm.go a language
 // model (moderation.go first checks its text with another server). caller.go calls either server, and exchange.go tracks running
-// calls; eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go hands the chat to the agents if
-// an answer requests it. signature.go signs webhook requests; picture.go is the demo bot's picture.
+// calls, excerpt.go repeats what a server said with a refusal; eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go hands the chat to the agents if
+// an answer requests it. typing.go shows that the bot works. signature.go signs webhook requests; picture.go is the demo bot's picture.
 //
 // The id of a reply is derived from the answered message and the index of the answer. A redelivery publishes the same events, the
 // stream drops them, and the history keeps the first.
@@ -74,6 +74,7 @@ type Bot struct {
 	now          func() time.Time
 	writers      writers
 	signal       func(event.Signal) error // nil: no typing indicator
+	typists      typists
 }
 
 // New returns a bot. failureText is the reply to a message that is given up; empty: none. now is the clock.
@@ -88,8 +89,9 @@ func New(
 // VisitorMessage answers one message. It skips messages that are older than the conversation window, as after a long outage or in the
 // backlog of a disabled bot. While an agent has the chat the bot is silent: it checks before it asks for answers, which may take
 // long, and again before it publishes them.
-func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
-	err := b.answer(ctx, e)
+func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) (err error) {
+	defer func() { b.typists.tried(e.Message.ID, err) }() // also if the answerer panics: the bus recovers
+	err = b.answer(ctx, e)
 	if err == nil {
 		b.answerer.Forget(e.Message.ID)
 	}
@@ -102,6 +104,7 @@ const failureIndex = maxAnswers
 // GaveUp sends the visitor the failure text; a repeated call sends nothing new. again: the message was given up before and an operator
 // has replayed it, so the visitor has the text. Nothing is sent while an agent has the chat, or for an old message.
 func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again bool) error {
+	b.typists.stop(e.Message.ID)
 	b.answerer.Forget(e.Message.ID)
 	if again || b.failureText == "" || b.now().Sub(e.Message.CreatedAt) > chat.Window {
 		return nil
@@ -134,13 +137,12 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
-	stopTyping := b.typing(e, application.BotName)
-	defer stopTyping() // also if the answerer panics: the bus recovers, and the indicator would stay
-	answers, err := b.answerer.Answer(ctx, e, b.begin(e, application.BotName, stopTyping))
-	stopTyping()
+	b.typing(e, application.BotName)
+	answers, err := b.answerer.Answer(ctx, e, b.begin(e, application.BotName))
 	if err != nil || len(answers) == 0 {
 		return err
 	}
+	b.typists.stop(e.Message.ID) // before the message, which ends the indicator in the browser
 	written := answers[0].written
 	if written == nil { // otherwise the visitor has read it
 		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
@@ -170,12 +172,12 @@ func accountOf(e event.VisitorMessageAccepted) event.Account {
 
 // begin streams the first answer to a message, instead of the typing indicator. Its parts continue the numbering of a process
 // that has died.
-func (b *Bot) begin(e event.VisitorMessageAccepted, sender string, stopTyping func()) Begin {
+func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
 	return func(ctx context.Context, stop func()) (*PartWriter, error) {
 		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 			return nil, err
 		}
-		stopTyping()
+		b.typists.stop(e.Message.ID)
 		first := event.MessagePart{
 			CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
 			MessageID: chat.AnswerID(e.Message.ID, 0), CreatedAt: b.answeredAt(e.Message.CreatedAt), NameOfSender: sender,

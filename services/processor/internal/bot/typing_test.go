@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -62,6 +63,94 @@ func TestBotTypes(t *testing.T) {
 					t.Error("got a signal after the message, want the message to end it")
 				}
 			}
+		})
+	}
+}
+
+// failing fails each try at once until a time.
+type failing struct {
+	until time.Time
+	err   error
+}
+
+func (f failing) Answer(context.Context, event.VisitorMessageAccepted, Begin) ([]Answer, error) {
+	if time.Now().Before(f.until) {
+		return nil, f.err
+	}
+	return []Answer{text("here")}, nil
+}
+
+func (failing) Forget(string) {}
+
+// takenOver is a chat that an agent takes at a time.
+type takenOver struct{ at time.Time }
+
+func (c takenOver) Chat(_ context.Context, id string) (chat.Chat, error) {
+	return chat.Chat{ID: id, Control: chat.Control{Agent: !c.at.IsZero() && !time.Now().Before(c.at)}}, nil
+}
+
+// The indicator lasts while a message is retried. It ends with the answer, the failure, an agent, or retries that do not come.
+func TestTypingLastsOverRetries(t *testing.T) {
+	t.Parallel()
+	const step = time.Second // between two tries
+	down := apperr.New(apperr.Unavailable, "WEBHOOK_AWAY", "The webhook answered 503")
+	slow := &apperr.Error{Code: apperr.Unavailable, Reason: "WEBHOOK_SLOW", RetryAfter: 30 * time.Second}
+	for name, test := range map[string]struct {
+		err           error
+		fails         time.Duration // how long the tries fail
+		tries, gaveUp time.Duration // how long it is tried, and when it is given up; zero: never
+		agent         time.Duration // when an agent takes the chat; zero: never
+		last          time.Duration // the last signal comes within the typingRepeat before
+	}{
+		"the answer":             {err: down, fails: 30 * time.Second, tries: time.Minute, last: 30 * time.Second},
+		"the failure":            {err: down, fails: time.Hour, tries: 20 * time.Second, gaveUp: 20 * time.Second, last: 20 * time.Second},
+		"an agent":               {err: down, fails: time.Hour, tries: time.Minute, agent: 15 * time.Second, last: 15 * time.Second},
+		"an agent, in one try":   {err: slow, fails: time.Hour, tries: step, agent: 15 * time.Second, last: 15 * time.Second},
+		"no retry":               {err: down, fails: time.Hour, tries: step, last: retryWait},
+		"no retry of a slow one": {err: slow, fails: time.Hour, tries: step, last: 30*time.Second + retryWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var signals []time.Duration
+				var replies published
+				began := time.Now()
+				asked := wrote(chat.Text, `{"text":"hello"}`)
+				asked.Message.CreatedAt = began
+				var taken takenOver
+				if test.agent > 0 {
+					taken.at = began.Add(test.agent)
+				}
+				b := New(failing{began.Add(test.fails), test.err}, application{BotName: "Nora"}, taken, nil, &replies, noParts{}, "", time.Now)
+				defer b.Close()
+				b.WithTyping(func(event.Signal) error {
+					mu.Lock()
+					defer mu.Unlock()
+					signals = append(signals, time.Since(began))
+					return nil
+				})
+				for time.Since(began) < test.tries && b.VisitorMessage(t.Context(), asked) != nil {
+					time.Sleep(step)
+				}
+				if test.gaveUp > 0 {
+					if err := b.GaveUp(t.Context(), asked, false); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(2 * time.Minute)
+				mu.Lock()
+				defer mu.Unlock()
+				at := time.Duration(0)
+				for _, s := range signals {
+					if s-at >= event.TypingTTL {
+						t.Errorf("got no signal from %v to %v, want the indicator all the time", at, s)
+					}
+					at = s
+				}
+				if at > test.last || at <= test.last-typingRepeat {
+					t.Errorf("got the last signal after %v, want it at most %v before %v", at, typingRepeat, test.last)
+				}
+			})
 		})
 	}
 }
