@@ -86,7 +86,8 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 	}
 	return a.run(ctx, func() error {
 		debug.FreeOSMemory() // startup needs more memory than idling: password hashing, the migrations
-		return guide.HowTo(out, d, guide.Bot{Name: cfg.Bot, Webhook: cfg.BotWebhookURL}, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site))
+		answering := guide.Bot{Name: cfg.Bot, Webhook: cfg.BotWebhookURL, Model: cfg.LLMModel, ModelURL: cfg.LLMBaseURL}
+		return guide.HowTo(out, d, answering, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site))
 	})
 }
 

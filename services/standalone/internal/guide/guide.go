@@ -65,14 +65,18 @@ Ctrl-C or kill {{.PID}} stops Parley. All data is kept.
 
 // Bot is the bot that answers visitors.
 type Bot struct {
-	Name    string // BOT: demo, webhook, none or external
-	Webhook string // BOT_WEBHOOK_URL
+	Name     string // BOT
+	Webhook  string // BOT_WEBHOOK_URL
+	Model    string // LLM_MODEL
+	ModelURL string // LLM_BASE_URL
 }
 
 func (b Bot) String() string {
 	switch b.Name {
 	case "webhook":
 		return "your webhook, " + withoutSecrets(b.Webhook) + " (BOT=webhook)"
+	case "llm":
+		return "the language model " + b.Model + " at " + withoutSecrets(b.ModelURL) + " (BOT=llm)"
 	case "none":
 		return "agents in the panel: every chat waits for them (BOT=none)"
 	case "external":
@@ -85,7 +89,7 @@ func (b Bot) String() string {
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "BOT_WEBHOOK_URL"
+		return "an address that cannot be read"
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-chat/parley/services/processor"
 	"github.com/parley-chat/parley/services/standalone/internal/guide"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 )
@@ -49,6 +50,26 @@ func TestHowToNeverShowsTheSecret(t *testing.T) {
 		"your webhook, https://bot.example/hook (BOT=webhook)", fmt.Sprint("or kill ", os.Getpid())} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the instructions do not contain %s:\n%s", want, out.String())
+		}
+	}
+}
+
+// Every value of BOT has a line of its own: the demo bot is named only where it answers.
+func TestTheBannerNamesTheBot(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		bot  guide.Bot
+		want string
+	}{
+		{guide.Bot{Name: processor.BotDemo}, "the demo bot (BOT=demo; BOT=webhook calls your own bot, BOT=none uses no bot)"},
+		{guide.Bot{Name: processor.BotWebhook, Webhook: "https://bot.example/hook"}, "your webhook, https://bot.example/hook (BOT=webhook)"},
+		{guide.Bot{Name: processor.BotLLM, Model: "llama3.2", ModelURL: "http://ada:secret@127.0.0.1:11434/v1"},
+			"the language model llama3.2 at http://127.0.0.1:11434/v1 (BOT=llm)"},
+		{guide.Bot{Name: processor.BotNone}, "agents in the panel: every chat waits for them (BOT=none)"},
+		{guide.Bot{Name: processor.BotExternal}, "your own processing layer (BOT=external)"},
+	} {
+		if got := test.bot.String(); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
 }

@@ -24,18 +24,21 @@ var widgetConfigs []byte
 
 func company() chat.Company { return chat.Company{ID: companyID, Name: "Demo Company"} }
 
-// greetings has the two greetings of widget_configs.json for each bot.
+// greetings has the two greetings of widget_configs.json for each bot. A language model reads the greetings of its chats, so that the
+// demo has none for it: an empty one is not shown.
 var greetings = map[string][2]string{
 	"demo":     {"Hello, I am Polly, the demo bot.", `Write me anything, or write \"menu\" to see what I can do.`},
 	"webhook":  {"Hello, I am Polly. Your webhook answers for me (BOT=webhook).", "Write me anything."},
+	"llm":      {},
 	"none":     {"Hello, I am Polly. No bot answers here (BOT=none).", "Write, and an agent can answer you from the panel."},
 	"external": {"Hello, I am Polly. Your own processing layer answers here (BOT=external).", "Write me anything."},
 }
 
 // configsFor returns the configuration with the greetings of a bot.
 func configsFor(bot string) []byte {
-	said, demo := greetings[bot], greetings["demo"]
-	if said[0] == "" {
+	demo := greetings["demo"]
+	said, ok := greetings[bot]
+	if !ok {
 		return widgetConfigs
 	}
 	return bytes.Replace(bytes.Replace(widgetConfigs, []byte(demo[0]), []byte(said[0]), 1), []byte(demo[1]), []byte(said[1]), 1)

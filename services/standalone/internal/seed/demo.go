@@ -39,7 +39,7 @@ type Store interface {
 
 // Start has the values of this start: the bot and the addresses.
 type Start struct {
-	Bot        string // demo, webhook or none; selects the greetings
+	Bot        string // BOT; selects the greetings
 	Client     string
 	Widget     string
 	Panel      string
