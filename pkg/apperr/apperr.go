@@ -31,7 +31,7 @@ type Error struct {
 	Code       Code
 	Reason     string        // the code in the error body, for example CHAT_TOO_OLD; stable
 	Message    string        // the sentence in the error body
-	Fields     []Field       // the invalid fields; only with Invalid
+	Fields     []Field       // what is wrong, field by field; only with Invalid and Unauthenticated
 	RetryAfter time.Duration // how long to wait before a retry; zero: unspecified
 	// Ready is closed when work in progress has finished and a call may fetch its result without counting as another
 	// attempt; nil: no work is in progress. Only event consumers use it, and they wait at most RetryAfter.
@@ -41,7 +41,7 @@ type Error struct {
 	Err   error // the cause, for the log only; may be nil
 }
 
-// Field is an invalid field of a request. Name is a path such as data.choices[1].title.
+// Field says what is wrong with a field of a request, or what to do about it. Name is a path such as data.choices[1].title.
 type Field struct {
 	Name    string `json:"field"`
 	Message string `json:"message"`
@@ -122,15 +122,16 @@ type Fields []Field
 func (f *Fields) Add(name, message string) { *f = append(*f, Field{Name: name, Message: message}) }
 
 // Err returns nil if no field was added, otherwise an [Invalid] error with the reason VALIDATION_ERROR. Its message
-// names the first field.
+// names the first field, and the number of all if there are more.
 func (f Fields) Err() error {
 	if len(f) == 0 {
 		return nil
 	}
-	return &Error{
-		Code:    ValidationError.Code,
-		Reason:  ValidationError.Reason,
-		Message: ValidationError.Message + ": " + f[0].Name + " " + f[0].Message,
-		Fields:  f,
+	message := ValidationError.Message + ": " + f[0].Name + " " + f[0].Message
+	if len(f) > 1 {
+		message += fmt.Sprintf(" (%d more in details)", len(f)-1)
 	}
+	e := ValidationError.WithMessage(message)
+	e.Fields = f
+	return e
 }

@@ -93,7 +93,7 @@ func TestFieldsAreReportedTogether(t *testing.T) {
 	if !ok || err.Code != apperr.Invalid || err.Reason != "VALIDATION_ERROR" || len(err.Fields) != 2 {
 		t.Fatalf("got %+v, want Invalid, VALIDATION_ERROR and two fields", err)
 	}
-	if got, want := err.Message, "Validation failed: type is required"; got != want {
+	if got, want := err.Message, "Validation failed: type is required (1 more in details)"; got != want {
 		t.Errorf("message: got %q, want %q", got, want)
 	}
 }

@@ -106,7 +106,7 @@ func TestEveryErrorHasTheSameBody(t *testing.T) {
 		headers      map[string]string
 	}{
 		{"GET", "/invalid", `{"statusCode":400,"code":"CHAT_TOO_OLD","message":"Chat is too old. Please start a new chat.","requestId":"r1"}`, nil},
-		{"GET", "/fields", `{"statusCode":400,"code":"VALIDATION_ERROR","message":"Validation failed: source must have at least 11 characters",` +
+		{"GET", "/fields", `{"statusCode":400,"code":"VALIDATION_ERROR","message":"Validation failed: source must have at least 11 characters (1 more in details)",` +
 			`"details":[{"field":"source","message":"must have at least 11 characters"},` +
 			`{"field":"username","message":"must have at least 3 characters"}],"requestId":"r1"}`, nil},
 		{"GET", "/unauthenticated", `{"statusCode":401,"code":"UNAUTHORIZED","message":"Unauthorized","requestId":"r1"}`,

@@ -25,7 +25,8 @@ type Validator interface {
 }
 
 // Decode decodes the JSON object in the request's body into dst, a pointer to a struct, and, if dst is a [Validator],
-// validates it. Field names match exactly; unknown ones are ignored.
+// validates it. Field names match exactly. Unknown members are ignored, but a body with one that stands for a field which it
+// lacks, such as sendername for senderName, is invalid: the request would do something else than it says.
 //
 // Its errors are [apperr.Invalid]: an unsupported media type (415), a body over the limit (413), a body that is not
 // strict JSON as in RFC 7493 (duplicate names at any depth, invalid UTF-8, trailing data; nesting or numbers that other
@@ -50,20 +51,33 @@ func decode(body []byte, dst any) error {
 		return err
 	}
 	var fields apperr.Fields
-	if err := json.Unmarshal(body, dst); err != nil {
-		if _, ok := errors.AsType[*json.SemanticError](err); !ok {
-			return malformed(body, err)
+	if err := json.Unmarshal(body, dst, json.RejectUnknownMembers(true)); err != nil {
+		if fields, err = decodeSlowly(body, dst); err != nil {
+			return err
 		}
-		// The first wrong type ended the decoding; a slower pass finds all of them, and checks the syntax of the rest.
-		if err := checkSyntax(body); err != nil {
-			return malformed(body, err)
-		}
-		fields = wrongTypes(body, dst)
 	}
 	if v, ok := dst.(Validator); ok {
 		fields = mergeFields(fields, v.Validate())
 	}
 	return fields.Err()
+}
+
+// decodeSlowly decodes a body with unknown members or wrong types. The first of them has ended the fast decoding; this finds all, and
+// checks the syntax of the rest.
+func decodeSlowly(body []byte, dst any) (apperr.Fields, error) {
+	err := json.Unmarshal(body, dst)
+	_, wrongType := errors.AsType[*json.SemanticError](err)
+	if wrongType {
+		err = checkSyntax(body)
+	}
+	if err != nil {
+		return nil, malformed(body, err)
+	}
+	fields := misnamed(body, dst)
+	if wrongType {
+		fields = append(fields, wrongTypes(body, dst)...)
+	}
+	return fields, nil
 }
 
 // mergeFields adds the validation errors of fields whose type is correct.

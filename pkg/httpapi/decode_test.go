@@ -52,8 +52,62 @@ func TestDecodeIgnoresUnknownFieldsAndMatchesNamesExactly(t *testing.T) {
 	if rec, _ := post(a, ` {"x":{"y":[1]},"type":"TEXT","chatId":"c","data":{}} `+"\n"); rec.Code != 200 {
 		t.Errorf("unknown field: got %d %s, want 200", rec.Code, rec.Body)
 	}
-	if _, p := post(a, `{"Type":"TEXT","chatId":"c","data":{}}`); p.Code != "VALIDATION_ERROR" || p.Details[0].Name != "type" {
+	if _, p := post(a, `{"Type":"TEXT","chatId":"c","data":{}}`); p.Code != "VALIDATION_ERROR" || p.Details[1].Name != "type" {
 		t.Errorf("name in another case: got %+v, want type to be missing", p)
+	}
+}
+
+// named is a body with optional fields, which a misspelt name would leave out.
+type named struct {
+	SenderName string            `json:"senderName"`
+	Parameters map[string]string `json:"parameters"`
+	Inner      *struct {
+		ChatID string `json:"chatId"`
+	} `json:"inner"`
+	List []struct {
+		URL string `json:"imageUrl"`
+	} `json:"list"`
+	Data httpapi.Object `json:"data"`
+}
+
+// A member that stands for a field which the body lacks is a fault with the field's name; other unknown members are ignored.
+func TestDecodeNamesTheFieldThatWasMeant(t *testing.T) {
+	t.Parallel()
+	e := httpapi.New(httpapi.Config{Service: "test"})
+	e.POST("/decode", func(c echo.Context) error {
+		var body named
+		if err := httpapi.Decode(c, &body); err != nil {
+			return err
+		}
+		return c.NoContent(http.StatusNoContent)
+	})
+	for body, want := range map[string]string{
+		`{"sendername":"Ada"}`:  "sendername is not a field of this request (senderName is)",
+		`{"sender_name":"Ada"}`: "sender_name is not a field of this request (senderName is)",
+		`{"Sender-Name":1}`:     "Sender-Name is not a field of this request (senderName is)",
+		`{"sender":"Ada"}`:      "sender is not a field of this request (senderName is)",
+		`{"params":{"a":"b"}}`:  "params is not a field of this request (parameters is)",
+		`{"inner":{"chat":"7"},"list":[{},{"image_url":"x"}]}`: "inner.chat is not a field of this request (inner.chatId is); " +
+			"list[1].image_url is not a field of this request (list[1].imageUrl is)",
+		`{"SENDERNAME":"Ada","parameters":7}`: "SENDERNAME is not a field of this request (senderName is); parameters must be an object",
+
+		`{"name":"Ada","send":1,"user":{"senderName":"Ada"},"senderNames":[]}`: "",
+		`{"senderName":"Ada","sender":{"id":7},"SenderName":"A"}`:              "",
+		`{"data":{"sender_name":"Ada","sender":"Ada"}}`:                        "",
+	} {
+		request := httptest.NewRequest(http.MethodPost, "/decode", strings.NewReader(body))
+		request.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		e.ServeHTTP(recorder, request)
+		var p httpapi.Problem
+		_ = json.Unmarshal(recorder.Body.Bytes(), &p) // empty if nothing is wrong
+		var got []string
+		for _, d := range p.Details {
+			got = append(got, d.Name+" "+d.Message)
+		}
+		if strings.Join(got, "; ") != want || (recorder.Code == http.StatusNoContent) != (want == "") {
+			t.Errorf("%s: got %d %q, want %q", body, recorder.Code, got, want)
+		}
 	}
 }
 
@@ -134,7 +188,7 @@ func TestDecodeNamesEveryWrongField(t *testing.T) {
 			t.Errorf("detail %d: got %+v, want %+v", i, p.Details[i], want[i])
 		}
 	}
-	if want := "Validation failed: type must be a string"; p.Message != want {
+	if want := "Validation failed: type must be a string (2 more in details)"; p.Message != want {
 		t.Errorf("message: got %q, want %q", p.Message, want)
 	}
 }

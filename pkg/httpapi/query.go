@@ -3,7 +3,6 @@ package httpapi
 import (
 	"maps"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -31,18 +30,16 @@ func CheckQuery(c echo.Context, known ...string) error {
 		case name == "" || len(name) > maxParameterName || !utf8.ValidString(name):
 			faults.Add("query", "has a parameter that is not one of this request")
 		default:
-			faults.Add(name, "is not a parameter of this request"+meant(name, known))
+			faults.Add(name, "is not a parameter of this request"+suggestion(name, known))
 		}
 	}
 	return faults.Err()
 }
 
-// meant suggests the parameter that differs from name only in case.
-func meant(name string, known []string) string {
-	for _, k := range known {
-		if strings.EqualFold(k, name) {
-			return " (" + k + " is)"
-		}
+// suggestion names the parameter that name stands for, if any.
+func suggestion(name string, known []string) string {
+	if k := meant(name, known); k != "" {
+		return " (" + k + " is)"
 	}
 	return ""
 }
