@@ -188,7 +188,7 @@ export async function hours(env) {
   await page.getByText('Please enter a valid email address.').waitFor();
   await page.getByLabel('Email').fill('grace@navy.example');
   await button(page, 'Send').click();
-  await notice(page, 'Thank you. The team answers here or by email').waitFor();
+  await notice(page, 'Thank you. The team reads it and answers here, in this chat.').waitFor();
   await page.locator('[role=log] .mine').getByText('My parcel is damaged.').waitFor();
   await page.locator('.composer').waitFor(); // the visitor can write more
   await checkScreen(env, page, 'widget-left', true);

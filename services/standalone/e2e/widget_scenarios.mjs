@@ -1236,6 +1236,7 @@ export async function streaming({ config, open, report }) {
   await writing.waitFor({ state: 'detached' });
   const [all, stopped] = await Promise.all([whole().first(), rows(page).last().locator('.words')].map((l) => l.textContent()));
   assert.ok(stopped.trim() && all.startsWith(stopped.trim()) && stopped.length < all.length, `stopped: ${stopped}`); // the stopped answer is a prefix of the whole answer
+  assert.match(await rows(page).last().textContent(), /Incomplete/, 'the stopped answer is marked');
 
   await write(page, 'stream');
   await writing.waitFor();

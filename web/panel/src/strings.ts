@@ -5,7 +5,7 @@ import type { RenderKey } from '@parley/shared/render/content.js';
 const render: Record<RenderKey, string> & { cards: readonly [string, string]; picture: string; video: string; audio: string; file: string } = {
   choose: 'Choices', chosen: 'Chosen', cardOf: 'Card {n} of {total}', previousCard: 'Previous card', nextCard: 'Next card', picture: 'Picture', video: 'Video', audio: 'Audio', file: 'File',
   openPicture: 'Open picture: {name}', play: 'Play {name}', download: 'Download {name}', newTab: '(opens in a new tab)', fromHost: 'on {host}', call: 'Call {name}',
-  unsupported: 'This message cannot be shown here.', cards: ['card', 'cards'],
+  unsupported: 'This message cannot be shown here.', cut: 'Incomplete', cards: ['card', 'cards'],
 };
 
 /** Messages for error codes of the API. They replace the server's message. */

@@ -102,3 +102,10 @@ test('numbers select the plural form of the language', async () => {
     for (const [n, text] of cases) assert.equal(forms[new Intl.PluralRules(code).select(n)], text, `${code} ${n}`);
   }
 });
+
+test('the offline form promises an answer in the chat only, in every language', async () => {
+  for (const code of ['en', ...CODES]) {
+    const { offlineSent } = await load(code);
+    assert.doesNotMatch(offlineSent, /mail|posta|correo|почт|пошт|بريد|ایمیل|דוא|ईमेल|メール|이메일|邮件/i, code);
+  }
+});

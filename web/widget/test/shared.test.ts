@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { contrast, parseHex, readable, toHex } from '@parley/shared/colour.js';
 import { buttonsOf, readMessage } from '@parley/shared/message.js';
+import { Content, type Render } from '@parley/shared/render/content.js';
 import { drawSvg } from '@parley/shared/render/picture.js';
 import { isFromOrigins, linkify, safeLink, telLink } from '@parley/shared/url.js';
 import { load } from '../package/index.js';
@@ -62,4 +63,12 @@ test('the npm package does nothing without a DOM', async () => {
   parley.on('message', () => assert.fail());
   parley.destroy();
   assert.equal(typeof (globalThis as { window?: unknown }).window, 'undefined');
+});
+
+test('an answer that was cut is marked', () => {
+  const render = { t: (key: string) => `[${key}]`, origins: [] as string[], base: '' } as unknown as Render;
+  const shown = (data: Record<string, unknown>) =>
+    JSON.stringify(Content({ message: readMessage({ id: '1', type: 'TEXT', data })!, render, reachable: true }));
+  for (const finishReason of ['stopped', 'interrupted', 'length']) assert.match(shown({ text: 'Half', finishReason }), /\[cut\]/);
+  assert.doesNotMatch(shown({ text: 'Whole' }), /\[cut\]/);
 });

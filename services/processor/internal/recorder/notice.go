@@ -72,7 +72,7 @@ func noticeOf(e event.ChatControlChanged, s chat.Support) noticeData {
 	case !e.ClosedAt.IsZero():
 		return noticeData{Notice: noticeClosed, Text: "This chat has ended. A new message starts another one."}
 	case e.Handover.By == chat.ByOfflineForm:
-		return noticeData{Notice: noticeOffline, Text: "Thank you. The team answers here or by e-mail as soon as it is back."}
+		return noticeData{Notice: noticeOffline, Text: "Thank you. The team reads it and answers here, in this chat."}
 	case s.Open(e.ChangedAt):
 		return noticeData{Notice: noticeHandover, Text: "You are being connected to the team."}
 	}

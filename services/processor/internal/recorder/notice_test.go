@@ -57,7 +57,7 @@ func TestNotices(t *testing.T) {
 		"a handover":              {event.ChatControlChanged{Handover: handover(chat.ByBot)}, chat.Support{}, "handover  being connected"},
 		"outside of the hours":    {event.ChatControlChanged{Handover: handover(chat.ByVisitor)}, closed, "handover 2026-03-03T08:00:00.000Z Tuesday, 3 March, at 09:00 CET"},
 		"no opening":              {event.ChatControlChanged{Handover: handover(chat.ByVisitor)}, never, "handover  away at the moment. Leave"},
-		"an offline message":      {event.ChatControlChanged{Handover: handover(chat.ByOfflineForm)}, closed, "offline  Thank you"},
+		"an offline message":      {event.ChatControlChanged{Handover: handover(chat.ByOfflineForm)}, closed, "offline  Thank you. The team reads it and answers here, in this chat."},
 		"closed":                  {event.ChatControlChanged{ClosedAt: now}, chat.Support{Rating: true}, "closed  has ended"},
 		"closed without a rating": {event.ChatControlChanged{ClosedAt: now}, chat.Support{}, ""},
 		"long ago":                {event.ChatControlChanged{ChangedAt: now.Add(-2 * time.Hour), ClosedAt: now}, chat.Support{Rating: true}, ""},

@@ -7,7 +7,7 @@ import { Picture } from './picture.js';
 
 export type RenderKey =
   | 'choose' | 'chosen' | 'cardOf' | 'previousCard' | 'nextCard' | 'picture' | 'video' | 'audio' | 'file' | 'openPicture' | 'play' | 'download'
-  | 'newTab' | 'fromHost' | 'call' | 'unsupported';
+  | 'newTab' | 'fromHost' | 'call' | 'unsupported' | 'cut';
 
 /** Dependencies of the renderers, provided by the surrounding app: the widget or the panel. */
 export interface Render {
@@ -41,7 +41,12 @@ export function Content(p: ContentProps) {
     case 'TEXT':
     case 'TEMPLATE':
     case 'MULTIPLE_CHOICE_REPLY':
-      return <LinkedText text={text(d.text)} {...p} />;
+      return (
+        <>
+          <LinkedText text={text(d.text)} {...p} />
+          {d.finishReason && <p class="foot">{p.render.t('cut')}</p>}
+        </>
+      );
     case 'MULTIPLE_CHOICE':
       return (
         <>

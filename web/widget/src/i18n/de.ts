@@ -100,6 +100,7 @@ const de: Strings = {
   call: '{name} anrufen',
   closePreview: 'Bild schließen',
   unsupported: 'Diese Nachricht kann hier nicht angezeigt werden.',
+  cut: 'Unvollständig',
 
   // Agents
   talkToPerson: 'Mit einem Menschen sprechen',
@@ -107,7 +108,7 @@ const de: Strings = {
   away: 'Das Team ist gerade nicht da.',
   awayUntil: 'Das Team ist nicht da. Wieder erreichbar: {at}.',
   leaveMessage: 'Nachricht hinterlassen',
-  offlineSent: 'Danke. Das Team antwortet hier oder per E-Mail, sobald es wieder da ist.',
+  offlineSent: 'Danke. Das Team liest es und antwortet hier, in diesem Chat.',
   chatClosed: 'Dieser Chat ist beendet. Eine neue Nachricht beginnt einen weiteren.',
   rateTitle: 'Wie war dieser Chat?',
   rateComment: 'Kommentar',

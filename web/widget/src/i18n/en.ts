@@ -103,6 +103,7 @@ const en: Strings = {
   call: 'Call {name}',
   closePreview: 'Close the picture',
   unsupported: 'This message cannot be shown here.',
+  cut: 'Incomplete',
 
   // Agents
   talkToPerson: 'Talk to a person',
@@ -110,7 +111,7 @@ const en: Strings = {
   away: 'The team is away at the moment.',
   awayUntil: 'The team is away. It is back: {at}.',
   leaveMessage: 'Leave a message',
-  offlineSent: 'Thank you. The team answers here or by email as soon as it is back.',
+  offlineSent: 'Thank you. The team reads it and answers here, in this chat.',
   chatClosed: 'This chat has ended. A new message starts another one.',
   rateTitle: 'How was this chat?',
   rateComment: 'Comment',

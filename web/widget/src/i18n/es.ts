@@ -100,6 +100,7 @@ const es: Strings = {
   call: 'Llamar a {name}',
   closePreview: 'Cerrar la imagen',
   unsupported: 'Este mensaje no se puede mostrar aquí.',
+  cut: 'Incompleto',
 
   // Agents
   talkToPerson: 'Hablar con una persona',
@@ -107,7 +108,7 @@ const es: Strings = {
   away: 'El equipo no está disponible en este momento.',
   awayUntil: 'El equipo no está disponible. Vuelve: {at}.',
   leaveMessage: 'Dejar un mensaje',
-  offlineSent: 'Gracias. El equipo responderá aquí o por correo en cuanto vuelva.',
+  offlineSent: 'Gracias. El equipo lo leerá y responderá aquí, en este chat.',
   chatClosed: 'Este chat ha terminado. Un mensaje nuevo inicia otro.',
   rateTitle: '¿Qué tal ha ido este chat?',
   rateComment: 'Comentario',

@@ -100,6 +100,7 @@ const fr: Strings = {
   call: 'Appeler {name}',
   closePreview: 'Fermer l’image',
   unsupported: 'Ce message ne peut pas être affiché ici.',
+  cut: 'Incomplet',
 
   // Agents
   talkToPerson: 'Parler à une personne',
@@ -107,7 +108,7 @@ const fr: Strings = {
   away: 'L’équipe est absente pour le moment.',
   awayUntil: 'L’équipe est absente. De retour : {at}.',
   leaveMessage: 'Laisser un message',
-  offlineSent: 'Merci. L’équipe répondra ici ou par e-mail dès son retour.',
+  offlineSent: 'Merci. L’équipe lira et répondra ici, dans ce chat.',
   chatClosed: 'Cette discussion est terminée. Un nouveau message en ouvre une autre.',
   rateTitle: 'Comment s’est passée cette discussion ?',
   rateComment: 'Commentaire',

@@ -100,6 +100,7 @@ const he: Strings = {
   call: 'חיוג אל {name}',
   closePreview: 'סגירת התמונה',
   unsupported: 'לא ניתן להציג כאן את ההודעה הזו.',
+  cut: 'לא הושלם',
 
   // Agents
   talkToPerson: 'לשוחח עם נציג',
@@ -107,7 +108,7 @@ const he: Strings = {
   away: 'הצוות אינו זמין כרגע.',
   awayUntil: 'הצוות אינו זמין. חוזר: {at}.',
   leaveMessage: 'השאירו הודעה',
-  offlineSent: 'תודה. הצוות ישיב כאן או בדוא״ל ברגע שיחזור.',
+  offlineSent: 'תודה. הצוות יקרא וישיב כאן, בצ׳אט הזה.',
   chatClosed: 'הצ׳אט הזה הסתיים. הודעה חדשה תתחיל צ׳אט אחר.',
   rateTitle: 'איך היה הצ׳אט הזה?',
   rateComment: 'הערה',

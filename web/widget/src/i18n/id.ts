@@ -100,6 +100,7 @@ const id: Strings = {
   call: 'Telepon {name}',
   closePreview: 'Tutup gambar',
   unsupported: 'Pesan ini tidak dapat ditampilkan di sini.',
+  cut: 'Tidak lengkap',
 
   // Agents
   talkToPerson: 'Bicara dengan orang',
@@ -107,7 +108,7 @@ const id: Strings = {
   away: 'Tim sedang tidak ada.',
   awayUntil: 'Tim sedang tidak ada. Kembali: {at}.',
   leaveMessage: 'Tinggalkan pesan',
-  offlineSent: 'Terima kasih. Tim akan menjawab di sini atau lewat email begitu kembali.',
+  offlineSent: 'Terima kasih. Tim akan membaca dan menjawab di sini, di chat ini.',
   chatClosed: 'Obrolan ini telah berakhir. Pesan baru memulai obrolan lain.',
   rateTitle: 'Bagaimana obrolan ini?',
   rateComment: 'Komentar',

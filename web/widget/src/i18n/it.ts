@@ -100,6 +100,7 @@ const it: Strings = {
   call: 'Chiama {name}',
   closePreview: 'Chiudi l’immagine',
   unsupported: 'Questo messaggio non può essere visualizzato qui.',
+  cut: 'Incompleto',
 
   // Agents
   talkToPerson: 'Parla con una persona',
@@ -107,7 +108,7 @@ const it: Strings = {
   away: 'Il team non è disponibile al momento.',
   awayUntil: 'Il team non è disponibile. Torna: {at}.',
   leaveMessage: 'Lascia un messaggio',
-  offlineSent: 'Grazie. Il team risponderà qui o per e-mail appena torna.',
+  offlineSent: 'Grazie. Il team leggerà e risponderà qui, in questa chat.',
   chatClosed: 'Questa chat è terminata. Un nuovo messaggio ne inizia un’altra.',
   rateTitle: 'Com’è andata questa chat?',
   rateComment: 'Commento',

@@ -100,6 +100,7 @@ const ja: Strings = {
   call: '{name}に電話する',
   closePreview: '画像を閉じる',
   unsupported: 'このメッセージはここでは表示できません。',
+  cut: '未完了',
 
   // Agents
   talkToPerson: '担当者と話す',
@@ -107,7 +108,7 @@ const ja: Strings = {
   away: 'ただいま担当者は不在です。',
   awayUntil: '担当者は不在です。再開：{at}。',
   leaveMessage: 'メッセージを残す',
-  offlineSent: 'ありがとうございます。担当者が戻り次第、ここまたはメールでお返事します。',
+  offlineSent: 'ありがとうございます。担当者が確認し、このチャットでお返事します。',
   chatClosed: 'このチャットは終了しました。新しいメッセージで別のチャットが始まります。',
   rateTitle: 'このチャットはいかがでしたか？',
   rateComment: 'コメント',

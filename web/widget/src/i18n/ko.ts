@@ -100,6 +100,7 @@ const ko: Strings = {
   call: '전화 걸기: {name}',
   closePreview: '이미지 닫기',
   unsupported: '이 메시지는 여기에 표시할 수 없습니다.',
+  cut: '미완성',
 
   // Agents
   talkToPerson: '상담원과 대화하기',
@@ -107,7 +108,7 @@ const ko: Strings = {
   away: '지금은 담당 팀이 자리에 없습니다.',
   awayUntil: '담당 팀이 자리에 없습니다. 복귀: {at}.',
   leaveMessage: '메시지 남기기',
-  offlineSent: '감사합니다. 담당 팀이 돌아오는 대로 여기 또는 이메일로 답변드립니다.',
+  offlineSent: '감사합니다. 담당 팀이 읽고 여기 이 채팅에서 답변드립니다.',
   chatClosed: '이 채팅이 종료되었습니다. 새 메시지를 보내면 다른 채팅이 시작됩니다.',
   rateTitle: '이 채팅은 어떠셨나요?',
   rateComment: '의견',

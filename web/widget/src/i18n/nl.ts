@@ -100,6 +100,7 @@ const nl: Strings = {
   call: '{name} bellen',
   closePreview: 'Afbeelding sluiten',
   unsupported: 'Dit bericht kan hier niet worden weergegeven.',
+  cut: 'Onvolledig',
 
   // Agents
   talkToPerson: 'Praat met een medewerker',
@@ -107,7 +108,7 @@ const nl: Strings = {
   away: 'Het team is momenteel afwezig.',
   awayUntil: 'Het team is afwezig. Terug: {at}.',
   leaveMessage: 'Laat een bericht achter',
-  offlineSent: 'Bedankt. Het team antwoordt hier of per e-mail zodra het terug is.',
+  offlineSent: 'Bedankt. Het team leest het en antwoordt hier, in deze chat.',
   chatClosed: 'Deze chat is beëindigd. Een nieuw bericht begint een andere.',
   rateTitle: 'Hoe was deze chat?',
   rateComment: 'Opmerking',

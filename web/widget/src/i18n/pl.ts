@@ -106,6 +106,7 @@ const pl: Strings = {
   call: 'Zadzwoń: {name}',
   closePreview: 'Zamknij obraz',
   unsupported: 'Tej wiadomości nie można tu wyświetlić.',
+  cut: 'Niepełne',
 
   // Agents
   talkToPerson: 'Porozmawiaj z człowiekiem',
@@ -113,7 +114,7 @@ const pl: Strings = {
   away: 'Zespół jest teraz niedostępny.',
   awayUntil: 'Zespół jest niedostępny. Wraca: {at}.',
   leaveMessage: 'Zostaw wiadomość',
-  offlineSent: 'Dziękujemy. Zespół odpowie tutaj lub e-mailem, gdy tylko wróci.',
+  offlineSent: 'Dziękujemy. Zespół to przeczyta i odpowie tutaj, w tym czacie.',
   chatClosed: 'Ten czat został zakończony. Nowa wiadomość rozpocznie kolejny.',
   rateTitle: 'Jak oceniasz ten czat?',
   rateComment: 'Komentarz',

@@ -100,6 +100,7 @@ const pt: Strings = {
   call: 'Ligar para {name}',
   closePreview: 'Fechar a imagem',
   unsupported: 'Não é possível exibir esta mensagem aqui.',
+  cut: 'Incompleto',
 
   // Agents
   talkToPerson: 'Falar com uma pessoa',
@@ -107,7 +108,7 @@ const pt: Strings = {
   away: 'A equipa não está disponível de momento.',
   awayUntil: 'A equipa não está disponível. Regressa: {at}.',
   leaveMessage: 'Deixar uma mensagem',
-  offlineSent: 'Obrigado. A equipa responde aqui ou por e-mail assim que regressar.',
+  offlineSent: 'Obrigado. A equipa lê e responde aqui, neste chat.',
   chatClosed: 'Esta conversa terminou. Uma nova mensagem inicia outra.',
   rateTitle: 'Como correu esta conversa?',
   rateComment: 'Comentário',

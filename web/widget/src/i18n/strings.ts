@@ -16,7 +16,7 @@ type TextKey =
   | 'uploading' | 'cancelUpload' | 'toNewest' | 'loadingOlder' | 'olderFailed' | 'chatStart' | 'empty' | 'choose' | 'chosen'
   | 'cardOf' | 'previousCard' | 'nextCard' | 'picture' | 'video' | 'audio' | 'file' | 'openPicture' | 'play' | 'download'
   | 'talkToPerson' | 'handover' | 'away' | 'awayUntil' | 'leaveMessage' | 'offlineSent' | 'chatClosed' | 'rateTitle' | 'rateComment' | 'rateThanks' | 'rateChange' | 'rateSkip'
-  | 'newTab' | 'fromHost' | 'call' | 'closePreview' | 'unsupported' | 'titleUnread';
+  | 'newTab' | 'fromHost' | 'call' | 'closePreview' | 'unsupported' | 'cut' | 'titleUnread';
 
 /** All texts of one language. A language file with a missing or an unknown key does not compile. */
 export type Strings = Record<TextKey, string> & Record<PluralKey, Plural>;

@@ -100,6 +100,7 @@ const tr: Strings = {
   call: 'Telefonla ara: {name}',
   closePreview: 'Görseli kapat',
   unsupported: 'Bu mesaj burada gösterilemiyor.',
+  cut: 'Eksik',
 
   // Agents
   talkToPerson: 'Bir kişiyle görüş',
@@ -107,7 +108,7 @@ const tr: Strings = {
   away: 'Ekip şu anda yok.',
   awayUntil: 'Ekip şu anda yok. Dönüş: {at}.',
   leaveMessage: 'Mesaj bırakın',
-  offlineSent: 'Teşekkürler. Ekip döner dönmez buradan veya e-postayla yanıt verecek.',
+  offlineSent: 'Teşekkürler. Ekip okuyup burada, bu sohbette yanıtlayacak.',
   chatClosed: 'Bu sohbet sona erdi. Yeni bir mesaj başka bir sohbet başlatır.',
   rateTitle: 'Bu sohbet nasıldı?',
   rateComment: 'Yorum',

@@ -100,6 +100,7 @@ const vi: Strings = {
   call: 'Gọi {name}',
   closePreview: 'Đóng hình ảnh',
   unsupported: 'Không thể hiển thị tin nhắn này ở đây.',
+  cut: 'Chưa hoàn chỉnh',
 
   // Agents
   talkToPerson: 'Nói chuyện với nhân viên',
@@ -107,7 +108,7 @@ const vi: Strings = {
   away: 'Hiện không có nhân viên nào trực.',
   awayUntil: 'Hiện không có nhân viên trực. Trở lại: {at}.',
   leaveMessage: 'Để lại lời nhắn',
-  offlineSent: 'Cảm ơn bạn. Chúng tôi sẽ trả lời tại đây hoặc qua email ngay khi trở lại.',
+  offlineSent: 'Cảm ơn bạn. Chúng tôi sẽ đọc và trả lời tại đây, trong cuộc trò chuyện này.',
   chatClosed: 'Cuộc trò chuyện này đã kết thúc. Tin nhắn mới sẽ bắt đầu cuộc khác.',
   rateTitle: 'Cuộc trò chuyện này thế nào?',
   rateComment: 'Nhận xét',

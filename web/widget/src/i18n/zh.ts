@@ -100,6 +100,7 @@ const zh: Strings = {
   call: '致电 {name}',
   closePreview: '关闭图片',
   unsupported: '此处无法显示这条消息。',
+  cut: '不完整',
 
   // Agents
   talkToPerson: '与人工客服交谈',
@@ -107,7 +108,7 @@ const zh: Strings = {
   away: '团队目前不在线。',
   awayUntil: '团队不在线。恢复时间：{at}。',
   leaveMessage: '留言',
-  offlineSent: '谢谢。团队回来后会在此处或通过电子邮件回复。',
+  offlineSent: '谢谢。团队会阅读，并在此对话中回复。',
   chatClosed: '此对话已结束。发送新消息将开始另一段对话。',
   rateTitle: '您对这次对话满意吗？',
   rateComment: '评论',
