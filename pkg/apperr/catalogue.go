@@ -17,6 +17,22 @@ func (d Definition) Wrap(cause error) *Error { return d.New().Wrap(cause) }
 // WithMessage returns the error with a message that says more.
 func (d Definition) WithMessage(message string) *Error { return New(d.Code, d.Reason, message) }
 
+// WithField returns the error with what the caller should know about a field.
+func (d Definition) WithField(name, message string) *Error {
+	e := d.New()
+	e.Fields = []Field{{Name: name, Message: message}}
+	return e
+}
+
+// TokenExpired returns the error for an authentic credential that has expired. Only its holder gets it: the details are absent from
+// the error for an unknown credential.
+func TokenExpired() *Error { return Unauthorized.WithField(tokenField, "has expired") }
+
+// TokenRevoked returns the error for an authentic credential that was revoked; see [TokenExpired].
+func TokenRevoked() *Error { return Unauthorized.WithField(tokenField, "was revoked") }
+
+const tokenField = "token"
+
 // Requests.
 var (
 	BadRequest            = define(Invalid, "BAD_REQUEST", "Bad request")

@@ -73,7 +73,7 @@ func NewVerifier(source KeySource, now func() time.Time) *Verifier {
 
 // Verify checks a token and returns its claims: it must be signed with EdDSA by a key of source, issued by us for
 // visitors, and within its lifetime. Every invalid token yields the same apperr.Unauthenticated, with the fault as its
-// cause; if the keys could not be fetched, or ctx ended first, the error is apperr.Unavailable, and the token may be valid.
+// cause; only the error for one with a valid signature says that it has expired. If the keys could not be fetched, or ctx ended first, the error is apperr.Unavailable, and the token may be valid.
 func (v *Verifier) Verify(ctx context.Context, token string) (VisitorClaims, error) {
 	if len(token) > maxToken {
 		return VisitorClaims{}, unauthorized(errors.New("token is too long"))
@@ -145,6 +145,9 @@ func (v *Verifier) parse(ctx context.Context, token string) (verifiedToken, erro
 func unauthorized(err error) error {
 	if away, ok := errors.AsType[*apperr.Error](err); ok && away.Code == apperr.Unavailable {
 		return away
+	}
+	if errors.Is(err, jwt.ErrTokenExpired) { // the parser checks the claims after the signature
+		return apperr.TokenExpired().Wrap(err)
 	}
 	return apperr.Unauthorized.Wrap(err)
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -163,44 +164,46 @@ func TestInvalidTokensAreUnauthorized(t *testing.T) {
 	good := forge(header, payload, eddsa(ours))
 
 	tokens := map[string]string{
-		"expired":                  forge(header, with(payload, "exp", testTime.Add(-time.Second).Unix()), eddsa(ours)),
-		"expired right now":        forge(header, with(payload, "exp", testTime.Unix()), eddsa(ours)),
-		"not yet valid":            forge(header, with(payload, "nbf", testTime.Add(time.Minute).Unix()), eddsa(ours)),
-		"from the future":          forge(header, with(payload, "iat", testTime.Add(2*time.Minute).Unix()), eddsa(ours)),
-		"foreign key":              forge(header, payload, eddsa(foreign)),
-		"foreign key and its kid":  forge(with(header, "kid", foreign.id), payload, eddsa(foreign)),
-		"unknown kid":              forge(with(header, "kid", "nobody"), payload, eddsa(ours)),
-		"no kid":                   forge(with(header, "kid", nil), payload, eddsa(ours)),
-		"kid not a string":         forge(with(header, "kid", 7), payload, eddsa(ours)),
-		"key in the header":        forge(with(header, "jwk", publicJWK(foreign.public)), payload, eddsa(foreign)),
-		"alg none":                 forge(with(header, "alg", "none"), payload, nothing),
-		"alg None":                 forge(with(header, "alg", "None"), payload, nothing),
-		"alg none, signed":         forge(with(header, "alg", "none"), payload, eddsa(ours)),
-		"no alg":                   forge(with(header, "alg", nil), payload, eddsa(ours)),
-		"HS256 with public bytes":  forge(with(header, "alg", "HS256"), payload, method(jwt.SigningMethodHS256, []byte(ours.public))),
-		"HS256 with public base64": forge(with(header, "alg", "HS256"), payload, method(jwt.SigningMethodHS256, []byte(ours64))),
-		"ES256":                    forge(with(header, "alg", "ES256"), payload, method(jwt.SigningMethodES256, ecKey)),
-		"critical header":          forge(with(with(header, "crit", []string{"b64"}), "b64", true), payload, eddsa(ours)),
-		"wrong audience":           forge(header, with(payload, "aud", "parley-agent"), eddsa(ours)),
-		"no audience":              forge(header, with(payload, "aud", nil), eddsa(ours)),
-		"wrong issuer":             forge(header, with(payload, "iss", "somebody"), eddsa(ours)),
-		"no issuer":                forge(header, with(payload, "iss", nil), eddsa(ours)),
-		"no exp":                   forge(header, with(payload, "exp", nil), eddsa(ours)),
-		"exp a string":             forge(header, with(payload, "exp", "never"), eddsa(ours)),
-		"exp beyond any time":      forge(header, with(payload, "exp", 1e300), eddsa(ours)),
-		"no subject":               forge(header, with(payload, "sub", nil), eddsa(ours)),
-		"subject a number":         forge(header, with(payload, "sub", 7), eddsa(ours)),
-		"no app":                   forge(header, with(payload, "appId", nil), eddsa(ours)),
-		"no company":               forge(header, with(payload, "companyId", nil), eddsa(ours)),
-		"no signature":             good[:strings.LastIndexByte(good, '.')+1],
-		"two parts":                good[:strings.LastIndexByte(good, '.')],
-		"four parts":               good + ".e30",
-		"padding":                  good + "=",
-		"space before":             " " + good,
-		"empty":                    "",
-		"dots":                     "..",
-		"a word":                   "token",
-		"oversized":                good + strings.Repeat("A", maxToken),
+		"expired":                   forge(header, with(payload, "exp", testTime.Add(-time.Second).Unix()), eddsa(ours)),
+		"expired right now":         forge(header, with(payload, "exp", testTime.Unix()), eddsa(ours)),
+		"expired, of a foreign key": forge(header, with(payload, "exp", testTime.Add(-time.Second).Unix()), eddsa(foreign)),
+		"expired, no signature":     forge(header, with(payload, "exp", testTime.Add(-time.Second).Unix()), nothing),
+		"not yet valid":             forge(header, with(payload, "nbf", testTime.Add(time.Minute).Unix()), eddsa(ours)),
+		"from the future":           forge(header, with(payload, "iat", testTime.Add(2*time.Minute).Unix()), eddsa(ours)),
+		"foreign key":               forge(header, payload, eddsa(foreign)),
+		"foreign key and its kid":   forge(with(header, "kid", foreign.id), payload, eddsa(foreign)),
+		"unknown kid":               forge(with(header, "kid", "nobody"), payload, eddsa(ours)),
+		"no kid":                    forge(with(header, "kid", nil), payload, eddsa(ours)),
+		"kid not a string":          forge(with(header, "kid", 7), payload, eddsa(ours)),
+		"key in the header":         forge(with(header, "jwk", publicJWK(foreign.public)), payload, eddsa(foreign)),
+		"alg none":                  forge(with(header, "alg", "none"), payload, nothing),
+		"alg None":                  forge(with(header, "alg", "None"), payload, nothing),
+		"alg none, signed":          forge(with(header, "alg", "none"), payload, eddsa(ours)),
+		"no alg":                    forge(with(header, "alg", nil), payload, eddsa(ours)),
+		"HS256 with public bytes":   forge(with(header, "alg", "HS256"), payload, method(jwt.SigningMethodHS256, []byte(ours.public))),
+		"HS256 with public base64":  forge(with(header, "alg", "HS256"), payload, method(jwt.SigningMethodHS256, []byte(ours64))),
+		"ES256":                     forge(with(header, "alg", "ES256"), payload, method(jwt.SigningMethodES256, ecKey)),
+		"critical header":           forge(with(with(header, "crit", []string{"b64"}), "b64", true), payload, eddsa(ours)),
+		"wrong audience":            forge(header, with(payload, "aud", "parley-agent"), eddsa(ours)),
+		"no audience":               forge(header, with(payload, "aud", nil), eddsa(ours)),
+		"wrong issuer":              forge(header, with(payload, "iss", "somebody"), eddsa(ours)),
+		"no issuer":                 forge(header, with(payload, "iss", nil), eddsa(ours)),
+		"no exp":                    forge(header, with(payload, "exp", nil), eddsa(ours)),
+		"exp a string":              forge(header, with(payload, "exp", "never"), eddsa(ours)),
+		"exp beyond any time":       forge(header, with(payload, "exp", 1e300), eddsa(ours)),
+		"no subject":                forge(header, with(payload, "sub", nil), eddsa(ours)),
+		"subject a number":          forge(header, with(payload, "sub", 7), eddsa(ours)),
+		"no app":                    forge(header, with(payload, "appId", nil), eddsa(ours)),
+		"no company":                forge(header, with(payload, "companyId", nil), eddsa(ours)),
+		"no signature":              good[:strings.LastIndexByte(good, '.')+1],
+		"two parts":                 good[:strings.LastIndexByte(good, '.')],
+		"four parts":                good + ".e30",
+		"padding":                   good + "=",
+		"space before":              " " + good,
+		"empty":                     "",
+		"dots":                      "..",
+		"a word":                    "token",
+		"oversized":                 good + strings.Repeat("A", maxToken),
 	}
 	// A tampered payload under the signature of the true one.
 	parts, other := strings.Split(good, "."), strings.Split(forge(header, with(payload, "sub", "v"), nothing), ".")
@@ -223,6 +226,11 @@ func TestInvalidTokensAreUnauthorized(t *testing.T) {
 		e, ok := errors.AsType[*apperr.Error](err)
 		if !ok || e.Code != apperr.Unauthenticated || e.Message != "Unauthorized" || e.Reason != "UNAUTHORIZED" {
 			t.Errorf("%s: got error %v, want Unauthenticated with the message Unauthorized", name, err)
+			continue
+		}
+		authentic := name == "expired" || name == "expired right now" || name == "exp beyond any time"
+		if told := slices.Equal(e.Fields, []apperr.Field{{Name: "token", Message: "has expired"}}); told != authentic || !told && e.Fields != nil {
+			t.Errorf("%s: got the details %v, want the expiry told only of an authentic token", name, e.Fields)
 		}
 		if claims != (VisitorClaims{}) {
 			t.Errorf("%s: got claims %+v, want none", name, claims)

@@ -18,7 +18,7 @@ type Problem struct {
 	StatusCode int            `json:"statusCode"`
 	Code       string         `json:"code"` // a stable code
 	Message    string         `json:"message"`
-	Details    []apperr.Field `json:"details,omitzero"` // only for invalid fields, all of them at once
+	Details    []apperr.Field `json:"details,omitzero"` // what is wrong, field by field, all at once
 	RequestID  string         `json:"requestId"`
 }
 
@@ -82,6 +82,8 @@ func problemOf(err error) Problem {
 	}
 	if e.Code == apperr.Invalid {
 		p.StatusCode = statusOfReason(e.Reason, p.StatusCode)
+	}
+	if e.Code == apperr.Invalid || e.Code == apperr.Unauthenticated {
 		p.Details = e.Fields
 	}
 	if e.Reason != "" {

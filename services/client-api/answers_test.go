@@ -3,6 +3,7 @@ package clientapi_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,9 @@ func TestErrors(t *testing.T) {
 	}
 	const missing = "Unauthorized: the token is missing. Send one header: x-access-token: <company access token>."
 	const mustBePhone = "must be a phone number of 11 to 32 characters: 7 to 15 digits, with an optional leading + and with spaces, dashes or parentheses between them"
+	const tooOld = "chatId is older than 24 hours: send a template with POST /push-message, or wait until the visitor writes"
+	const isClosed = "chatId is closed: the visitor's next message opens a chat with another id, which GET /chats finds; " +
+		"a template with POST /push-message reaches a phone number at any time"
 	tests := []struct {
 		name, path, token, body string
 		status                  int
@@ -46,22 +50,30 @@ func TestErrors(t *testing.T) {
 		{"a token with a scheme", "/message/send", "Bearer " + w.token, message("TEXT", text, w.chatID), 401, "WRONG_AUTH_SCHEME",
 			"Unauthorized: the token is not sent in the required form. Send one header: x-access-token: <company access token>.", ""},
 		{"an unknown token", "/message/send", unknownToken(), message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
-		{"an expired token", "/message/send", expired, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
-		{"a revoked token", "/message/send", revoked, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"an expired token", "/message/send", expired, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", "token has expired"},
+		{"a revoked token", "/message/send", revoked, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", "token was revoked"},
 		{"401 before 400", "/message/send", unknownToken(), `{`, 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"400 before 404", "/message/send", w.token, message("TEXT", `{}`, unknownID), 400, "VALIDATION_ERROR", "", "data.text is required"},
 		{"404 before the window", "/message/send", w.other, message("TEXT", text, oldChat), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"an unknown chat", "/message/send", w.token, message("TEXT", text, unknownID), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"another company's chat", "/message/send", w.other, message("TEXT", text, w.chatID), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
-		{"a chat that is too old", "/message/send", w.token, message("TEXT", text, oldChat), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", ""},
-		{"a closed chat", "/message/send", w.token, message("TEXT", text, closedChat), 400, "CHAT_CLOSED", "Chat is closed. Please start a new chat.", ""},
-		{"a closed chat that is too old", "/message/send", w.token, message("TEXT", text, oldClosed), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", ""},
+		{"a chat that is too old", "/message/send", w.token, message("TEXT", text, oldChat), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", tooOld},
+		{"a closed chat", "/message/send", w.token, message("TEXT", text, closedChat), 400, "CHAT_CLOSED", "Chat is closed. Please start a new chat.", isClosed},
+		{"a closed chat that is too old", "/message/send", w.token, message("TEXT", text, oldClosed), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", tooOld},
 		{"another company's closed chat", "/message/send", w.other, message("TEXT", text, closedChat), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"nothing in it", "/message/send", w.token, `{}`, 400, "VALIDATION_ERROR", "", "type is required; data is required; chatId is required"},
 		{"nulls", "/message/send", w.token, `{"type":null,"data":null,"chatId":null}`, 400, "VALIDATION_ERROR", "", "type is required; data is required; chatId is required"},
 		{"wrong types", "/message/send", w.token, `{"type":1,"data":"x","chatId":[]}`, 400, "VALIDATION_ERROR", "", "type must be a string; data must be an object; chatId must be a string"},
 		{"everything wrong at once", "/message/send", w.token, `{"type":"POLL","data":[],"chatId":"7"}`, 400, "VALIDATION_ERROR", "",
 			"data must be an object; type " + mustBeAllowed + "; chatId must be a UUID"},
+		{"several faults", "/message/send", w.token, `{"type":"TEXT"}`, 400, "VALIDATION_ERROR", "Validation failed: data is required (1 more in details)",
+			"data is required; chatId is required"},
+		{"the sender under another name", "/message/send", w.token, strings.Replace(message("TEXT", text, w.chatID), "{", `{"sendername":"Ada",`, 1), 400,
+			"VALIDATION_ERROR", "Validation failed: sendername is not a field of this request (senderName is)", "sendername is not a field of this request (senderName is)"},
+		{"the sender under a short name", "/message/send", w.token, strings.Replace(message("TEXT", text, w.chatID), "{", `{"sender":"Ada",`, 1), 400,
+			"VALIDATION_ERROR", "", "sender is not a field of this request (senderName is)"},
+		{"push: parameters under a short name", "/push-message", w.token, `{"template_id":"` + templateID + `","source":"989121234567","params":{}}`, 400,
+			"VALIDATION_ERROR", "", "params is not a field of this request (parameters is); template_id is not a field of this request (templateId is); templateId is required"},
 		{"a type in another case", "/message/send", w.token, message("text", text, w.chatID), 400, "VALIDATION_ERROR", "", "type " + mustBeAllowed},
 		{"TEMPLATE", "/message/send", w.token, message("TEMPLATE", text, w.chatID), 400, "VALIDATION_ERROR", "",
 			"type TEMPLATE is not supported here, use POST /push-message; " + mustBeAllowed},
@@ -78,9 +90,9 @@ func TestErrors(t *testing.T) {
 		{"push: another company's template that is not approved", "/push-message", w.other, push(draftTemplate, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
 		{"push: nothing in it", "/push-message", w.token, `{}`, 400, "VALIDATION_ERROR", "", "templateId is required; source is required"},
 		{"push: everything wrong", "/push-message", w.token, `{"templateId":"x","source":"9891212345","username":"Al"}`, 400, "VALIDATION_ERROR", "",
-			"templateId must be a UUID; source " + mustBePhone + "; username must have at least 3 characters"},
+			"templateId must be a UUID; source " + mustBePhone + "; username must have at least 3 characters: leave out a shorter name"},
 		{"push: an empty name", "/push-message", w.token, `{"templateId":"` + templateID + `","source":"989121234567","username":""}`, 400, "VALIDATION_ERROR", "",
-			"username must have at least 3 characters"},
+			"username must have at least 3 characters: leave out a shorter name"},
 		{"push: no phone number", "/push-message", w.token, push(templateID, "call me maybe"), 400, "VALIDATION_ERROR", "",
 			"source " + mustBePhone},
 		{"push: a number as source", "/push-message", w.token, `{"templateId":"` + templateID + `","source":989121234567}`, 400, "VALIDATION_ERROR", "", "source must be a string"},
@@ -109,7 +121,7 @@ func TestErrors(t *testing.T) {
 			"dryrun is not a parameter of this request (dryRun is); x is not a parameter of this request"},
 		{"dry run: no token", "/message/send?dryRun=true", "", message("TEXT", text, w.chatID), 401, "TOKEN_MISSING", missing, ""},
 		{"dry run: another company's chat", "/message/send?dryRun=true", w.other, message("TEXT", text, w.chatID), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
-		{"dry run: a chat that is too old", "/message/send?dryRun=true", w.token, message("TEXT", text, oldChat), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", ""},
+		{"dry run: a chat that is too old", "/message/send?dryRun=true", w.token, message("TEXT", text, oldChat), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", tooOld},
 		{"dry run: another company's template", "/push-message?dryRun=true", w.token, push(otherTemplate, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
 		{"dry run: a missing parameter", "/push-message?dryRun=true", w.token, push(orderTemplate, "989121234567"), 400, "VALIDATION_ERROR", "", "parameters.order is required"},
 
@@ -142,6 +154,9 @@ func many(n int) string {
 func TestMediaTypeRouteAndMethod(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	content, err := os.ReadFile("openapi.json")
+	w.must(err)
+	document := string(content)
 	body := sendBody("TEXT", `{"text":"hi"}`, w.chatID)
 	tests := []struct {
 		name, method, path string
@@ -165,6 +180,9 @@ func TestMediaTypeRouteAndMethod(t *testing.T) {
 			w.must(err)
 			if got.Status != test.status || got.Status >= 400 && got.Problem(t).Code != test.code {
 				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, test.status, test.code)
+			}
+			if !strings.Contains(document, `"code": "`+test.code+`"`) && test.code != "" {
+				t.Errorf("openapi.json: got no example of %s, want one, from which docs/errors.md is written", test.code)
 			}
 		})
 	}

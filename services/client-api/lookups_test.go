@@ -94,6 +94,8 @@ func TestChats(t *testing.T) {
 		"?email=old@example.com&limit=1":        {c.ID},
 		"?phone=989121234567":                   {recipient.Chat.ID},
 		"?phone=%2B989121234567":                {recipient.Chat.ID},
+		"?phone=+989121234567":                  {recipient.Chat.ID}, // a query decodes + to a space
+		"?phone=%2B98+(912)+123-4567":           {recipient.Chat.ID},
 		"?userId=crm-7":                         {c.ID},
 		"?userId=crm-7&email=a@example.com":     nil,
 		"?email=nobody@example.com":             nil,
@@ -187,6 +189,7 @@ func TestLookUpErrors(t *testing.T) {
 			"appId must be a UUID; status must be one of open, pending, active, closed; email must not be empty; phone must be given once; " +
 				"limit must be a whole number from 1 to 100; after must be a cursor of a Link header"},
 		{w.token, "/chats?Email=a@example.com", 400, "VALIDATION_ERROR", "Email is not a parameter of this request (email is)"},
+		{w.token, "/chats?phone=0912.1234567", 400, "VALIDATION_ERROR", "phone must be a phone number: " + chat.PhoneRule},
 		{w.token, "/chats?userId=" + strings.Repeat("x", 257), 400, "VALIDATION_ERROR", "userId must have at most 256 characters"},
 		{w.token, "/templates?after=x&status=APPROVED", 400, "VALIDATION_ERROR", "status must be one of draft, pending, approved, rejected; after must be a UUID"},
 		{w.token, "/chats/" + w.chatID + "/messages?before=" + m.ID, 400, "VALIDATION_ERROR", "before must be the id of a message of the chat"},

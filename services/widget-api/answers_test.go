@@ -55,7 +55,7 @@ func TestErrors(t *testing.T) {
 		{"history of a closed chat", "GET", "/message", closed, "", 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"history of an unknown visitor", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: unknownID, AppID: appID, CompanyID: companyID}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"history of another application's visitor", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: w.claims(token).ChatUserID, AppID: otherApp, CompanyID: otherCompanyID}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
-		{"history with an expired token", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: w.claims(token).ChatUserID, AppID: appID, CompanyID: companyID, ExpiresAt: time.Now().Add(-time.Minute)}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"history with an expired token", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: w.claims(token).ChatUserID, AppID: appID, CompanyID: companyID, ExpiresAt: time.Now().Add(-time.Minute)}), "", 401, "UNAUTHORIZED", "Unauthorized", "token has expired"},
 
 		{"a message without a token", "POST", "/message", "", text, 401, "TOKEN_MISSING", "", ""},
 		{"401 before 400", "POST", "/message", "x.y.z", `{`, 401, "UNAUTHORIZED", "Unauthorized", ""},

@@ -270,8 +270,9 @@ func TestRevokedTokens(t *testing.T) {
 	for name, got := range map[string]httpapitest.Response{
 		"GET /message": w.get("/message", sara), "POST /message": w.post("/message", sara, hello), "POST read": w.post("/message/x/read", sara, ""),
 	} {
-		if got.Status != http.StatusUnauthorized || got.Problem(t).Code != "UNAUTHORIZED" {
-			t.Errorf("%s: got %d %s, want 401", name, got.Status, got.Body)
+		got.IsProblem(t, http.StatusUnauthorized, "UNAUTHORIZED", "Unauthorized", "token was revoked")
+		if t.Failed() {
+			t.Fatal(name)
 		}
 	}
 	if fresh := w.registerAs(sara, appID, email); w.claims(fresh).ChatUserID == w.claims(sara).ChatUserID {

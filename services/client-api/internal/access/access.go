@@ -27,7 +27,7 @@ func NewAuthenticator(tokens Tokens, now func() time.Time) *Authenticator {
 }
 
 // Company returns the id of the company that owns the access token. An unknown, expired or revoked token is Unauthenticated; the
-// error does not tell them apart.
+// error tells only the holder of a known token that it has expired or was revoked.
 func (g *Authenticator) Company(ctx context.Context, secret string) (string, error) {
 	hash, ok := credential.HashAccessToken(secret)
 	if !ok {
@@ -39,8 +39,10 @@ func (g *Authenticator) Company(ctx context.Context, secret string) (string, err
 		return "", apperr.Unauthorized.New()
 	case err != nil:
 		return "", err
+	case !token.RevokedAt.IsZero():
+		return "", apperr.TokenRevoked()
 	case !token.Valid(g.now()):
-		return "", apperr.Unauthorized.New()
+		return "", apperr.TokenExpired()
 	}
 	return token.CompanyID, nil
 }

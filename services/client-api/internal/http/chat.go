@@ -67,7 +67,7 @@ func (a api) getChats(c echo.Context, companyID string) error {
 	filter := store.InboxFilter{
 		AppID:   q.id("appId"),
 		Status:  q.oneOf("status", store.StatusOpen, string(chat.Pending), string(chat.Active), string(chat.Closed)),
-		Profile: store.Profile{UserID: q.text("userId"), Email: q.text("email"), Phone: q.text("phone")},
+		Profile: store.Profile{UserID: q.text("userId"), Email: q.text("email"), Phone: q.phone("phone")},
 	}
 	page := store.InboxPage{Limit: q.limit(chatsPage, maxChats), After: q.cursor()}
 	if err := q.wrong.Err(); err != nil {

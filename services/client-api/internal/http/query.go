@@ -48,6 +48,20 @@ func (q *query) text(name string) string {
 	return ""
 }
 
+// phone returns the digits of a phone number in any form that [chat.ParsePhone] accepts. A query decodes an unescaped + to a
+// space, which is ignored like any other.
+func (q *query) phone(name string) string {
+	text := q.text(name)
+	if text == "" {
+		return ""
+	}
+	phone, ok := chat.ParsePhone(text)
+	if !ok {
+		q.wrong.Add(name, "must be a phone number: "+chat.PhoneRule)
+	}
+	return strings.TrimPrefix(phone, "+")
+}
+
 func (q *query) id(name string) string {
 	text := q.text(name)
 	if text == "" {

@@ -92,6 +92,14 @@ func (s *Sender) sentBefore(ctx context.Context, d Draft, identity chat.MessageI
 	return Sent{MessageID: identity.ID, WindowExpiresAt: c.WindowExpiresAt()}, err
 }
 
+// What a company can do about a chat that accepts no messages. The sentences of the specification advise to start a new chat, which
+// only a visitor can do.
+const (
+	adviceTooOld = "is older than 24 hours: send a template with POST /push-message, or wait until the visitor writes"
+	adviceClosed = "is closed: the visitor's next message opens a chat with another id, which GET /chats finds; " +
+		"a template with POST /push-message reaches a phone number at any time"
+)
+
 // openChat returns the company's chat if it accepts messages. A cached chat may accept, but only a fresh one refuses: the visitor
 // may have written a moment ago.
 func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now time.Time) (chat.Chat, error) {
@@ -111,9 +119,9 @@ func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now tim
 	case c.CompanyID != companyID:
 		return chat.Chat{}, apperr.ChatNotFound.New()
 	case now.After(c.WindowExpiresAt()):
-		return chat.Chat{}, apperr.ChatTooOld.New()
+		return chat.Chat{}, apperr.ChatTooOld.WithField("chatId", adviceTooOld)
 	case !c.Open(now):
-		return chat.Chat{}, apperr.ChatClosed.New()
+		return chat.Chat{}, apperr.ChatClosed.WithField("chatId", adviceClosed)
 	}
 	return c, nil
 }

@@ -69,7 +69,7 @@ func (o Request) Validate() apperr.Fields {
 	if o.Username != nil {
 		switch n := utf8.RuneCountInString(*o.Username); {
 		case n < minUsername:
-			f.Add("username", "must have at least 3 characters")
+			f.Add("username", "must have at least 3 characters: leave out a shorter name")
 		case n > maxUsername:
 			f.Add("username", "must have at most 256 characters")
 		}

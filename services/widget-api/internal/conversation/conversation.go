@@ -179,8 +179,10 @@ func (d *Service) admit(ctx context.Context, who credential.VisitorClaims) (v ch
 		return v, app, apperr.Unauthorized.New()
 	case err != nil:
 		return v, app, err
-	case v.AppID != who.AppID || v.CompanyID != who.CompanyID, !who.IssuedSince(v.TokensValidFrom):
+	case v.AppID != who.AppID || v.CompanyID != who.CompanyID:
 		return v, app, apperr.Unauthorized.New()
+	case !who.IssuedSince(v.TokensValidFrom):
+		return v, app, apperr.TokenRevoked()
 	}
 	app, err = d.cfg.Applications.FindWidget(ctx, v.AppID)
 	if err == nil && app.Identity.Required() && v.VerifiedBy == "" {
