@@ -102,15 +102,17 @@ func clientRefusals(t *testing.T, p place, client *api) []refusal {
 		"no token": "", "malformed": "nonsense", "unknown": "pat_" + strings.Repeat("A", 43), "expired": expired, "the visitor's header": "",
 	} {
 		for _, path := range []string{send, push} {
-			headers, code := []header{accessToken(token)}, "UNAUTHORIZED"
+			headers, code, fields := []header{accessToken(token)}, "UNAUTHORIZED", []string{}
 			switch name {
 			case "no token":
 				code = "TOKEN_MISSING"
 			case "the visitor's header":
 				headers, code = []header{bearer(p.AccessToken)}, "WRONG_AUTH_SCHEME"
+			case "expired":
+				fields = []string{"token"}
 			}
 			// The credential is checked before the body: without one, no field errors are revealed.
-			out = append(out, post(path+" with "+name, path, "{}", 401, code, "Unauthorized", []string{}, headers...))
+			out = append(out, post(path+" with "+name, path, "{}", 401, code, "Unauthorized", fields, headers...))
 		}
 	}
 	return out
