@@ -206,11 +206,13 @@ func manages(u account.User) bool {
 }
 
 func (s *Service) anotherManages(ctx context.Context, u account.User) error {
-	others, err := s.store.Users(ctx, u.CompanyID, store.Page{})
-	if err != nil {
-		return err
+	list := func(ctx context.Context, p store.Page) ([]account.User, error) {
+		return s.store.Users(ctx, u.CompanyID, p)
 	}
-	for _, other := range others {
+	for other, err := range store.All(ctx, list, func(u account.User) string { return u.ID }) {
+		if err != nil {
+			return err
+		}
 		if other.ID != u.ID && other.CompanyID == u.CompanyID && manages(other) {
 			return nil
 		}

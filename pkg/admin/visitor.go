@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -37,62 +38,6 @@ func (s *Service) revokeVisitor(ctx context.Context, v chat.Visitor) error {
 		return err
 	}
 	return s.bus.Invalidate(ctx, store.CachedVisitor, v.ID)
-}
-
-// Export is all stored data of a visitor.
-type Export struct {
-	ExportedAt time.Time      `json:"exportedAt"`
-	Visitor    ExportVisitor  `json:"visitor"`
-	Chats      []ExportedChat `json:"chats"`
-	Files      []string       `json:"fileIds"`
-}
-
-// ExportVisitor is a visitor's profile.
-type ExportVisitor struct {
-	ID         string `json:"id"`
-	CompanyID  string `json:"companyId"`
-	AppID      string `json:"appId,omitempty"`
-	FirstName  string `json:"firstName,omitempty"`
-	LastName   string `json:"lastName,omitempty"`
-	Email      string `json:"email,omitempty"`
-	Phone      string `json:"phone,omitempty"`
-	UserID     string `json:"userId,omitempty"`
-	VerifiedBy string `json:"verifiedBy,omitempty"`
-}
-
-// ExportedChat is a chat with its history.
-type ExportedChat struct {
-	ID        string         `json:"id"`
-	Channel   chat.Channel   `json:"channel"`
-	CreatedAt time.Time      `json:"createdAt"`
-	ClosedAt  *time.Time     `json:"closedAt,omitempty"`
-	Messages  []chat.Message `json:"messages"`
-}
-
-// ExportVisitor returns all stored data of a visitor.
-func (s *Service) ExportVisitor(ctx context.Context, by Actor, v chat.Visitor) (Export, error) {
-	e := Export{ExportedAt: store.UTC(s.now()), Chats: []ExportedChat{}, Visitor: ExportVisitor{
-		ID: v.ID, CompanyID: v.CompanyID, AppID: v.AppID, FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID,
-		VerifiedBy: v.VerifiedBy,
-	}}
-	chats, err := s.store.Chats(ctx, store.ChatFilter{ChatUserID: v.ID}, store.Page{})
-	if err != nil {
-		return e, err
-	}
-	for _, c := range chats {
-		exported := ExportedChat{ID: c.ID, Channel: c.Channel, CreatedAt: c.CreatedAt}
-		if !c.ClosedAt.IsZero() {
-			exported.ClosedAt = &c.ClosedAt
-		}
-		if exported.Messages, _, err = s.store.History(ctx, c.ID, store.HistoryQuery{}); err != nil {
-			return e, err
-		}
-		e.Chats = append(e.Chats, exported)
-	}
-	if e.Files, err = s.store.VisitorFileIDs(ctx, v.ID); err != nil {
-		return e, err
-	}
-	return e, s.audit(ctx, by, change{companyID: v.CompanyID, action: "visitor.export", target: "visitor", id: v.ID})
 }
 
 // Purger removes events from streams.
@@ -129,18 +74,12 @@ func (s *Service) EraseVisitor(ctx context.Context, by Actor, v chat.Visitor, st
 	if err := s.revokeVisitor(ctx, v); err != nil && !apperr.Is(err, apperr.TooMany) {
 		return r, err
 	}
-	chats, err := s.store.Chats(ctx, store.ChatFilter{ChatUserID: v.ID}, store.Page{})
+	chats, err := s.chatIDs(ctx, v)
 	if err != nil {
 		return r, err
 	}
-	fileIDs, err := s.store.VisitorFileIDs(ctx, v.ID)
-	if err != nil {
+	if r.Files, err = s.deleteFiles(ctx, v, files); err != nil {
 		return r, err
-	}
-	for _, file := range fileIDs {
-		if err := files.Delete(ctx, file); err != nil {
-			return r, err
-		}
 	}
 	if r.Events, err = purge(ctx, streams, v, chats); err != nil {
 		return r, err
@@ -149,19 +88,58 @@ func (s *Service) EraseVisitor(ctx context.Context, by Actor, v chat.Visitor, st
 	if err != nil {
 		return r, err
 	}
-	r.Chats, r.Messages, r.Files, r.Identities, r.Statuses = erased.Chats, erased.Messages, len(fileIDs), erased.Identities, erased.Statuses
+	r.Chats, r.Messages, r.Identities, r.Statuses = erased.Chats, erased.Messages, erased.Identities, erased.Statuses
 	more, err := purge(ctx, streams, v, chats) // events that arrived in the meantime
 	r.Events += more
 	failures := []error{err, s.bus.Invalidate(ctx, store.CachedVisitor, v.ID)}
-	for _, c := range chats {
-		failures = append(failures, s.bus.Invalidate(ctx, store.CachedChat, c.ID))
+	for _, id := range chats {
+		failures = append(failures, s.bus.Invalidate(ctx, store.CachedChat, id))
 	}
 	failures = append(failures, s.audit(ctx, by, change{companyID: v.CompanyID, action: "visitor.erase", target: "visitor", id: v.ID, after: r}))
 	return r, errors.Join(failures...)
 }
 
+// chatIDs returns the ids of the visitor's chats.
+func (s *Service) chatIDs(ctx context.Context, v chat.Visitor) (ids []string, err error) {
+	for c, err := range s.chatsOf(ctx, v) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, c.ID)
+	}
+	return ids, nil
+}
+
+// chatsOf yields the visitor's chats, newest first.
+func (s *Service) chatsOf(ctx context.Context, v chat.Visitor) iter.Seq2[chat.Chat, error] {
+	list := func(ctx context.Context, p store.Page) ([]chat.Chat, error) {
+		return s.store.Chats(ctx, store.ChatFilter{ChatUserID: v.ID}, p)
+	}
+	return store.All(ctx, list, func(c chat.Chat) string { return c.ID })
+}
+
+// filesOf yields the ids of the visitor's files.
+func (s *Service) filesOf(ctx context.Context, v chat.Visitor) iter.Seq2[string, error] {
+	list := func(ctx context.Context, p store.Page) ([]string, error) { return s.store.VisitorFileIDs(ctx, v.ID, p) }
+	return store.All(ctx, list, func(id string) string { return id })
+}
+
+// deleteFiles removes the bytes of the visitor's files and returns their number; the store removes the records.
+func (s *Service) deleteFiles(ctx context.Context, v chat.Visitor, files FileDeleter) (deleted int, err error) {
+	for id, err := range s.filesOf(ctx, v) {
+		if err != nil {
+			return deleted, err
+		}
+		if err := files.Delete(ctx, id); err != nil {
+			return deleted, err
+		}
+		deleted++
+	}
+	return deleted, nil
+}
+
 // purge removes the visitor's events from all streams.
-func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []chat.Chat) (removed int, err error) {
+func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []string) (removed int, err error) {
 	type part struct{ stream, filter string }
 	var parts []part
 	if v.AppID != "" {
@@ -170,9 +148,9 @@ func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []chat.Cha
 			part{subject.Inbound, subject.ChatRated(v.AppID, v.ID)}, part{subject.Replies, subject.Reply(v.AppID, v.ID)}, part{subject.Parts, subject.Part(v.AppID, v.ID)})
 	}
 	ids := map[string]bool{v.ID: true}
-	for _, c := range chats {
-		ids[c.ID] = true
-		parts = append(parts, part{subject.Inbound, subject.ControlChanged(c.CompanyID, c.ID)}, part{subject.Sends, subject.CompanyMessage(c.CompanyID, c.ID)})
+	for _, id := range chats {
+		ids[id] = true
+		parts = append(parts, part{subject.Inbound, subject.ControlChanged(v.CompanyID, id)}, part{subject.Sends, subject.CompanyMessage(v.CompanyID, id)})
 	}
 	for _, p := range parts {
 		n, err := streams.Purge(ctx, p.stream, p.filter)

@@ -18,8 +18,8 @@ const (
 	MinWebhookRetention = 24 * time.Hour
 	MaxWebhookRetention = 365 * 24 * time.Hour
 
-	// replayPage is the number of deliveries that a replay reads per page.
-	replayPage = 500
+	// MaxReplay is the maximum number of deliveries of one call of [Service.ReplayWebhooks].
+	MaxReplay = 200
 	// maxTests is how many tests a company may request in testPeriod: each one is a stored delivery and a request to a server that the
 	// company chooses.
 	maxTests   = 10
@@ -239,41 +239,42 @@ func (s *Service) admitTest(ctx context.Context, companyID string, now time.Time
 	return tooMany
 }
 
-// WebhookReplay selects deliveries to send again: one by its id, or those that match the filter. Without a status the
-// filter matches failed deliveries.
+// WebhookReplay selects deliveries to send again: one by its id, or a page of those that match the filter, newest first. Without a
+// status the filter matches failed deliveries.
 type WebhookReplay struct {
 	ID     string
 	Filter store.WebhookFilter
+	After  string // the cursor that the call for the previous page returned; empty: from the newest
 	DryRun bool
 }
 
-// ReplayWebhooks queues deliveries again, with the same webhook-id and a full set of attempts, and returns them. It
-// skips pending deliveries. A dry run only returns the selection.
-func (s *Service) ReplayWebhooks(ctx context.Context, by Actor, r WebhookReplay) (replayed []webhook.Delivery, err error) {
+// ReplayWebhooks queues up to [MaxReplay] deliveries again, with the same webhook-id and a full set of attempts, and returns them, oldest
+// first, and the cursor of the next page, or "". It skips pending deliveries. A dry run only returns the selection.
+func (s *Service) ReplayWebhooks(ctx context.Context, by Actor, r WebhookReplay) (replayed []webhook.Delivery, next string, err error) {
 	if r.ID != "" {
 		d, err := s.store.WebhookDelivery(ctx, r.ID)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if r.Filter.CompanyID != "" && d.CompanyID != r.Filter.CompanyID || r.Filter.EndpointID != "" && d.EndpointID != r.Filter.EndpointID {
-			return nil, apperr.WebhookDeliveryNotFound.New()
+			return nil, "", apperr.WebhookDeliveryNotFound.New()
 		}
-		return s.replay(ctx, by, []webhook.Delivery{d}, r.DryRun)
+		replayed, err = s.replay(ctx, by, []webhook.Delivery{d}, r.DryRun)
+		return replayed, "", err
 	}
 	if r.Filter.Status == "" {
 		r.Filter.Status = webhook.Failed
 	}
-	var found []webhook.Delivery
-	for p := (store.Page{Limit: replayPage}); ; p.After = found[len(found)-1].ID {
-		page, err := s.store.WebhookDeliveries(ctx, r.Filter, p)
-		if err != nil {
-			return nil, err
-		}
-		if found = append(found, page...); len(page) < replayPage {
-			slices.Reverse(found) // oldest first
-			return s.replay(ctx, by, found, r.DryRun)
-		}
+	found, err := s.store.WebhookDeliveries(ctx, r.Filter, store.Page{After: r.After, Limit: MaxReplay})
+	if err != nil {
+		return nil, "", err
 	}
+	if len(found) == MaxReplay {
+		next = found[MaxReplay-1].ID
+	}
+	slices.Reverse(found)
+	replayed, err = s.replay(ctx, by, found, r.DryRun)
+	return replayed, next, err
 }
 
 func (s *Service) replay(ctx context.Context, by Actor, found []webhook.Delivery, dryRun bool) (replayed []webhook.Delivery, err error) {

@@ -55,8 +55,9 @@ func addressedTo(h nats.Header, consumer string) bool {
 	return !replay || len(names) == 0 || names[0] == consumer
 }
 
-// DeadLetters yields the dead letters of a stream and a consumer, oldest first. An empty stream or consumer matches all.
-func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string) iter.Seq2[DeadLetter, error] {
+// DeadLetters yields the dead letters of a stream and a consumer whose sequence is greater than after, oldest first. An empty stream or
+// consumer matches all.
+func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string, after uint64) iter.Seq2[DeadLetter, error] {
 	orWildcard := func(token string) string {
 		if token == "" {
 			return "*"
@@ -64,7 +65,8 @@ func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string) iter.Seq
 		return token
 	}
 	return func(yield func(DeadLetter, error) bool) {
-		for d, err := range b.Read(ctx, Span{Stream: subject.Dead, Filters: []string{subject.DeadLetter(orWildcard(stream), orWildcard(consumer))}}) {
+		span := Span{Stream: subject.Dead, Filters: []string{subject.DeadLetter(orWildcard(stream), orWildcard(consumer))}, After: after}
+		for d, err := range b.Read(ctx, span) {
 			if !yield(deadLetter(d), err) || err != nil {
 				return
 			}

@@ -28,7 +28,7 @@ func refusing(handled chan bus.Delivery, right func() bool) func(context.Context
 func letters(t *testing.T, b *bus.Bus, stream, consumer string) []bus.DeadLetter {
 	t.Helper()
 	var all []bus.DeadLetter
-	for l, err := range b.DeadLetters(t.Context(), stream, consumer) {
+	for l, err := range b.DeadLetters(t.Context(), stream, consumer, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

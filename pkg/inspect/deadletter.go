@@ -72,19 +72,20 @@ func (f DeadLetterFilter) Wants(l DeadLetter) bool {
 			return false
 		}
 	}
-	return l.Sequence > f.After && strings.Contains(l.Reason, f.Reason) && !time.Time(l.Time).Before(f.Since)
+	return strings.Contains(l.Reason, f.Reason) && !time.Time(l.Time).Before(f.Since)
 }
 
-// DeadLetters returns up to limit dead letters that match the filter, oldest first; limit 0: all.
-func DeadLetters(ctx context.Context, b *bus.Bus, f DeadLetterFilter, limit int) (found []bus.DeadLetter, err error) {
-	for l, err := range b.DeadLetters(ctx, f.Stream, f.Consumer) {
+// DeadLetters returns up to limit dead letters that match the filter, oldest first, without their events; limit 0: all.
+func DeadLetters(ctx context.Context, b *bus.Bus, f DeadLetterFilter, limit int) (found []DeadLetter, err error) {
+	for l, err := range b.DeadLetters(ctx, f.Stream, f.Consumer, f.After) {
 		if err != nil {
 			return nil, err
 		}
-		if !f.Wants(DeadLetterOf(l)) {
+		shown := DeadLetterOf(l)
+		if !f.Wants(shown) {
 			continue
 		}
-		if found = append(found, l); len(found) == limit {
+		if found = append(found, shown); len(found) == limit {
 			break
 		}
 	}
@@ -98,20 +99,29 @@ type Outcome struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Act applies do to each dead letter. A failure does not stop the loop, unless NATS becomes unavailable or ctx ends. pace, if not nil, is
-// called between two dead letters and stops the loop by returning false. done is the result of a successful operation; describe formats
-// an error for people. failed is the last error.
-func Act(
-	ctx context.Context, letters []bus.DeadLetter, done string, do func(bus.DeadLetter) error, pace func() bool, describe func(error) string,
-) (outcomes []Outcome, failed error) {
-	for i, l := range letters {
-		if i > 0 && pace != nil && !pace() {
+// Action is what [Act] does with each dead letter.
+type Action struct {
+	Do       func(bus.DeadLetter) error
+	Done     string             // the result of a successful Do
+	Describe func(error) string // formats an error for people
+	Pace     func() bool        // called between two dead letters; false stops. nil: no pause
+}
+
+// Act applies an action to the dead letters with these sequences, and loads one at a time. A failure, such as a missing dead letter, does
+// not stop it, unless NATS becomes unavailable or ctx ends. failed is the last error.
+func Act(ctx context.Context, b *bus.Bus, sequences []uint64, a Action) (outcomes []Outcome, failed error) {
+	for i, sequence := range sequences {
+		if i > 0 && a.Pace != nil && !a.Pace() {
 			break
 		}
-		err := do(l)
-		o := Outcome{DeadLetter: DeadLetterOf(l), Result: done}
+		l, err := b.DeadLetter(ctx, sequence)
+		if err == nil {
+			err = a.Do(l)
+		}
+		l.Sequence = sequence
+		o := Outcome{DeadLetter: DeadLetterOf(l), Result: a.Done}
 		if err != nil {
-			o.Result, o.Error, failed = "failed", describe(err), err
+			o.Result, o.Error, failed = "failed", a.Describe(err), err
 		}
 		outcomes = append(outcomes, o)
 		if apperr.Is(err, apperr.Unavailable) || ctx.Err() != nil {

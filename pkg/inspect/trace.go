@@ -118,7 +118,7 @@ func (t *tracer) since() time.Time {
 }
 
 func (t *tracer) deadLetters(ctx context.Context) error {
-	for l, err := range t.bus.DeadLetters(ctx, "", "") {
+	for l, err := range t.bus.DeadLetters(ctx, "", "", 0) {
 		if apperr.Is(err, apperr.NotFound) {
 			return nil // stream not created yet
 		}

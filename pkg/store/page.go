@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -8,11 +10,52 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
+// MaxPage bounds each page of records, and so the memory of a call, whatever the caller asks for. A caller that needs all records uses
+// [All].
+const MaxPage = 1000
+
 // Page selects a page of a list.
 type Page struct {
 	After string // the id of the previous page's last item; empty: from the beginning
-	Limit int    // maximum number of items; 0: all
+	Limit int    // maximum number of items, at most [MaxPage]; 0: [MaxPage]
 }
+
+// Size returns the limit with its default and its maximum.
+func (p Page) Size() int { return pageSize(p.Limit) }
+
+func pageSize(limit int) int {
+	if limit <= 0 {
+		return MaxPage
+	}
+	return min(limit, MaxPage)
+}
+
+// All yields the records of a list that is read page by page; id returns the cursor after a record. It stops at the first error.
+func All[V any](ctx context.Context, list func(context.Context, Page) ([]V, error), id func(V) string) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		p := Page{Limit: walkedPage}
+		for {
+			records, err := list(ctx, p)
+			if err != nil {
+				var none V
+				yield(none, err)
+				return
+			}
+			for _, r := range records {
+				if !yield(r, nil) {
+					return
+				}
+				p.After = id(r)
+			}
+			if len(records) < p.Limit {
+				return
+			}
+		}
+	}
+}
+
+// walkedPage is the page size of [All]: few calls, and little memory for records of some KiB.
+const walkedPage = 100
 
 // ChatFilter selects chats; an empty field matches all.
 type ChatFilter struct {
@@ -26,9 +69,12 @@ type ChatFilter struct {
 // HistoryQuery selects a page of a chat's history: the newest messages before a cursor.
 type HistoryQuery struct {
 	Before   string // exclusive upper bound, a message id; empty: the end of the history
-	Limit    int    // maximum number of messages; 0: no limit
+	Limit    int    // maximum number of messages, at most [MaxPage]; 0: [MaxPage]
 	MaxBytes int    // maximum total size of data; at least one message is returned; 0: no limit
 }
+
+// Size returns the limit with its default and its maximum.
+func (q HistoryQuery) Size() int { return pageSize(q.Limit) }
 
 // InboxFilter selects chats of a company's inbox; an empty field matches all.
 type InboxFilter struct {
@@ -143,7 +189,7 @@ func (f InboxFilter) CursorAt(c chat.Chat) *InboxCursor {
 // InboxPage selects a page of the inbox.
 type InboxPage struct {
 	After *InboxCursor // nil: from the beginning
-	Limit int          // maximum number of entries; 0: 50
+	Limit int          // maximum number of entries, at most [MaxPage]; 0: 50
 }
 
 const (
@@ -159,5 +205,5 @@ func (p InboxPage) Size() int {
 	if p.Limit <= 0 {
 		return defaultInboxPage
 	}
-	return p.Limit
+	return pageSize(p.Limit)
 }

@@ -59,8 +59,9 @@ type AccessTokens interface {
 	CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 	// PutAccessToken writes the token, whether or not it exists.
 	PutAccessToken(ctx context.Context, t chat.AccessToken) error
-	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation.
-	AccessTokens(ctx context.Context, companyID string) ([]chat.AccessToken, error)
+	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation. NotFound if the page's cursor
+	// is not the hash of an existing token.
+	AccessTokens(ctx context.Context, companyID string, p Page) ([]chat.AccessToken, error)
 	// FindAccessTokens lists the tokens with that display prefix, or whose hash begins with reference (at least eight characters), in
 	// the order of creation.
 	FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error)
@@ -159,16 +160,16 @@ type Visitors interface {
 	// RevokeVisitorTokens invalidates all tokens of the visitor issued before at; the latest time wins. NotFound if the
 	// visitor does not exist. The caller invalidates [CachedVisitor].
 	RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error
-	// FindVisitors lists at most limit visitors of a company whose names, e-mail address, phone number or user id
-	// contain the text, case-insensitively, ordered by id. It may read all visitors of the company.
-	FindVisitors(ctx context.Context, companyID, text string, limit int) ([]chat.Visitor, error)
+	// FindVisitors lists visitors of a company whose names, e-mail address, phone number or user id contain the text,
+	// case-insensitively, ordered by id. It may read all visitors of the company.
+	FindVisitors(ctx context.Context, companyID, text string, p Page) ([]chat.Visitor, error)
 	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts, webhook deliveries and
 	// file records, and returns the counts. A repeat after a crash completes the erasure, without counting removed
 	// records again. The caller invalidates [CachedVisitor] and [CachedChat], and removes events and the files
 	// themselves.
 	EraseVisitor(ctx context.Context, chatUserID string) (Erased, error)
 	// VisitorFileIDs lists the ids of the visitor's files, sorted.
-	VisitorFileIDs(ctx context.Context, chatUserID string) ([]string, error)
+	VisitorFileIDs(ctx context.Context, chatUserID string, p Page) ([]string, error)
 }
 
 // Erased counts the removed records.
@@ -249,8 +250,9 @@ type Chats interface {
 	// RateChat records the visitor's rating of the chat, and returns the resulting chat. The rating with the latest At
 	// wins; its FirstAt is the At of the first one. NotFound if the chat does not exist.
 	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
-	// Ratings sums the ratings of a company's chats that were first rated at since or later, ordered by application.
-	Ratings(ctx context.Context, companyID string, since time.Time) ([]Ratings, error)
+	// Ratings sums the ratings of a company's chats that were first rated at since or later, ordered by application, which is the
+	// page's cursor.
+	Ratings(ctx context.Context, companyID string, since time.Time, p Page) ([]Ratings, error)
 	// AgentsRead records up to when the company has read the visitor's messages; the latest wins. NotFound if the chat
 	// does not exist.
 	AgentsRead(ctx context.Context, id string, at time.Time) error
@@ -354,8 +356,8 @@ type Sessions interface {
 	CreateSession(ctx context.Context, s account.Session) error
 	// SessionUsed records a use and the new expiry; the latest of both win. NotFound if the session does not exist.
 	SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error
-	// UserSessions lists a user's sessions in the order of their creation.
-	UserSessions(ctx context.Context, userID string) ([]account.Session, error)
+	// UserSessions lists a user's sessions in the order of their creation. NotFound if the page's cursor is not an existing session.
+	UserSessions(ctx context.Context, userID string, p Page) ([]account.Session, error)
 	// DeleteSession removes a session; a missing one is not an error.
 	DeleteSession(ctx context.Context, id string) error
 	// DeleteUserSessions removes all sessions of a user but one; an empty id keeps none.

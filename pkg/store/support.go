@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -68,24 +69,33 @@ func (r Ratings) Average() float64 {
 	return float64(sum) / float64(n)
 }
 
-// RatingSums sums ratings by application.
-type RatingSums map[string]*Ratings
+// RatingSums sums the ratings of a page of applications. It holds no more than that page.
+type RatingSums struct {
+	page Page
+	sums map[string]*Ratings // by application
+}
+
+// NewRatingSums returns empty sums for a page; its cursor is an application.
+func NewRatingSums(p Page) *RatingSums { return &RatingSums{page: p, sums: make(map[string]*Ratings)} }
 
 // Add adds n ratings with a score. An invalid score is ignored.
-func (s RatingSums) Add(appID string, score, n int) {
-	if score < chat.MinScore || score > chat.MaxScore {
+func (s *RatingSums) Add(appID string, score, n int) {
+	if score < chat.MinScore || score > chat.MaxScore || appID <= s.page.After {
 		return
 	}
-	if s[appID] == nil {
-		s[appID] = &Ratings{AppID: appID}
+	if s.sums[appID] == nil {
+		s.sums[appID] = &Ratings{AppID: appID}
 	}
-	s[appID].Scores[score-1] += n
+	s.sums[appID].Scores[score-1] += n
+	if len(s.sums) > s.page.Size() { // the last application is on a later page, whatever follows
+		delete(s.sums, slices.Max(slices.Collect(maps.Keys(s.sums))))
+	}
 }
 
 // Sorted returns the sums ordered by application.
-func (s RatingSums) Sorted() []Ratings {
-	sums := make([]Ratings, 0, len(s))
-	for _, r := range s {
+func (s *RatingSums) Sorted() []Ratings {
+	sums := make([]Ratings, 0, len(s.sums))
+	for _, r := range s.sums {
 		sums = append(sums, *r)
 	}
 	slices.SortFunc(sums, func(a, b Ratings) int { return strings.Compare(a.AppID, b.AppID) })

@@ -185,14 +185,23 @@ func (a *app) detail(ctx context.Context, c chat.Chat, last int) (chatDetail, er
 		return d, err
 	}
 	d.Visitor = visitorView{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID}
-	if d.Messages, _, err = a.connections.store.History(ctx, c.ID, store.HistoryQuery{}); err != nil {
-		return d, err
+	for q := (store.HistoryQuery{}); ; {
+		messages, more, err := a.connections.store.History(ctx, c.ID, q)
+		if err != nil {
+			return d, err
+		}
+		d.MessageCount += len(messages)
+		if more {
+			q.Before = messages[0].ID
+		}
+		if last > 0 {
+			messages = messages[max(0, len(messages)-(last-len(d.Messages))):]
+		}
+		d.Messages = slices.Concat(messages, d.Messages)
+		if !more {
+			return d, nil
+		}
 	}
-	d.MessageCount = len(d.Messages)
-	if last > 0 && len(d.Messages) > last {
-		d.Messages = d.Messages[len(d.Messages)-last:]
-	}
-	return d, nil
 }
 
 func (a *app) printChat(d chatDetail) error {

@@ -57,7 +57,7 @@ func (f *deadLetterFilter) check(a *app) (err error) {
 }
 
 // letters returns the dead letters that match the filter; limit 0: all.
-func (f *deadLetterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]bus.DeadLetter, error) {
+func (f *deadLetterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]inspect.DeadLetter, error) {
 	return inspect.DeadLetters(ctx, b, inspect.DeadLetterFilter{
 		Stream: f.stream, Consumer: f.consumer, CompanyID: f.company, ChatID: f.chat, MessageID: f.message, Reason: f.reason, Since: f.after,
 	}, limit)
@@ -92,7 +92,7 @@ func (a *app) deadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printViews(a, found, inspect.DeadLetterOf, deadLetterColumns())
+			return printList(a, found, deadLetterColumns()...)
 		},
 	}
 	f.add(c)
@@ -173,20 +173,24 @@ func (o *deadLetterSelection) check(a *app, c *cobra.Command, args []string) err
 	return o.deadLetterFilter.check(a)
 }
 
-func (o *deadLetterSelection) find(ctx context.Context, b *bus.Bus, args []string) (found []bus.DeadLetter, err error) {
+// find returns the sequences of the selected dead letters.
+func (o *deadLetterSelection) find(ctx context.Context, b *bus.Bus, args []string) (found []uint64, err error) {
 	if o.all {
-		return o.letters(ctx, b, 0)
+		letters, err := o.letters(ctx, b, 0)
+		for _, l := range letters {
+			found = append(found, l.Sequence)
+		}
+		return found, err
 	}
 	for _, arg := range args {
 		sequence, err := parseSequence(arg)
 		if err != nil {
 			return nil, err
 		}
-		l, err := b.DeadLetter(ctx, sequence)
-		if err != nil {
+		if _, err := b.DeadLetter(ctx, sequence); err != nil {
 			return nil, err
 		}
-		found = append(found, l)
+		found = append(found, sequence)
 	}
 	return found, nil
 }
@@ -227,9 +231,14 @@ consumer gives it up again there is a new one. A bot and a gateway ignore events
 				return err
 			}
 			if dryRun {
-				return a.forEachDeadLetter(c.Context(), found, 0, "would be replayed", func(bus.DeadLetter) error { return nil })
+				return a.forEachDeadLetter(c.Context(), b, found, inspect.Action{
+					Do: func(bus.DeadLetter) error { return nil }, Done: "would be replayed",
+				})
 			}
-			return a.forEachDeadLetter(c.Context(), found, rate, "replayed", func(l bus.DeadLetter) error { return b.Replay(c.Context(), l) })
+			return a.forEachDeadLetter(c.Context(), b, found, inspect.Action{
+				Do:   func(l bus.DeadLetter) error { return b.Replay(c.Context(), l) },
+				Done: "replayed", Pace: func() bool { return pace(c.Context(), rate) },
+			})
 		},
 	}
 	o.add(c)
@@ -259,7 +268,9 @@ func (a *app) deadDrop() *cobra.Command {
 					return err
 				}
 			}
-			return a.forEachDeadLetter(c.Context(), found, 0, "dropped", func(l bus.DeadLetter) error { return b.DropDeadLetter(c.Context(), l.Sequence) })
+			return a.forEachDeadLetter(c.Context(), b, found, inspect.Action{
+				Do: func(l bus.DeadLetter) error { return b.DropDeadLetter(c.Context(), l.Sequence) }, Done: "dropped",
+			})
 		},
 	}
 	o.add(c)
@@ -352,12 +363,13 @@ func skippable(trace inspect.Trace, consumer string) (found []skipped) {
 }
 
 // forEachDeadLetter applies an action to each dead letter and prints the results.
-func (a *app) forEachDeadLetter(ctx context.Context, letters []bus.DeadLetter, rate float64, done string, do func(bus.DeadLetter) error) error {
-	outcomes, failed := inspect.Act(ctx, letters, done, do, func() bool { return pace(ctx, rate) }, describe)
+func (a *app) forEachDeadLetter(ctx context.Context, b *bus.Bus, sequences []uint64, action inspect.Action) error {
+	action.Describe = describe
+	outcomes, failed := inspect.Act(ctx, b, sequences, action)
 	if err := printList(a, outcomes, outcomeColumns()...); err != nil {
 		return err
 	}
-	if left := len(letters) - len(outcomes); left > 0 {
+	if left := len(sequences) - len(outcomes); left > 0 {
 		a.note("%d dead letters were not changed.", left)
 	}
 	return failed

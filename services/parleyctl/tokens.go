@@ -146,7 +146,10 @@ func (a *app) tokensList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := a.connections.store.AccessTokens(c.Context(), owner.ID)
+			read := func(ctx context.Context, p store.Page) ([]chat.AccessToken, error) {
+				return a.connections.store.AccessTokens(ctx, owner.ID, p)
+			}
+			found, _, err := readUpTo(c.Context(), store.Page{}, read, func(t chat.AccessToken) string { return t.Hash })
 			if err != nil {
 				return err
 			}

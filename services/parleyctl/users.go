@@ -1,6 +1,7 @@
 package parleyctl
 
 import (
+	"context"
 	"io"
 	"strings"
 
@@ -127,7 +128,8 @@ func (a *app) usersList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := s.Users(c.Context(), company, store.Page{})
+			read := func(ctx context.Context, p store.Page) ([]account.User, error) { return s.Users(ctx, company, p) }
+			found, _, err := readUpTo(c.Context(), store.Page{}, read, func(u account.User) string { return u.ID })
 			if err != nil {
 				return err
 			}

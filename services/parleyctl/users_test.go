@@ -29,7 +29,7 @@ func TestUsers(t *testing.T) {
 	if again["password"] == password || again["password"] == "" {
 		t.Errorf("got %v, want another password", again)
 	}
-	if left, err := w.store.UserSessions(t.Context(), u.ID); err != nil || len(left) != 0 {
+	if left, err := w.store.UserSessions(t.Context(), u.ID, store.Page{}); err != nil || len(left) != 0 {
 		t.Errorf("got the sessions %v, %v, want none", left, err)
 	}
 	if list := w.ctl("users", "list").done(); !strings.Contains(list, "ada@example.com") || strings.Contains(list, "argon2") {

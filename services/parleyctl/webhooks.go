@@ -503,7 +503,7 @@ func (a *app) webhooksReplay() *cobra.Command {
 			if !e.Enabled() {
 				a.note("The endpoint is disabled: replayed deliveries fail until it is enabled.")
 			}
-			replayed, err := admin.New(s, nil, a.Now).ReplayWebhooks(c.Context(), self(), admin.WebhookReplay{ID: id, Filter: filter, DryRun: dryRun})
+			replayed, err := replayAll(c.Context(), admin.New(s, nil, a.Now), admin.WebhookReplay{ID: id, Filter: filter, DryRun: dryRun})
 			if err != nil {
 				return err
 			}
@@ -512,13 +512,27 @@ func (a *app) webhooksReplay() *cobra.Command {
 			} else {
 				a.note("%d are sent again.", len(replayed))
 			}
-			return printViews(a, replayed, viewOfDelivery, deliveryColumns())
+			return printList(a, replayed, deliveryColumns()...)
 		},
 	}
 	f.add(c)
 	c.Flags().StringVar(&id, "id", "", "only this delivery")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, list what would be sent again")
 	return c
+}
+
+// replayAll replays page by page and returns what it has replayed.
+func replayAll(ctx context.Context, operations *admin.Service, r admin.WebhookReplay) (replayed []deliveryView, err error) {
+	for {
+		page, next, err := operations.ReplayWebhooks(ctx, self(), r)
+		for _, d := range page {
+			replayed = append(replayed, viewOfDelivery(d))
+		}
+		if err != nil || next == "" {
+			return replayed, err
+		}
+		r.After = next
+	}
 }
 
 type retentionView struct {

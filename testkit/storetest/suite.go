@@ -45,6 +45,8 @@ func Run(t *testing.T, open Opener) {
 		"support":      testSupport,
 		"ratings":      testRatings,
 		"erase":        testErase,
+		"pages":        testPages,
+		"max page":     testMaxPage,
 		"endpoints":    testWebhookEndpoints,
 		"deliveries":   testWebhookDeliveries,
 		"order":        testWebhookOrder,

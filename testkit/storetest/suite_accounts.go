@@ -58,7 +58,7 @@ func testAccessTokens(t *testing.T, open Opener) {
 	must(t, s.PutAccessToken(ctx, second))
 	want(t, "a token", get[chat.AccessToken](t)(s.AccessToken(ctx, hash(1))), first)
 
-	want(t, "a company's tokens", get[[]chat.AccessToken](t)(s.AccessTokens(ctx, company.ID)), []chat.AccessToken{second, first})
+	want(t, "a company's tokens", get[[]chat.AccessToken](t)(s.AccessTokens(ctx, company.ID, store.Page{})), []chat.AccessToken{second, first})
 	for reference, found := range map[string][]chat.AccessToken{
 		first.Prefix: {first}, hash(2): {second}, hash(2)[:8]: {second}, hash(2)[:7]: nil, "%%%%%%%%": nil, "": nil,
 	} {

@@ -85,13 +85,13 @@ func testSessions(t *testing.T, open Opener) {
 	all[0].LastSeenAt, all[0].ExpiresAt = start.Add(2*time.Hour), start.Add(20*time.Hour)
 	wantCode(t, "use of an unknown session", s.SessionUsed(ctx, "unknown", start, start), apperr.NotFound)
 	want(t, "a session", get[account.Session](t)(s.Session(ctx, all[0].ID)), all[0])
-	want(t, "a user's sessions", get[[]account.Session](t)(s.UserSessions(ctx, "ada")), all)
+	want(t, "a user's sessions", get[[]account.Session](t)(s.UserSessions(ctx, "ada", store.Page{})), all)
 	must(t, errors.Join(s.DeleteSession(ctx, all[0].ID), s.DeleteSession(ctx, all[0].ID)))
 	must(t, s.DeleteUserSessions(ctx, "ada", all[2].ID))
-	want(t, "the session that was kept", get[[]account.Session](t)(s.UserSessions(ctx, "ada")), all[2:])
+	want(t, "the session that was kept", get[[]account.Session](t)(s.UserSessions(ctx, "ada", store.Page{})), all[2:])
 	must(t, s.DeleteUserSessions(ctx, "ada", ""))
-	want(t, "another user's sessions", get[[]account.Session](t)(s.UserSessions(ctx, "bob")), []account.Session{foreign})
-	if left := get[[]account.Session](t)(s.UserSessions(ctx, "ada")); len(left) != 0 {
+	want(t, "another user's sessions", get[[]account.Session](t)(s.UserSessions(ctx, "bob", store.Page{})), []account.Session{foreign})
+	if left := get[[]account.Session](t)(s.UserSessions(ctx, "ada", store.Page{})); len(left) != 0 {
 		t.Errorf("sessions that were ended: got %v, want none", left)
 	}
 }
@@ -250,8 +250,8 @@ func testInbox(t *testing.T, open Opener) {
 		}
 		want(t, "the inbox, "+name, got, wanted)
 	}
-	want(t, "found visitors", get[[]chat.Visitor](t)(s.FindVisitors(ctx, company, "hopper", 10))[0].LastName, "HOPPER")
-	want(t, "the limit", len(get[[]chat.Visitor](t)(s.FindVisitors(ctx, company, "", 3))), 3)
+	want(t, "found visitors", get[[]chat.Visitor](t)(s.FindVisitors(ctx, company, "hopper", store.Page{Limit: 10}))[0].LastName, "HOPPER")
+	want(t, "the limit", len(get[[]chat.Visitor](t)(s.FindVisitors(ctx, company, "", store.Page{Limit: 3}))), 3)
 }
 
 func testErase(t *testing.T, open Opener) {
@@ -273,7 +273,7 @@ func testErase(t *testing.T, open Opener) {
 	}
 	ada, adasChat := visitor("ada")
 	bob, bobsChat := visitor("bob")
-	want(t, "the files", get[[]string](t)(s.VisitorFileIDs(ctx, ada.ID)), []string{"file-ada"})
+	want(t, "the files", get[[]string](t)(s.VisitorFileIDs(ctx, ada.ID, store.Page{})), []string{"file-ada"})
 	want(t, "what was erased", get[store.Erased](t)(s.EraseVisitor(ctx, ada.ID)),
 		store.Erased{Visitors: 1, Identities: 2, Chats: 1, Messages: 2, Statuses: 1, Files: 1})
 	want(t, "erasing again", get[store.Erased](t)(s.EraseVisitor(ctx, ada.ID)), store.Erased{})

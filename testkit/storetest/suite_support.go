@@ -73,8 +73,8 @@ func testRatings(t *testing.T, open Opener) {
 	get[chat.Chat](t)(s.RateChat(ctx, rated[1].ID, chat.Rating{Score: 5, At: at(time.Second)})) // before the period of the sum
 	get[chat.Chat](t)(s.RateChat(ctx, rated[2].ID, chat.Rating{Score: 4, At: at(time.Minute)}))
 	get[chat.Chat](t)(s.RateChat(ctx, rated[3].ID, chat.Rating{Score: 1, At: at(time.Minute)}))
-	sums := get[[]store.Ratings](t)(s.Ratings(ctx, company, at(time.Minute)))
+	sums := get[[]store.Ratings](t)(s.Ratings(ctx, company, at(time.Minute), store.Page{}))
 	want(t, "the ratings", sums, []store.Ratings{{AppID: apps[0], Scores: [5]int{3: 1, 4: 1}}, {AppID: apps[1], Scores: [5]int{0: 1}}})
 	want(t, "the average", sums[0].Average(), 4.5)
-	want(t, "another company's ratings", len(get[[]store.Ratings](t)(s.Ratings(ctx, newID(), at(0)))), 0)
+	want(t, "another company's ratings", len(get[[]store.Ratings](t)(s.Ratings(ctx, newID(), at(0), store.Page{}))), 0)
 }

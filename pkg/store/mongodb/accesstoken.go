@@ -64,10 +64,16 @@ func (s *Store) PutAccessToken(ctx context.Context, t chat.AccessToken) error {
 }
 
 // AccessTokens implements [store.AccessTokens].
-func (s *Store) AccessTokens(ctx context.Context, companyID string) ([]chat.AccessToken, error) {
-	return s.listAccessTokens(ctx, listQuery{
-		filter: bson.D{{Key: "companyId", Value: companyID}}, sort: bson.D{asc("createdAt"), asc("_id")},
-	})
+func (s *Store) AccessTokens(ctx context.Context, companyID string, p store.Page) ([]chat.AccessToken, error) {
+	q := listQuery{filter: bson.D{{Key: "companyId", Value: companyID}}, sort: bson.D{asc("createdAt"), asc("_id")}, limit: p.Size()}
+	if p.After != "" {
+		last, err := s.AccessToken(ctx, p.After)
+		if err != nil {
+			return nil, err
+		}
+		q.filter = append(q.filter, afterCreation(last.Hash, last.CreatedAt)...)
+	}
+	return s.listAccessTokens(ctx, q)
 }
 
 // FindAccessTokens implements [store.AccessTokens].

@@ -175,9 +175,9 @@ func (s *Store) writeGreetings(ctx context.Context, d chatDocument) error {
 func (s *Store) Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]chat.Chat, error) {
 	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}}
 	if f.Status == "" {
-		q.limit = p.Limit
+		q.limit = p.Size()
 	} else { // depends on the time; evaluated in Go
-		q.wanted = p.Limit
+		q.wanted = p.Size()
 	}
 	// The most selective condition first.
 	for _, condition := range []bson.E{

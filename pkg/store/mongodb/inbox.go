@@ -149,8 +149,10 @@ func (s *Store) visitorsOf(ctx context.Context, found []chat.Chat) (map[string]c
 }
 
 // FindVisitors implements [store.Visitors].
-func (s *Store) FindVisitors(ctx context.Context, companyID, text string, limit int) ([]chat.Visitor, error) {
-	q := listQuery{filter: bson.D{{Key: "companyId", Value: companyID}}, sort: bson.D{asc("_id")}, wanted: max(limit, 0)}
+func (s *Store) FindVisitors(ctx context.Context, companyID, text string, p store.Page) ([]chat.Visitor, error) {
+	q := byIDs(p)
+	q.limit, q.wanted = 0, p.Size() // what matches the text
+	q.filter = append(bson.D{{Key: "companyId", Value: companyID}}, q.filter...)
 	return list(ctx, s, visitors, q, func(d visitorDocument) (chat.Visitor, bool) {
 		v := d.visitor()
 		return v, store.VisitorContains(v, text)
@@ -158,8 +160,9 @@ func (s *Store) FindVisitors(ctx context.Context, companyID, text string, limit 
 }
 
 // VisitorFileIDs implements [store.Visitors].
-func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string) ([]string, error) {
-	q := listQuery{filter: bson.D{{Key: "chatUserId", Value: chatUserID}}, sort: bson.D{asc("_id")}}
+func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string, p store.Page) ([]string, error) {
+	q := byIDs(p)
+	q.filter = append(bson.D{{Key: "chatUserId", Value: chatUserID}}, q.filter...)
 	return list(ctx, s, files, q, func(d fileDocument) (string, bool) { return d.ID, true })
 }
 

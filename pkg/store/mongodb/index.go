@@ -44,7 +44,7 @@ func Indexes() []Index {
 		index(visitors, "email", asc("companyId"), asc("email")),
 		index(visitors, "phone", asc("companyId"), asc("phone")),
 		index(messages, "history", asc("chatId"), asc("order")),
-		index(files, "visitor", asc("chatUserId")),
+		index(files, "visitor", asc("chatUserId"), asc("_id")),
 		index(files, "sender", asc("senderId"), asc("expiresAt"), asc("size")),
 		index(files, "company", asc("companyId"), asc("expiresAt"), asc("size")),
 		index(files, "application", asc("appId"), asc("expiresAt"), asc("size")),

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -20,11 +21,23 @@ type listQuery struct {
 
 // byIDs is the page of a list ordered by id.
 func byIDs(p store.Page) listQuery {
-	q := listQuery{sort: bson.D{asc("_id")}, limit: p.Limit}
+	q := listQuery{sort: bson.D{asc("_id")}, limit: p.Size()}
 	if p.After != "" {
 		q.filter = bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: p.After}}}}
 	}
 	return q
+}
+
+// afterCreation selects the documents that follow one in a list ordered by creation, then id. The first condition is the range of the
+// index; the second only separates the documents of that one millisecond.
+func afterCreation(id string, at time.Time) bson.D {
+	return bson.D{
+		{Key: "createdAt", Value: bson.D{{Key: "$gte", Value: at}}},
+		{Key: "$or", Value: bson.A{
+			bson.D{{Key: "createdAt", Value: bson.D{{Key: "$gt", Value: at}}}},
+			bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: id}}}},
+		}},
+	}
 }
 
 // list reads documents in order and converts those that match.

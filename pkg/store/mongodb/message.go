@@ -150,10 +150,7 @@ func (s *Store) removeMessage(ctx context.Context, d messageDocument) error {
 
 // History implements [store.Messages].
 func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery) (history []chat.Message, more bool, err error) {
-	page := listQuery{filter: bson.D{{Key: "chatId", Value: chatID}}, sort: bson.D{desc("order")}}
-	if q.Limit > 0 {
-		page.limit = q.Limit + 1
-	}
+	page := listQuery{filter: bson.D{{Key: "chatId", Value: chatID}}, sort: bson.D{desc("order")}, limit: q.Size() + 1}
 	if q.Before != "" {
 		cursor, err := s.messageIn(ctx, chatID, q.Before, "order")
 		if apperr.Is(err, apperr.NotFound) {
@@ -183,7 +180,7 @@ func (s *Store) readHistory(ctx context.Context, page listQuery, q store.History
 			return false, err
 		}
 		bytes += len(d.Data)
-		full := q.Limit > 0 && len(history) == q.Limit || q.MaxBytes > 0 && bytes > q.MaxBytes && len(history) > 0
+		full := len(history) == q.Size() || q.MaxBytes > 0 && bytes > q.MaxBytes && len(history) > 0
 		if full {
 			more = true
 			return false, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +52,7 @@ func TestUnresponsiveServer(t *testing.T) {
 	}
 	defer func() { _ = s.Close(t.Context()) }()
 	_, lookUp := s.Company(t.Context(), "c")
-	_, list := s.AccessTokens(t.Context(), "c")
+	_, list := s.AccessTokens(t.Context(), "c", store.Page{})
 	_, count := s.CountRecords(t.Context(), "chats")
 	for name, err := range map[string]error{"look-up": lookUp, "list": list, "count": count, "ready": s.Ready(t.Context())} {
 		if !apperr.Is(err, apperr.Unavailable) {

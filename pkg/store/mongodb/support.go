@@ -75,11 +75,11 @@ func (s *Store) RateChat(ctx context.Context, id string, r chat.Rating) (chat.Ch
 }
 
 // Ratings implements [store.Chats]. It sums in Go, because MongoDB-compatible servers aggregate differently.
-func (s *Store) Ratings(ctx context.Context, companyID string, since time.Time) ([]store.Ratings, error) {
+func (s *Store) Ratings(ctx context.Context, companyID string, since time.Time, p store.Page) ([]store.Ratings, error) {
 	q := listQuery{filter: bson.D{
 		{Key: "companyId", Value: companyID}, {Key: "ratedAt", Value: bson.D{{Key: "$gte", Value: store.UTC(since)}}},
 	}}
-	sums := store.RatingSums{}
+	sums := store.NewRatingSums(p)
 	_, err := list(ctx, s, chats, q, func(d chatDocument) (struct{}, bool) {
 		sums.Add(d.AppID, d.rating().Score, 1)
 		return struct{}{}, false

@@ -149,8 +149,15 @@ func (s *Store) SessionUsed(ctx context.Context, id string, at, expiresAt time.T
 }
 
 // UserSessions implements [store.Sessions].
-func (s *Store) UserSessions(ctx context.Context, userID string) ([]account.Session, error) {
-	q := listQuery{filter: bson.D{{Key: "userId", Value: userID}}, sort: bson.D{asc("createdAt"), asc("_id")}}
+func (s *Store) UserSessions(ctx context.Context, userID string, p store.Page) ([]account.Session, error) {
+	q := listQuery{filter: bson.D{{Key: "userId", Value: userID}}, sort: bson.D{asc("createdAt"), asc("_id")}, limit: p.Size()}
+	if p.After != "" {
+		last, err := s.Session(ctx, p.After)
+		if err != nil {
+			return nil, err
+		}
+		q.filter = append(q.filter, afterCreation(last.ID, last.CreatedAt)...)
+	}
 	return list(ctx, s, sessions, q, func(d sessionDocument) (account.Session, bool) { return d.session(), true })
 }
 
@@ -203,7 +210,7 @@ func (s *Store) AppendAuditEntry(ctx context.Context, e account.AuditEntry) erro
 
 // AuditEntries implements [store.AuditLog].
 func (s *Store) AuditEntries(ctx context.Context, f store.AuditFilter, p store.Page) ([]account.AuditEntry, error) {
-	q := listQuery{filter: bson.D{}, sort: bson.D{desc("_id")}, limit: p.Limit}
+	q := listQuery{filter: bson.D{}, sort: bson.D{desc("_id")}, limit: p.Size()}
 	for _, condition := range []bson.E{{Key: "targetId", Value: f.TargetID}, {Key: "companyId", Value: f.CompanyID}} {
 		if condition.Value != "" {
 			q.filter = append(q.filter, condition)

@@ -126,7 +126,7 @@ func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Deliver
 // WebhookDeliveries implements [store.WebhookDeliveries]. Of the conditions without an index, those on a time bound the
 // range; the others are evaluated in Go.
 func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p store.Page) ([]webhook.Delivery, error) {
-	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}, wanted: p.Limit}
+	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}, wanted: p.Size()}
 	for _, condition := range []bson.E{{Key: "endpointId", Value: f.EndpointID}, {Key: "companyId", Value: f.CompanyID}} {
 		if condition.Value != "" {
 			q.filter = append(q.filter, condition)

@@ -61,9 +61,47 @@ func putToken(c *conn, t chat.AccessToken) error {
 }
 
 // AccessTokens implements [store.AccessTokens].
-func (s *Store) AccessTokens(ctx context.Context, companyID string) ([]chat.AccessToken, error) {
-	return all(ctx, s, "listing access tokens",
-		`SELECT `+tokenColumns+` FROM access_tokens WHERE company_id = ? ORDER BY created_at, hash`, readToken, companyID)
+func (s *Store) AccessTokens(ctx context.Context, companyID string, p store.Page) ([]chat.AccessToken, error) {
+	return listByCreation(ctx, s, "listing access tokens", tokensByCreation, readToken, companyID, p)
+}
+
+var tokensByCreation = byCreation{
+	table: "access_tokens", columns: tokenColumns, owner: "company_id", id: "hash", missing: apperr.AccessTokenNotFound,
+}
+
+// byCreation is a list of an owner's rows in the order of their creation.
+type byCreation struct {
+	table, columns, owner, id string
+	missing                   apperr.Definition // the cursor's row
+}
+
+func (l byCreation) first() string {
+	return `SELECT ` + l.columns + ` FROM ` + l.table + ` WHERE ` + l.owner + ` = ?1 ORDER BY created_at, ` + l.id + ` LIMIT ?2`
+}
+
+func (l byCreation) next() string {
+	return `SELECT ` + l.columns + ` FROM ` + l.table + ` WHERE ` + l.owner + ` = ?1 AND (created_at, ` + l.id + `) > (?3, ?4)
+		ORDER BY created_at, ` + l.id + ` LIMIT ?2`
+}
+
+func listByCreation[V any](ctx context.Context, s *Store, act string, l byCreation, decode func(*row) V, owner string, p store.Page) ([]V, error) {
+	return scan(ctx, s, act, func(c *conn) ([]V, error) {
+		sql, args := l.first(), []any{owner, p.Size()}
+		if p.After != "" {
+			var at time.Time
+			found, err := c.first(`SELECT created_at FROM `+l.table+` WHERE `+l.id+` = ?`, func(r *row) { at = r.time() }, p.After)
+			if err != nil || !found {
+				return nil, orElse(err, l.missing.New())
+			}
+			sql, args = l.next(), append(args, at, p.After)
+		}
+		found := []V{}
+		err := c.query(sql, func(r *row) bool {
+			found = append(found, decode(r))
+			return true
+		}, args...)
+		return found, err
+	})
 }
 
 // FindAccessTokens implements [store.AccessTokens]. It reads the whole table, which has a few rows for each company.

@@ -73,9 +73,9 @@ func (s *Store) Applications(ctx context.Context, companyID string, p store.Page
 // listOfCompany reads a page of a company's rows, or of all if companyID is empty.
 func listOfCompany[V any](ctx context.Context, s *Store, act, from string, decode func(*row) V, companyID string, p store.Page) ([]V, error) {
 	if companyID == "" {
-		return all(ctx, s, act, from+` ORDER BY id LIMIT ?`, decode, p.After, limit(p.Limit))
+		return all(ctx, s, act, from+` ORDER BY id LIMIT ?`, decode, p.After, p.Size())
 	}
-	return all(ctx, s, act, from+` AND company_id = ? ORDER BY id LIMIT ?`, decode, p.After, companyID, limit(p.Limit))
+	return all(ctx, s, act, from+` AND company_id = ? ORDER BY id LIMIT ?`, decode, p.After, companyID, p.Size())
 }
 
 // SetVerification implements [store.Applications].

@@ -68,5 +68,5 @@ func auditList(f store.AuditFilter, p store.Page) (sql string, args []any) {
 	if p.After != "" {
 		sql, args = sql+" AND id < ?", append(args, p.After)
 	}
-	return sql + " ORDER BY id DESC LIMIT ?", append(args, limit(p.Limit))
+	return sql + " ORDER BY id DESC LIMIT ?", append(args, p.Size())
 }

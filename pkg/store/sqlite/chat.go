@@ -186,7 +186,7 @@ func (s *Store) Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]
 			if d := s.readChat(r); f.Status == "" || d.Status(f.Now) == f.Status {
 				found = append(found, d)
 			}
-			return p.Limit <= 0 || len(found) < p.Limit
+			return len(found) < p.Size()
 		}, args...)
 		return found, err
 	})

@@ -33,13 +33,5 @@ func (s *Store) PutCompany(ctx context.Context, company chat.Company) error {
 
 // Companies implements [store.Companies].
 func (s *Store) Companies(ctx context.Context, p store.Page) ([]chat.Company, error) {
-	return all(ctx, s, "listing companies", `SELECT `+companyColumns+` FROM companies WHERE id > ? ORDER BY id LIMIT ?`, readCompany, p.After, limit(p.Limit))
-}
-
-// limit maps 0 to no limit.
-func limit(n int) int {
-	if n <= 0 {
-		return -1
-	}
-	return n
+	return all(ctx, s, "listing companies", `SELECT `+companyColumns+` FROM companies WHERE id > ? ORDER BY id LIMIT ?`, readCompany, p.After, p.Size())
 }

@@ -144,23 +144,24 @@ func qualified(table, columns string) string {
 }
 
 // FindVisitors implements [store.Visitors].
-func (s *Store) FindVisitors(ctx context.Context, companyID, text string, limit int) ([]chat.Visitor, error) {
+func (s *Store) FindVisitors(ctx context.Context, companyID, text string, p store.Page) ([]chat.Visitor, error) {
 	return scan(ctx, s, "looking for visitors", func(c *conn) ([]chat.Visitor, error) {
 		found := []chat.Visitor{}
-		err := c.query(`SELECT `+visitorColumns+` FROM visitors WHERE company_id = ? ORDER BY id`, func(r *row) bool {
+		err := c.query(`SELECT `+visitorColumns+` FROM visitors WHERE company_id = ? AND id > ? ORDER BY id`, func(r *row) bool {
 			if v := readVisitor(r); store.VisitorContains(v, text) {
 				found = append(found, v)
 			}
-			return limit <= 0 || len(found) < limit
-		}, companyID)
+			return len(found) < p.Size()
+		}, companyID, p.After)
 		return found, err
 	})
 }
 
+const filesOfVisitor = `SELECT id FROM files WHERE chat_user_id = ? AND id > ? ORDER BY id LIMIT ?`
+
 // VisitorFileIDs implements [store.Visitors].
-func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string) ([]string, error) {
-	return all(ctx, s, "listing a visitor's files", `SELECT id FROM files WHERE chat_user_id = ? ORDER BY id`,
-		func(r *row) string { return r.text() }, chatUserID)
+func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string, p store.Page) ([]string, error) {
+	return all(ctx, s, "listing a visitor's files", filesOfVisitor, func(r *row) string { return r.text() }, chatUserID, p.After, p.Size())
 }
 
 // EraseVisitor implements [store.Visitors] in one transaction, and freed pages are overwritten.

@@ -93,11 +93,7 @@ type page struct {
 
 // History implements [store.Messages]. A page is one range scan of the table, from the cursor backwards.
 func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery) ([]chat.Message, bool, error) {
-	how := read[page]
-	if q.Limit <= 0 {
-		how = scan[page]
-	}
-	p, err := how(ctx, s, "reading a history", func(c *conn) (page, error) {
+	p, err := read(ctx, s, "reading a history", func(c *conn) (page, error) {
 		p, err := readPage(c, chatID, q)
 		if err == nil && len(p.messages) == 0 {
 			err = emptyPageError(c, chatID, q.Before)
@@ -123,7 +119,7 @@ func readPage(c *conn, chatID string, q store.HistoryQuery) (p page, err error) 
 	var m chat.Message
 	size := 0
 	collect := func(r *row) bool {
-		if q.Limit > 0 && len(p.messages) == q.Limit {
+		if len(p.messages) == q.Size() {
 			p.more = true
 			return false
 		}
@@ -136,7 +132,7 @@ func readPage(c *conn, chatID string, q store.HistoryQuery) (p page, err error) 
 		p.messages = append(p.messages, m)
 		return true
 	}
-	p.messages = make([]chat.Message, 0, min(max(q.Limit, 0), 128))
+	p.messages = make([]chat.Message, 0, min(q.Size(), 128))
 	if q.Before == "" {
 		err = c.query(lastPage, collect, chatID)
 	} else {

@@ -43,12 +43,17 @@ func TestStatementsUseIndexes(t *testing.T) {
 		dueCompanies: "CO-ROUTINE company; SETUP; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due; RECURSIVE STEP; SCAN company; " +
 			"CORRELATED SCALAR SUBQUERY 2; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id>?); SCAN company; " +
 			"CORRELATED SCALAR SUBQUERY 4; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?)",
-		dueDeliveries:     "SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?); LIST SUBQUERY 1; SCAN json_each VIRTUAL TABLE INDEX 1:; CREATE BLOOM FILTER",
-		earlierDelivery:   "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=? AND position<?)",
-		firstInOrder:      "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=?)",
-		expiredDeliveries: "SEARCH webhook_deliveries USING COVERING INDEX sqlite_autoindex_webhook_deliveries_1 (id=?); LIST SUBQUERY 1; SEARCH webhook_deliveries USING INDEX webhook_deliveries_expiry (expires_at<?); CREATE BLOOM FILTER",
-		countRatings:      "SEARCH chats USING INDEX chats_rated (company_id=? AND rating_first_at>?); USE TEMP B-TREE FOR GROUP BY",
-		usageOf("app_id"): "SEARCH files USING COVERING INDEX files_application (app_id=?)",
+		dueDeliveries:              "SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?); LIST SUBQUERY 1; SCAN json_each VIRTUAL TABLE INDEX 1:; CREATE BLOOM FILTER",
+		earlierDelivery:            "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=? AND position<?)",
+		firstInOrder:               "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=?)",
+		expiredDeliveries:          "SEARCH webhook_deliveries USING COVERING INDEX sqlite_autoindex_webhook_deliveries_1 (id=?); LIST SUBQUERY 1; SEARCH webhook_deliveries USING INDEX webhook_deliveries_expiry (expires_at<?); CREATE BLOOM FILTER",
+		countRatings:               "SEARCH chats USING INDEX chats_rated (company_id=? AND rating_first_at>?); USE TEMP B-TREE FOR GROUP BY",
+		tokensByCreation.first():   "SEARCH access_tokens USING INDEX access_tokens_company (company_id=?)",
+		tokensByCreation.next():    "SEARCH access_tokens USING INDEX access_tokens_company (company_id=? AND (created_at,hash)>(?,?))",
+		sessionsByCreation.first(): "SEARCH sessions USING INDEX sessions_user (user_id=?)",
+		sessionsByCreation.next():  "SEARCH sessions USING INDEX sessions_user (user_id=? AND (created_at,id)>(?,?))",
+		filesOfVisitor:             "SEARCH files USING COVERING INDEX files_visitor (chat_user_id=? AND id>?)",
+		usageOf("app_id"):          "SEARCH files USING COVERING INDEX files_application (app_id=?)",
 	} {
 		if got := plan(t, s, sql); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", sql, got, want)

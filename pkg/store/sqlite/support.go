@@ -44,16 +44,14 @@ const countRatings = `SELECT app_id, rating_score, count(*) FROM chats
 	WHERE company_id = ? AND rating_first_at >= ? GROUP BY app_id, rating_score`
 
 // Ratings implements [store.Chats].
-func (s *Store) Ratings(ctx context.Context, companyID string, since time.Time) ([]store.Ratings, error) {
-	type count struct {
-		appID    string
-		score, n int
-	}
-	counts, err := all(ctx, s, "counting ratings", countRatings,
-		func(r *row) count { return count{r.text(), int(r.int()), int(r.int())} }, companyID, since)
-	sums := store.RatingSums{}
-	for _, c := range counts {
-		sums.Add(c.appID, c.score, c.n)
-	}
-	return sums.Sorted(), err
+func (s *Store) Ratings(ctx context.Context, companyID string, since time.Time, p store.Page) ([]store.Ratings, error) {
+	return scan(ctx, s, "counting ratings", func(c *conn) ([]store.Ratings, error) {
+		sums := store.NewRatingSums(p)
+		err := c.query(countRatings, func(r *row) bool {
+			appID, score, n := r.text(), int(r.int()), int(r.int())
+			sums.Add(appID, score, n)
+			return true
+		}, companyID, since)
+		return sums.Sorted(), err
+	})
 }

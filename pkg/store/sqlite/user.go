@@ -123,9 +123,12 @@ func (s *Store) SessionUsed(ctx context.Context, id string, at, expiresAt time.T
 }
 
 // UserSessions implements [store.Sessions].
-func (s *Store) UserSessions(ctx context.Context, userID string) ([]account.Session, error) {
-	return all(ctx, s, "listing sessions",
-		`SELECT `+sessionColumns+` FROM sessions WHERE user_id = ? ORDER BY created_at, id`, readSession, userID)
+func (s *Store) UserSessions(ctx context.Context, userID string, p store.Page) ([]account.Session, error) {
+	return listByCreation(ctx, s, "listing sessions", sessionsByCreation, readSession, userID, p)
+}
+
+var sessionsByCreation = byCreation{
+	table: "sessions", columns: sessionColumns, owner: "user_id", id: "id", missing: apperr.SessionNotFound,
 }
 
 // DeleteSession implements [store.Sessions].

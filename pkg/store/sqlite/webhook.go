@@ -164,7 +164,7 @@ func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, arg
 		}
 		where("created_at <= ? AND (created_at < ? OR id > ?)", at, at, p.After)
 	}
-	return sql + " ORDER BY created_at DESC, id LIMIT ?", append(args, limit(p.Limit)), nil
+	return sql + " ORDER BY created_at DESC, id LIMIT ?", append(args, p.Size()), nil
 }
 
 const countDeliveries = `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE company_id = ? LIMIT ?)`

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
@@ -54,6 +55,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 	delivery := webhook.Delivery{
 		ID: "delivery", CompanyID: company, EndpointID: hook.ID, OrderKey: "chat", Position: 1, CreatedAt: at(0), Status: webhook.Pending, DueAt: at(0),
 	}
+	session := account.Session{ID: "session", UserID: "user", CreatedAt: at(0), ExpiresAt: time.Now().Add(time.Hour)}
 	steps := []step{
 		{"ready", 1, func() error { return s.Ready(ctx) }},
 		{"put a new company", 2, func() error { return s.PutCompany(ctx, chat.Company{ID: company, Name: "Acme"}) }},
@@ -65,7 +67,8 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"create an access token", 2, func() error { return s.CreateAccessToken(ctx, token) }},
 		{"put an access token", 1, func() error { return s.PutAccessToken(ctx, token) }},
 		{"access token", 1, func() error { _, err := s.AccessToken(ctx, hash); return err }},
-		{"access tokens", 1, func() error { _, err := s.AccessTokens(ctx, company); return err }},
+		{"access tokens", 1, func() error { _, err := s.AccessTokens(ctx, company, store.Page{}); return err }},
+		{"access tokens, next page", 2, func() error { _, err := s.AccessTokens(ctx, company, store.Page{After: hash}); return err }},
 		{"find access tokens", 2, func() error { _, err := s.FindAccessTokens(ctx, hash[:8]); return err }},
 		{"use an access token", 1, func() error { return s.AccessTokenUsed(ctx, hash, at(1)) }},
 		{"expire an access token", 1, func() error { return s.ExpireAccessToken(ctx, hash, at(1)) }},
@@ -156,7 +159,18 @@ func allSteps(t testing.TB, s store.Store) []step {
 		}},
 		{"a visitor's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Sender: visitorID}, at(0)); return err }},
 		{"an application's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Application: "app"}, at(0)); return err }},
+		{"the ids of a visitor's files", 1, func() error { _, err := s.VisitorFileIDs(ctx, visitorID, store.Page{After: "a"}); return err }},
 		{"delete a file", 1, func() error { return s.DeleteFile(ctx, "file") }},
+		{"create a session", 2, func() error { return s.CreateSession(ctx, session) }},
+		{"a user's sessions", 1, func() error { _, err := s.UserSessions(ctx, "user", store.Page{}); return err }},
+		{"a user's sessions, next page", 2, func() error { _, err := s.UserSessions(ctx, "user", store.Page{After: session.ID}); return err }},
+		{"a company's users", 1, func() error { _, err := s.Users(ctx, company, store.Page{After: "a"}); return err }},
+		{"the audit log", 1, func() error {
+			_, err := s.AuditEntries(ctx, store.AuditFilter{CompanyID: company}, store.Page{After: "a"})
+			return err
+		}},
+		{"find visitors", 1, func() error { _, err := s.FindVisitors(ctx, company, "ada", store.Page{After: "a"}); return err }},
+		{"ratings", 1, func() error { _, err := s.Ratings(ctx, company, at(0), store.Page{After: "a"}); return err }},
 		{"create a webhook endpoint", 2, func() error { return s.CreateWebhookEndpoint(ctx, hook) }},
 		{"webhook endpoint", 1, func() error { _, err := s.WebhookEndpoint(ctx, hook.ID); return err }},
 		{"webhook endpoints", 1, func() error { _, err := s.WebhookEndpoints(ctx, company, store.Page{}); return err }},

@@ -2,6 +2,7 @@ package http
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -82,16 +83,17 @@ func (a api) getApplications(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Store.Applications(ctxOf(c), company, store.Page{})
+	read := func(ctx context.Context, p store.Page) ([]chat.Application, error) {
+		return a.Store.Applications(ctx, company, p)
+	}
+	found, next, err := readPage(c, read, applicationID)
 	if err != nil {
 		return err
 	}
-	rows := []applicationView{}
-	for _, app := range found {
-		rows = append(rows, a.viewOfApplication(app))
-	}
-	return answerJSON(c, http.StatusOK, map[string]any{"applications": rows})
+	return answerPage(c, next, map[string]any{"applications": viewsOf(found, a.viewOfApplication)})
 }
+
+func applicationID(app chat.Application) string { return app.ID }
 
 // answerJSON answers without escaping embedded JSON, which Echo's encoder would do.
 func answerJSON(c echo.Context, status int, v any) error {

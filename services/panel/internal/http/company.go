@@ -1,13 +1,13 @@
 package http
 
 import (
+	"context"
 	"net/http"
-
-	"github.com/parley-chat/parley/pkg/apperr"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
@@ -15,23 +15,18 @@ import (
 
 // getCompanies lists the companies that the caller may see.
 func (a api) getCompanies(c echo.Context, who caller) error {
-	var found []chat.Company
-	var err error
-	if who.User.Role == account.Operator {
-		found, err = a.Store.Companies(ctxOf(c), store.Page{})
-	} else {
-		var own chat.Company
-		own, err = a.Store.Company(ctxOf(c), who.User.CompanyID)
-		found = []chat.Company{own}
+	read := a.Store.Companies
+	if who.User.Role != account.Operator {
+		read = func(ctx context.Context, _ store.Page) ([]chat.Company, error) {
+			own, err := a.Store.Company(ctx, who.User.CompanyID)
+			return []chat.Company{own}, err
+		}
 	}
+	found, next, err := readPage(c, read, func(company chat.Company) string { return company.ID })
 	if err != nil {
 		return err
 	}
-	rows := []companyView{}
-	for _, company := range found {
-		rows = append(rows, viewOfCompany(company))
-	}
-	return c.JSON(http.StatusOK, map[string]any{"companies": rows})
+	return answerPage(c, next, map[string]any{"companies": viewsOf(found, viewOfCompany)})
 }
 
 type companyRequest struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/live"
 )
@@ -154,11 +155,15 @@ func (a api) getEvents(c echo.Context, who caller) error {
 }
 
 // appIDs returns the sorted ids of the company's applications.
-func (a api) appIDs(ctx context.Context, company string) ([]string, error) {
-	found, err := a.Store.Applications(ctx, company, store.Page{})
-	var ids []string
-	for _, app := range found {
+func (a api) appIDs(ctx context.Context, company string) (ids []string, err error) {
+	read := func(ctx context.Context, p store.Page) ([]chat.Application, error) {
+		return a.Store.Applications(ctx, company, p)
+	}
+	for app, err := range store.All(ctx, read, applicationID) {
+		if err != nil {
+			return nil, err
+		}
 		ids = append(ids, app.ID)
 	}
-	return ids, err
+	return ids, nil
 }

@@ -186,7 +186,7 @@ func (a api) getChats(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	limit, err := limitOf(c)
+	asked, err := pageOf(c)
 	if err != nil {
 		return err
 	}
@@ -194,9 +194,9 @@ func (a api) getChats(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	page := store.InboxPage{Limit: limit}
-	if text := c.QueryParam("cursor"); text != "" {
-		if page.After, err = parseCursor(text); err != nil {
+	page := store.InboxPage{Limit: asked.Limit}
+	if asked.After != "" {
+		if page.After, err = parseCursor(asked.After); err != nil {
 			return err
 		}
 	}
@@ -208,18 +208,23 @@ func (a api) getChats(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	answer := map[string]any{"chats": views, "next": nil}
-	if next != nil {
-		answer["next"] = strconv.FormatInt(next.ActivityAt.UnixMilli(), 10) + "." + next.ChatID
-	}
-	return answerJSON(c, http.StatusOK, answer)
+	return answerPage(c, cursorOf(next), map[string]any{"chats": views})
 }
 
+// cursorOf returns the text of a cursor of the inbox; "" for nil.
+func cursorOf(at *store.InboxCursor) string {
+	if at == nil {
+		return ""
+	}
+	return strconv.FormatInt(at.ActivityAt.UnixMilli(), 10) + "." + at.ChatID
+}
+
+// parseCursor is the inverse of cursorOf.
 func parseCursor(text string) (*store.InboxCursor, error) {
 	at, id, _ := strings.Cut(text, ".")
 	ms, err := strconv.ParseInt(at, 10, 64)
 	if _, ok := chat.ParseID(id); !ok || err != nil {
-		return nil, apperr.Fields{{Name: "cursor", Message: "must be the next of another answer"}}.Err()
+		return nil, errCursor()
 	}
 	return &store.InboxCursor{ActivityAt: time.UnixMilli(ms).UTC(), ChatID: id}, nil
 }
@@ -321,12 +326,15 @@ func (a api) getMessages(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	limit, err := limitOf(c)
+	page, err := pageOf(c)
 	if err != nil {
 		return err
 	}
 	const maxBytes = 4 << 20
-	messages, more, err := a.Store.History(ctxOf(c), found.ID, store.HistoryQuery{Before: c.QueryParam("before"), Limit: limit, MaxBytes: maxBytes})
+	messages, more, err := a.Store.History(ctxOf(c), found.ID, store.HistoryQuery{Before: page.After, Limit: page.Limit, MaxBytes: maxBytes})
+	if page.After != "" && apperr.Is(err, apperr.Invalid) {
+		return errCursor()
+	}
 	if err != nil {
 		return err
 	}
@@ -344,8 +352,11 @@ func (a api) getMessages(c echo.Context, who caller) error {
 		}
 		rows[i] = row
 	}
-	answer := map[string]any{"messages": rows, "more": more}
-	if c.QueryParam("before") == "" {
+	answer, next := map[string]any{"messages": rows}, ""
+	if more {
+		next = messages[0].ID
+	}
+	if page.After == "" {
 		receipts, err := a.Store.ChatReceipts(ctxOf(c), found.ID)
 		if err != nil {
 			return err
@@ -354,7 +365,7 @@ func (a api) getMessages(c echo.Context, who caller) error {
 			answer["seenUpTo"] = chat.Time(receipts.ReadUpTo.At)
 		}
 	}
-	return answerJSON(c, http.StatusOK, answer)
+	return answerPage(c, next, answer)
 }
 
 type replyRequest struct {
@@ -475,7 +486,7 @@ func (a api) getAgents(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Store.Users(ctxOf(c), company, store.Page{})
+	found, next, err := a.readUsers(c, company)
 	if err != nil {
 		return err
 	}
@@ -485,9 +496,9 @@ func (a api) getAgents(c echo.Context, who caller) error {
 			rows = append(rows, agentView{ID: u.ID, Name: u.DisplayName()})
 		}
 	}
-	if who.User.Role == account.Operator {
+	if who.User.Role == account.Operator && next == "" {
 		rows = append(rows, agentView{ID: who.User.ID, Name: who.User.DisplayName()})
 	}
 	a.addOnline(ctxOf(c), company, rows)
-	return c.JSON(http.StatusOK, map[string]any{"agents": rows})
+	return answerPage(c, next, map[string]any{"agents": rows})
 }

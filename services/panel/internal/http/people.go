@@ -1,9 +1,9 @@
 package http
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -16,24 +16,6 @@ import (
 	"github.com/parley-chat/parley/services/panel/internal/live"
 )
 
-const (
-	defaultPage = 50
-	maxPage     = 200
-)
-
-// limitOf parses the page size.
-func limitOf(c echo.Context) (int, error) {
-	text := c.QueryParam("limit")
-	if text == "" {
-		return defaultPage, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxPage {
-		return 0, apperr.Fields{{Name: "limit", Message: "must be 1 to 200"}}.Err()
-	}
-	return n, nil
-}
-
 // getUsers lists a company's users; without a company, an operator gets all.
 func (a api) getUsers(c echo.Context, who caller) error {
 	company := ""
@@ -43,15 +25,17 @@ func (a api) getUsers(c echo.Context, who caller) error {
 			return err
 		}
 	}
-	found, err := a.Store.Users(ctxOf(c), company, store.Page{})
+	found, next, err := a.readUsers(c, company)
 	if err != nil {
 		return err
 	}
-	rows := []userView{}
-	for _, u := range found {
-		rows = append(rows, viewOfUser(u))
-	}
-	return c.JSON(http.StatusOK, map[string]any{"users": rows})
+	return answerPage(c, next, map[string]any{"users": viewsOf(found, viewOfUser)})
+}
+
+// readUsers reads a page of a company's users, or of all if company is empty.
+func (a api) readUsers(c echo.Context, company string) (found []account.User, next string, err error) {
+	read := func(ctx context.Context, p store.Page) ([]account.User, error) { return a.Store.Users(ctx, company, p) }
+	return readPage(c, read, func(u account.User) string { return u.ID })
 }
 
 // user finds the user of a route.
@@ -190,36 +174,33 @@ type entryView struct {
 	After    json.RawMessage `json:"after,omitempty"`
 }
 
-func viewsOfEntries(entries []account.AuditEntry) []entryView {
-	rows := []entryView{}
-	for _, e := range entries {
-		rows = append(rows, entryView{
-			ID: e.ID, At: chat.Time(e.At), UserID: e.UserID, User: e.User, Action: e.Action, Target: e.Target, TargetID: e.TargetID, Before: e.Before,
-			After: e.After,
-		})
+func viewOfEntry(e account.AuditEntry) entryView {
+	return entryView{
+		ID: e.ID, At: chat.Time(e.At), UserID: e.UserID, User: e.User, Action: e.Action, Target: e.Target, TargetID: e.TargetID, Before: e.Before,
+		After: e.After,
 	}
-	return rows
 }
 
 // getAudit lists a company's audit log; without a company, an operator gets all.
 func (a api) getAudit(c echo.Context, who caller) error {
 	filter := store.AuditFilter{TargetID: c.QueryParam("target")}
-	limit, err := limitOf(c)
-	if err != nil {
-		return err
-	}
 	if who.User.CompanyID != "" || c.QueryParam("companyId") != "" {
+		var err error
 		if filter.CompanyID, err = a.companyOf(c, who); err != nil {
 			return err
 		}
 	}
-	entries, err := a.Store.AuditEntries(ctxOf(c), filter, store.Page{After: c.QueryParam("before"), Limit: limit})
+	return a.answerEntries(c, filter)
+}
+
+// answerEntries answers a page of the audit log.
+func (a api) answerEntries(c echo.Context, f store.AuditFilter) error {
+	read := func(ctx context.Context, p store.Page) ([]account.AuditEntry, error) {
+		return a.Store.AuditEntries(ctx, f, p)
+	}
+	found, next, err := readPage(c, read, func(e account.AuditEntry) string { return e.ID })
 	if err != nil {
 		return err
 	}
-	var next *string
-	if len(entries) == limit {
-		next = &entries[len(entries)-1].ID
-	}
-	return answerJSON(c, http.StatusOK, map[string]any{"entries": viewsOfEntries(entries), "next": next})
+	return answerPage(c, next, map[string]any{"entries": viewsOf(found, viewOfEntry)})
 }

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -9,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
 )
 
@@ -152,7 +154,10 @@ func (a api) getSessions(c echo.Context, who caller) error {
 
 // listSessions lists valid sessions. Their ids are hashes, which do not authenticate.
 func (a api) listSessions(c echo.Context, who caller, userID string) error {
-	found, err := a.Store.UserSessions(ctxOf(c), userID)
+	read := func(ctx context.Context, p store.Page) ([]account.Session, error) {
+		return a.Store.UserSessions(ctx, userID, p)
+	}
+	found, next, err := readPage(c, read, func(s account.Session) string { return s.ID })
 	if err != nil {
 		return err
 	}
@@ -166,7 +171,7 @@ func (a api) listSessions(c echo.Context, who caller, userID string) error {
 			UserAgent: s.UserAgent, Current: s.ID == who.Session.ID,
 		})
 	}
-	return c.JSON(http.StatusOK, map[string]any{"sessions": rows})
+	return answerPage(c, next, map[string]any{"sessions": rows})
 }
 
 func (a api) signOutEverywhere(c echo.Context, who caller) error {

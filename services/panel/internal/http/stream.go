@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/inspect"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/live"
 )
 
@@ -133,30 +134,28 @@ func viewOfDeadLetter(l inspect.DeadLetter) deadLetterView {
 }
 
 func (a api) getDeadLetters(c echo.Context, _ caller) error {
-	limit, err := limitOf(c)
+	filter := inspect.DeadLetterFilter{Stream: c.QueryParam("stream"), Consumer: c.QueryParam("consumer")}
+	read := func(ctx context.Context, p store.Page) ([]inspect.DeadLetter, error) {
+		return a.deadLetters(ctx, filter, p)
+	}
+	found, next, err := readPage(c, read, deadLetterID)
 	if err != nil {
 		return err
 	}
-	filter := inspect.DeadLetterFilter{Stream: c.QueryParam("stream"), Consumer: c.QueryParam("consumer")}
-	if text := c.QueryParam("after"); text != "" {
-		if filter.After, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return apperr.Fields{{Name: "after", Message: "must be a sequence"}}.Err()
+	return answerPage(c, next, map[string]any{"letters": viewsOf(found, viewOfDeadLetter)})
+}
+
+// deadLetters reads a page of the dead letters that match a filter.
+func (a api) deadLetters(ctx context.Context, f inspect.DeadLetterFilter, p store.Page) (found []inspect.DeadLetter, err error) {
+	if p.After != "" {
+		if f.After, err = strconv.ParseUint(p.After, 10, 64); err != nil {
+			return nil, errCursor()
 		}
 	}
-	found, err := inspect.DeadLetters(ctxOf(c), a.Streams, filter, limit)
-	if err != nil {
-		return err
-	}
-	rows := []deadLetterView{}
-	for _, l := range found {
-		rows = append(rows, viewOfDeadLetter(inspect.DeadLetterOf(l)))
-	}
-	var next *uint64
-	if len(found) == limit {
-		next = &found[len(found)-1].Sequence
-	}
-	return c.JSON(http.StatusOK, map[string]any{"letters": rows, "next": next})
+	return inspect.DeadLetters(ctx, a.Streams, f, p.Limit)
 }
+
+func deadLetterID(l inspect.DeadLetter) string { return strconv.FormatUint(l.Sequence, 10) }
 
 func (a api) getDeadLetter(c echo.Context, _ caller) error {
 	sequence, err := strconv.ParseUint(c.Param("sequence"), 10, 64)
@@ -183,6 +182,7 @@ type deadLettersRequest struct {
 	Sequences   []uint64 `json:"sequences"`
 	Stream      string   `json:"stream"`
 	Consumer    string   `json:"consumer"`
+	Cursor      string   `json:"cursor"`
 	DryRun      bool     `json:"dryRun"`
 }
 
@@ -198,7 +198,7 @@ func (a api) dropDeadLetters(c echo.Context, who caller) error {
 		func(ctx context.Context, l bus.DeadLetter) error { return a.Streams.DropDeadLetter(ctx, l.Sequence) })
 }
 
-// actOnDeadLetters applies an action to the given dead letters, or, if allowed, to all that match the filter.
+// actOnDeadLetters applies an action to the given dead letters, or, if allowed, to a page of those that match the filter.
 func (a api) actOnDeadLetters(
 	c echo.Context, who caller, action, would, done string, all bool, do func(context.Context, bus.DeadLetter) error,
 ) error {
@@ -210,23 +210,22 @@ func (a api) actOnDeadLetters(
 	if len(r.Sequences) > maxDeadLetters || len(r.Sequences) == 0 && !all {
 		return apperr.Fields{{Name: "sequences", Message: "must be 1 to 1000"}}.Err()
 	}
-	found, results, err := a.findDeadLetters(ctx, r)
+	sequences, next, err := a.selectDeadLetters(ctx, r)
 	if err != nil {
 		return err
 	}
 	if r.DryRun {
 		do, done = func(context.Context, bus.DeadLetter) error { return nil }, would
 	}
-	outcomes, _ := inspect.Act(ctx, found, done, func(l bus.DeadLetter) error { return do(ctx, l) }, nil, apperr.LogText)
-	for _, o := range outcomes {
-		results = append(results, resultView{o.Sequence, o.Type, o.Consumer, o.Result, o.Error})
-	}
+	outcomes, _ := inspect.Act(ctx, a.Streams, sequences, inspect.Action{
+		Do: func(l bus.DeadLetter) error { return do(ctx, l) }, Done: done, Describe: apperr.LogText,
+	})
 	if !r.DryRun {
 		if err := a.Admin.NoteLetters(ctx, who.actor(), action, len(outcomes), r.Stream, r.Consumer); err != nil {
 			return err
 		}
 	}
-	return c.JSON(http.StatusOK, map[string]any{"dryRun": r.DryRun, "results": results})
+	return answerPage(c, next, map[string]any{"dryRun": r.DryRun, "results": viewsOf(outcomes, viewOfOutcome)})
 }
 
 type resultView struct {
@@ -237,25 +236,22 @@ type resultView struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// findDeadLetters returns the letters, and the results of missing ones.
-func (a api) findDeadLetters(ctx context.Context, r deadLettersRequest) (found []bus.DeadLetter, missing []resultView, err error) {
-	missing = []resultView{}
-	if len(r.Sequences) == 0 {
-		found, err = inspect.DeadLetters(ctx, a.Streams, inspect.DeadLetterFilter{Stream: r.Stream, Consumer: r.Consumer}, maxDeadLetters)
-		return found, missing, err
+func viewOfOutcome(o inspect.Outcome) resultView {
+	return resultView{o.Sequence, o.Type, o.Consumer, o.Result, o.Error}
+}
+
+// selectDeadLetters returns the sequences of a request, or of a page of the dead letters that match its filter and the cursor of the
+// next page, or "".
+func (a api) selectDeadLetters(ctx context.Context, r deadLettersRequest) (sequences []uint64, next string, err error) {
+	if len(r.Sequences) > 0 {
+		return r.Sequences, "", nil
 	}
-	for _, sequence := range r.Sequences {
-		l, err := a.Streams.DeadLetter(ctx, sequence)
-		switch {
-		case apperr.Is(err, apperr.NotFound):
-			missing = append(missing, resultView{Sequence: sequence, Result: "failed", Error: "There is no such dead letter"})
-		case err != nil:
-			return nil, nil, err
-		default:
-			found = append(found, l)
-		}
+	filter := inspect.DeadLetterFilter{Stream: r.Stream, Consumer: r.Consumer}
+	found, err := a.deadLetters(ctx, filter, store.Page{After: r.Cursor, Limit: maxDeadLetters})
+	if len(found) == maxDeadLetters {
+		next = deadLetterID(found[maxDeadLetters-1])
 	}
-	return found, missing, nil
+	return viewsOf(found, func(l inspect.DeadLetter) uint64 { return l.Sequence }), next, err
 }
 
 // traceReach is how long after a message's creation the streams are searched if its company is unknown.

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // handoverView is the reason of a handover.
@@ -77,13 +79,17 @@ func (a api) getRatings(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Store.Ratings(ctxOf(c), company, a.Now().Add(-ratedSince))
+	since := a.Now().Add(-ratedSince)
+	read := func(ctx context.Context, p store.Page) ([]store.Ratings, error) {
+		return a.Store.Ratings(ctx, company, since, p)
+	}
+	found, next, err := readPage(c, read, func(r store.Ratings) string { return r.AppID })
 	if err != nil {
 		return err
 	}
-	rows := []ratingsRow{}
-	for _, r := range found {
-		rows = append(rows, ratingsRow{r.AppID, r.Count(), math.Round(r.Average()*100) / 100, r.Scores})
-	}
-	return c.JSON(http.StatusOK, map[string]any{"days": int(ratedSince / (24 * time.Hour)), "ratings": rows})
+	return answerPage(c, next, map[string]any{"days": int(ratedSince / (24 * time.Hour)), "ratings": viewsOf(found, viewOfRatings)})
+}
+
+func viewOfRatings(r store.Ratings) ratingsRow {
+	return ratingsRow{r.AppID, r.Count(), math.Round(r.Average()*100) / 100, r.Scores}
 }

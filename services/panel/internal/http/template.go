@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -59,15 +60,14 @@ func (a api) getTemplates(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Store.Templates(ctxOf(c), company, store.Page{})
+	read := func(ctx context.Context, p store.Page) ([]chat.MessageTemplate, error) {
+		return a.Store.Templates(ctx, company, p)
+	}
+	found, next, err := readPage(c, read, func(t chat.MessageTemplate) string { return t.ID })
 	if err != nil {
 		return err
 	}
-	rows := []templateView{}
-	for _, t := range found {
-		rows = append(rows, viewOfTemplate(t))
-	}
-	return c.JSON(http.StatusOK, map[string]any{"templates": rows})
+	return answerPage(c, next, map[string]any{"templates": viewsOf(found, viewOfTemplate)})
 }
 
 // template finds the template of a route.
@@ -167,11 +167,7 @@ func (a api) getTemplateHistory(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	entries, err := a.Store.AuditEntries(ctxOf(c), store.AuditFilter{CompanyID: t.CompanyID, TargetID: t.ID}, store.Page{Limit: maxPage})
-	if err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, map[string]any{"entries": viewsOfEntries(entries)})
+	return a.answerEntries(c, store.AuditFilter{CompanyID: t.CompanyID, TargetID: t.ID})
 }
 
 type previewRequest struct {

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 type tokenView struct {
@@ -42,15 +44,14 @@ func (a api) getTokens(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Store.AccessTokens(ctxOf(c), company)
+	read := func(ctx context.Context, p store.Page) ([]chat.AccessToken, error) {
+		return a.Store.AccessTokens(ctx, company, p)
+	}
+	found, next, err := readPage(c, read, func(t chat.AccessToken) string { return t.Hash })
 	if err != nil {
 		return err
 	}
-	rows := []tokenView{}
-	for _, t := range found {
-		rows = append(rows, a.viewOfToken(t))
-	}
-	return c.JSON(http.StatusOK, map[string]any{"tokens": rows})
+	return answerPage(c, next, map[string]any{"tokens": viewsOf(found, a.viewOfToken)})
 }
 
 // token finds the token of a route.

@@ -1,6 +1,8 @@
 package http
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"strings"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 func (a api) getVisitors(c echo.Context, who caller) error {
@@ -16,19 +19,15 @@ func (a api) getVisitors(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	limit, err := limitOf(c)
+	text := strings.TrimSpace(c.QueryParam("q"))
+	read := func(ctx context.Context, p store.Page) ([]chat.Visitor, error) {
+		return a.Store.FindVisitors(ctx, company, text, p)
+	}
+	found, next, err := readPage(c, read, func(v chat.Visitor) string { return v.ID })
 	if err != nil {
 		return err
 	}
-	found, err := a.Store.FindVisitors(ctxOf(c), company, strings.TrimSpace(c.QueryParam("q")), limit)
-	if err != nil {
-		return err
-	}
-	rows := []visitorView{}
-	for _, v := range found {
-		rows = append(rows, viewOfVisitor(v))
-	}
-	return c.JSON(http.StatusOK, map[string]any{"visitors": rows})
+	return answerPage(c, next, map[string]any{"visitors": viewsOf(found, viewOfVisitor)})
 }
 
 // visitor finds the visitor of a route.
@@ -41,12 +40,8 @@ func (a api) exportVisitor(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	export, err := a.Admin.ExportVisitor(ctxOf(c), who.actor(), v)
-	if err != nil {
-		return err
-	}
-	c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="visitor-`+v.ID+`.json"`)
-	return answerJSON(c, http.StatusOK, export)
+	d := &download{c: c, name: "visitor-" + v.ID + ".json"}
+	return d.run(func(w io.Writer) error { return a.Admin.ExportVisitor(ctxOf(c), who.actor(), v, w) })
 }
 
 type eraseRequest struct {

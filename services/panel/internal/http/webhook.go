@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -83,14 +84,6 @@ func viewOfDelivery(d webhook.Delivery) deliveryView {
 	return v
 }
 
-func viewsOfDeliveries(found []webhook.Delivery) []deliveryView {
-	rows := []deliveryView{}
-	for _, d := range found {
-		rows = append(rows, viewOfDelivery(d))
-	}
-	return rows
-}
-
 func (a api) getWebhooks(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
 	if err != nil {
@@ -100,15 +93,16 @@ func (a api) getWebhooks(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Store.WebhookEndpoints(ctxOf(c), company, store.Page{})
+	read := func(ctx context.Context, p store.Page) ([]webhook.Endpoint, error) {
+		return a.Store.WebhookEndpoints(ctx, company, p)
+	}
+	found, next, err := readPage(c, read, func(e webhook.Endpoint) string { return e.ID })
 	if err != nil {
 		return err
 	}
-	rows := []webhookView{}
-	for _, e := range found {
-		rows = append(rows, a.viewOfWebhook(e))
-	}
-	return answerJSON(c, http.StatusOK, map[string]any{"endpoints": rows, "types": webhook.Types(), "retentionDays": int(owner.WebhookRetention / day)})
+	return answerPage(c, next, map[string]any{
+		"endpoints": viewsOf(found, a.viewOfWebhook), "types": webhook.Types(), "retentionDays": int(owner.WebhookRetention / day),
+	})
 }
 
 // endpoint finds the endpoint of a route.
@@ -263,10 +257,6 @@ func deliveryFilter(e webhook.Endpoint, status, reason, eventType, from, to stri
 }
 
 func (a api) getDeliveries(c echo.Context, who caller) error {
-	limit, err := limitOf(c)
-	if err != nil {
-		return err
-	}
 	e, err := a.endpoint(c, who)
 	if err != nil {
 		return err
@@ -276,16 +266,17 @@ func (a api) getDeliveries(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Store.WebhookDeliveries(ctxOf(c), filter, store.Page{After: q("before"), Limit: limit})
+	read := func(ctx context.Context, p store.Page) ([]webhook.Delivery, error) {
+		return a.Store.WebhookDeliveries(ctx, filter, p)
+	}
+	found, next, err := readPage(c, read, deliveryID)
 	if err != nil {
 		return err
 	}
-	var next *string
-	if len(found) == limit {
-		next = &found[len(found)-1].ID
-	}
-	return answerJSON(c, http.StatusOK, map[string]any{"deliveries": viewsOfDeliveries(found), "next": next})
+	return answerPage(c, next, map[string]any{"deliveries": viewsOf(found, viewOfDelivery)})
 }
+
+func deliveryID(d webhook.Delivery) string { return d.ID }
 
 type replayRequest struct {
 	unvalidated `json:"-"`
@@ -295,6 +286,7 @@ type replayRequest struct {
 	EventType   string `json:"eventType"`
 	From        string `json:"from"`
 	To          string `json:"to"`
+	Cursor      string `json:"cursor"`
 	DryRun      bool   `json:"dryRun"`
 }
 
@@ -311,15 +303,15 @@ func (a api) replayDeliveries(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	replayed, err := a.Admin.ReplayWebhooks(ctxOf(c), who.actor(), admin.WebhookReplay{ID: r.ID, Filter: filter, DryRun: r.DryRun})
+	selected := admin.WebhookReplay{ID: r.ID, Filter: filter, After: r.Cursor, DryRun: r.DryRun}
+	replayed, next, err := a.Admin.ReplayWebhooks(ctxOf(c), who.actor(), selected)
+	if r.Cursor != "" && apperr.Is(err, apperr.NotFound) {
+		return errCursor()
+	}
 	if err != nil {
 		return err
 	}
-	ids := []string{}
-	for _, d := range replayed {
-		ids = append(ids, d.ID)
-	}
-	return answerJSON(c, http.StatusOK, map[string]any{"deliveryIds": ids, "dryRun": r.DryRun})
+	return answerPage(c, next, map[string]any{"deliveryIds": viewsOf(replayed, deliveryID), "dryRun": r.DryRun})
 }
 
 type retentionRequest struct {

@@ -25,7 +25,6 @@ type Store interface {
 	Session(ctx context.Context, id string) (account.Session, error)
 	CreateSession(ctx context.Context, s account.Session) error
 	SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error
-	UserSessions(ctx context.Context, userID string) ([]account.Session, error)
 	DeleteSession(ctx context.Context, id string) error
 	DeleteUserSessions(ctx context.Context, userID, keepID string) error
 }

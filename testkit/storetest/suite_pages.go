@@ -1,0 +1,147 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+// listed is a list of a store, as the cursors after its records.
+type listed struct {
+	name string
+	page func(context.Context, store.Page) ([]string, error)
+	// missing reports that an unknown cursor is NotFound.
+	missing bool
+}
+
+// list returns a list of the contract; id returns the cursor after a record.
+func list[V any](name string, read func(context.Context, store.Page) ([]V, error), id func(V) string) listed {
+	return listed{name: name, page: func(ctx context.Context, p store.Page) (ids []string, err error) {
+		records, err := read(ctx, p)
+		for _, r := range records {
+			ids = append(ids, id(r))
+		}
+		return ids, err
+	}}
+}
+
+// testPages walks every list page by page: it has the records of the whole list, in its order.
+func testPages(t *testing.T, open Opener) {
+	s := open(t)
+	for _, l := range paged(t, s) {
+		whole := get[[]string](t)(l.page(t.Context(), store.Page{}))
+		if len(whole) != 5 {
+			t.Errorf("%s: got %d records, want 5", l.name, len(whole))
+		}
+		for _, size := range []int{1, 2, 5} {
+			want(t, fmt.Sprintf("%s in pages of %d", l.name, size), walkPages(t, l, size), whole)
+		}
+		if l.missing {
+			_, err := l.page(t.Context(), store.Page{After: newID(), Limit: 2})
+			wantCode(t, l.name+" after an unknown record", err, apperr.NotFound)
+		}
+	}
+}
+
+func walkPages(t *testing.T, l listed, size int) (all []string) {
+	t.Helper()
+	for p := (store.Page{Limit: size}); ; p.After = all[len(all)-1] {
+		page := get[[]string](t)(l.page(t.Context(), p))
+		if len(page) > size {
+			t.Fatalf("%s: got a page of %d records, want at most %d", l.name, len(page), size)
+		}
+		if all = append(all, page...); len(page) < size {
+			return all
+		}
+	}
+}
+
+// paged stores five records of each kind that has a list, and returns the lists.
+func paged(t *testing.T, s store.Store) []listed {
+	t.Helper()
+	ctx := t.Context()
+	company, user := chat.Company{ID: newID()}, newID()
+	must(t, s.PutCompany(ctx, company))
+	rater := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: newID()}))
+	start := store.UTC(time.Now()) // sessions expire
+	for i := range 5 {
+		id := newID()
+		must(t, s.CreateAccessToken(ctx, chat.AccessToken{
+			Hash: id, CompanyID: company.ID, Name: "token", Prefix: "pat_000000", CreatedAt: at(time.Duration(i/2) * time.Hour),
+		}))
+		must(t, s.PutApplication(ctx, chat.Application{ID: id, CompanyID: company.ID, Provider: chat.ProviderWidget, WidgetConfigs: []byte(`{}`)}))
+		must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: id, CompanyID: company.ID}))
+		must(t, s.CreateUser(ctx, account.NewUser(id+"@example.com", "", account.Agent, company.ID, at(0))))
+		must(t, s.CreateSession(ctx, account.Session{
+			ID: id, UserID: user, CreatedAt: start.Add(time.Duration(i/2) * time.Second), LastSeenAt: start, ExpiresAt: start.Add(time.Hour),
+		}))
+		must(t, s.AppendAuditEntry(ctx, account.AuditEntry{ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company.ID, At: at(0)}))
+		hook := endpoint(company.ID)
+		must(t, s.CreateWebhookEndpoint(ctx, hook))
+		get[bool](t)(s.InsertWebhookDelivery(ctx, webhook.Delivery{
+			ID: id, CompanyID: company.ID, EndpointID: hook.ID, CreatedAt: at(time.Duration(i/2) * time.Second), Status: webhook.Failed,
+		}))
+		must(t, s.PutFile(ctx, chat.StoredFile{ID: id, ChatUserID: rater.ID, CompanyID: company.ID, CreatedAt: at(0)}))
+		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: company.ID, AppID: id, FirstName: "Ada"}))
+		rated := openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon}).chat
+		get[chat.Chat](t)(s.RateChat(ctx, rated.ID, chat.Rating{Score: 1 + i, At: at(time.Minute)}))
+	}
+	lists := []listed{
+		list("tokens", of(s.AccessTokens, company.ID), func(t chat.AccessToken) string { return t.Hash }),
+		list("applications", of(s.Applications, company.ID), func(a chat.Application) string { return a.ID }),
+		list("templates", of(s.Templates, company.ID), func(t chat.MessageTemplate) string { return t.ID }),
+		list("users", of(s.Users, company.ID), func(u account.User) string { return u.ID }),
+		list("sessions", of(s.UserSessions, user), func(s account.Session) string { return s.ID }),
+		list("endpoints", of(s.WebhookEndpoints, company.ID), func(e webhook.Endpoint) string { return e.ID }),
+		list("files", of(s.VisitorFileIDs, rater.ID), func(id string) string { return id }),
+		list("audit entries", of(s.AuditEntries, store.AuditFilter{CompanyID: company.ID}), func(e account.AuditEntry) string { return e.ID }),
+		list("deliveries", of(s.WebhookDeliveries, store.WebhookFilter{CompanyID: company.ID}), func(d webhook.Delivery) string { return d.ID }),
+		list("chats", of(s.Chats, store.ChatFilter{CompanyID: company.ID}), func(c chat.Chat) string { return c.ID }),
+		list("visitors", func(ctx context.Context, p store.Page) ([]chat.Visitor, error) {
+			return s.FindVisitors(ctx, company.ID, "ada", p)
+		}, func(v chat.Visitor) string { return v.ID }),
+		list("ratings", func(ctx context.Context, p store.Page) ([]store.Ratings, error) {
+			return s.Ratings(ctx, company.ID, at(0), p)
+		}, func(r store.Ratings) string { return r.AppID }),
+	}
+	for i := range lists {
+		lists[i].missing = slices.Contains([]string{"tokens", "sessions", "deliveries", "chats"}, lists[i].name)
+	}
+	return lists
+}
+
+// of returns the list of one owner or filter.
+func of[F, V any](read func(context.Context, F, store.Page) ([]V, error), f F) func(context.Context, store.Page) ([]V, error) {
+	return func(ctx context.Context, p store.Page) ([]V, error) { return read(ctx, f, p) }
+}
+
+// testMaxPage asks for more than a page may have.
+func testMaxPage(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	visitor := newID()
+	const stored = store.MaxPage + 1
+	for i := range stored {
+		must(t, s.PutFile(ctx, chat.StoredFile{ID: fmt.Sprintf("file-%04d", i), ChatUserID: visitor, CreatedAt: at(0)}))
+	}
+	for _, limit := range []int{0, stored, 1 << 30} {
+		page := get[[]string](t)(s.VisitorFileIDs(ctx, visitor, store.Page{Limit: limit}))
+		want(t, fmt.Sprintf("the length of a page with the limit %d", limit), len(page), store.MaxPage)
+	}
+	walked := 0
+	for id, err := range store.All(ctx, of(s.VisitorFileIDs, visitor), func(id string) string { return id }) {
+		must(t, err)
+		want(t, "a walked record", id, fmt.Sprintf("file-%04d", walked))
+		walked++
+	}
+	want(t, "walked records", walked, stored)
+}
