@@ -1,6 +1,7 @@
 import { readMessage, object, text, type Data } from '@parley/shared/message.js';
 import type { Chunk } from '../lib/load.js';
 import { client } from './client.js';
+import { chunkOf, MOST, SHOWN, whole, type PageAnswer } from './pages.js';
 import type { Delivery, WebhookWithSecrets, WebhookEndpoint, Webhooks } from './types.js';
 import type {
   Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Counts, Invitation, DeadLetter, Message, MessageStatus, Meta, NewToken, Parameter, Ratings, Receipt, RedriveResult, Role, Session, UserSession, Streams,
@@ -16,12 +17,33 @@ const patch = <T>(path: string, body: unknown) => client.call<T>(path, { method:
 const remove = <T>(path: string, body?: unknown) => client.call<T>(path, { method: 'DELETE', ...(body !== undefined && { body }) });
 const id = encodeURIComponent;
 
+type Query = Record<string, string | number | boolean | undefined>;
+
+/** Loads the page of a list that begins at the cursor. */
+const page = <T>(path: string, member: string, query: Query, cursor: string, signal?: Signal): Promise<Chunk<T>> =>
+  get<PageAnswer<string, T>>(path, { limit: SHOWN, ...query, cursor }, signal).then(chunkOf(member));
+
+/** Loads a whole list. */
+const every = <T>(path: string, member: string, query: Query = {}, signal?: Signal): Promise<T[]> =>
+  whole((cursor) => page<T>(path, member, { ...query, limit: MOST }, cursor, signal));
+
+/** Loads a whole list whose answers have other members too. */
+async function everyIn<K extends string, T, A extends PageAnswer<K, T>>(path: string, member: K, signal?: Signal): Promise<A> {
+  let answer: A | undefined;
+  const items = await whole<T>((cursor) => get<A>(path, { limit: MOST, cursor }, signal).then((a) => chunkOf<K, T>(member)((answer = a))));
+  return { ...answer!, [member]: items };
+}
+
+/** Repeats an action on the pages of a selection, and returns all results. */
+const onEvery = <K extends string, T>(path: string, member: K, body: object): Promise<T[]> =>
+  whole<T>((cursor) => post<PageAnswer<K, T>>(path, { ...body, ...(cursor && { cursor }) }).then(chunkOf<K, T>(member)));
+
 export const session = {
   meta: () => get<Meta>('meta'),
   current: () => get<Session>('session'),
   signIn: (body: { email: string; password: string; code?: string }) => post<Session>('session', body),
   signOut: () => remove<void>('session'),
-  all: (signal?: Signal) => get<{ sessions: UserSession[] }>('sessions', {}, signal).then((a) => a.sessions),
+  all: (signal?: Signal) => every<UserSession>('sessions', 'sessions', {}, signal),
   end: (session: string) => remove<void>(`sessions/${id(session)}`),
   endAll: () => remove<void>('sessions'),
   password: (body: { current: string; new: string }) => put<Session>('password', body),
@@ -34,40 +56,40 @@ export const session = {
 };
 
 export const companies = {
-  list: () => get<{ companies: Company[] }>('companies').then((a) => a.companies),
+  list: () => every<Company>('companies', 'companies'),
   create: (name: string) => post<Company>('companies', { name }),
   rename: (company: string, name: string) => patch<Company>(`companies/${id(company)}`, { name }),
 };
 
 export const tokens = {
-  list: (signal?: Signal) => get<{ tokens: Token[] }>('tokens', {}, signal).then((a) => a.tokens),
+  list: (signal?: Signal) => every<Token>('tokens', 'tokens', {}, signal),
   create: (body: { name: string; expiresAt?: string }) => post<NewToken>('tokens', body),
   rotate: (token: string, overlapSeconds: number) => post<NewToken>(`tokens/${id(token)}/rotate`, { overlapSeconds }),
   revoke: (token: string) => post<Token>(`tokens/${id(token)}/revoke`),
 };
 
 export const applications = {
-  list: (signal?: Signal) => get<{ applications: Application[] }>('applications', {}, signal).then((a) => a.applications),
+  list: (signal?: Signal) => every<Application>('applications', 'applications', {}, signal),
   get: (app: string, signal?: Signal) => get<Application>(`applications/${id(app)}`, {}, signal),
   create: (draft: Partial<ApplicationDraft>) => post<Application>('applications', draft),
   update: (app: string, draft: ApplicationDraft, version: string) => put<Application>(`applications/${id(app)}`, draft, { 'If-Match': version }),
   verification: (app: string, verification: Verification) => put<Application>(`applications/${id(app)}/verification`, { verification }),
   support: (app: string, support: Support) => put<Application>(`applications/${id(app)}/support`, support),
-  ratings: (signal?: Signal) => get<{ days: number; ratings: Ratings[] }>('ratings', {}, signal),
+  ratings: (signal?: Signal) => everyIn<'ratings', Ratings, { days: number; ratings: Ratings[]; next: string | null }>('ratings', 'ratings', signal),
   newSecret: (app: string, overlapSeconds: number) => post<{ application: Application; secret: string }>(`applications/${id(app)}/secrets`, { overlapSeconds }),
 };
 
 export interface TemplateDraft { name: string; text: string; parameters: Parameter[] }
 
 export const templates = {
-  list: (signal?: Signal) => get<{ templates: Template[] }>('templates', {}, signal).then((a) => a.templates),
+  list: (signal?: Signal) => every<Template>('templates', 'templates', {}, signal),
   get: (template: string, signal?: Signal) => get<Template>(`templates/${id(template)}`, {}, signal),
   create: (draft: TemplateDraft) => post<Template>('templates', draft),
   update: (template: string, draft: TemplateDraft) => put<Template>(`templates/${id(template)}`, draft),
   submit: (template: string) => post<Template>(`templates/${id(template)}/submit`),
   approve: (template: string) => post<Template>(`templates/${id(template)}/approve`),
   reject: (template: string, reason: string) => post<Template>(`templates/${id(template)}/reject`, { reason }),
-  history: (template: string, signal?: Signal) => get<{ entries: AuditEntry[] }>(`templates/${id(template)}/history`, {}, signal).then((a) => a.entries),
+  history: (template: string, signal?: Signal) => every<AuditEntry>(`templates/${id(template)}/history`, 'entries', {}, signal),
   preview: (body: { text: string; parameters: Parameter[]; username?: string; values: Record<string, string> }, signal?: Signal) =>
     client.call<{ text: string; missing: string[] }>('templates/preview', { method: 'POST', body, ...(signal && { signal }) }),
   test: (template: string, body: { source: string; username?: string; values: Record<string, string> }) => post<TestPush>(`templates/${id(template)}/test`, body),
@@ -92,11 +114,13 @@ export interface ChatFilter { appId?: string; status?: string; q?: string; unrea
 
 export const chats = {
   list: (f: ChatFilter, cursor: string, signal?: Signal): Promise<Chunk<Chat>> =>
-    get<{ chats: Chat[]; next: string | null }>('chats', { ...f, unread: f.unread || undefined, waiting: f.waiting || undefined, limit: 50, cursor }, signal).then((a) => ({ items: a.chats.map(chatFrom), next: a.next ?? '' })),
+    page<Chat>('chats', 'chats', { ...f, unread: f.unread || undefined, waiting: f.waiting || undefined }, cursor, signal).then((a) => ({ ...a, items: a.items.map(chatFrom) })),
+  /** All chats of a visitor. */
+  ofVisitor: (visitorId: string, signal?: Signal) => every<Chat>('chats', 'chats', { visitorId }, signal).then((all) => all.map(chatFrom)),
   counts: () => get<Counts>('chats/counts'),
   get: (chat: string, signal?: Signal) => get<Chat>(`chats/${id(chat)}`, {}, signal).then(chatFrom),
-  messages: (chat: string, before: string, signal?: Signal) =>
-    get<{ messages: unknown[]; more: boolean; seenUpTo?: string }>(`chats/${id(chat)}/messages`, { before, limit: 50 }, signal).then((a) => ({ messages: a.messages.map(messageFrom).filter((m): m is Message => !!m), more: a.more, seenUpTo: a.seenUpTo ?? '' })),
+  messages: (chat: string, cursor: string, signal?: Signal) =>
+    get<{ messages: unknown[]; next: string | null; seenUpTo?: string }>(`chats/${id(chat)}/messages`, { cursor, limit: SHOWN }, signal).then((a) => ({ messages: a.messages.map(messageFrom).filter((m): m is Message => !!m), more: a.next !== null, seenUpTo: a.seenUpTo ?? '' })),
   send: (chat: string, body: Data, key: string) => post<unknown>(`chats/${id(chat)}/messages`, body, { 'Idempotency-Key': key }).then(mustBeMessage),
   sendFile: (chat: string, file: Blob, name: string, caption: string, key: string, progress: (share: number) => void) => {
     const form = new FormData();
@@ -111,34 +135,48 @@ export const chats = {
   read: (chat: string, upTo: string) => post<void>(`chats/${id(chat)}/read`, { upTo }),
   presence: (chat: string) => post<{ visitor?: VisitorPresence }>(`chats/${id(chat)}/presence`),
   typing: (chat: string) => post<void>(`chats/${id(chat)}/typing`),
-  agents: (signal?: Signal) => get<{ agents: Agent[] }>('agents', {}, signal).then((a) => a.agents),
+  agents: (signal?: Signal) => every<Agent>('agents', 'agents', {}, signal),
 };
 
-export interface RedriveBody { sequences?: number[]; stream?: string; consumer?: string; dryRun: boolean }
+/** Dead letters: those with the sequences, or else those that match the stream and the consumer. */
+export interface DeadLetters { sequences?: number[]; stream?: string; consumer?: string }
+
+/** The API's maximum of dead letters of one request. */
+const LETTERS = 1000;
+
+/** Acts on dead letters, as many at a time as the API takes. */
+async function onLetters(action: 'redrive' | 'drop', letters: DeadLetters, dryRun: boolean): Promise<RedriveResult[]> {
+  const act = (chosen: DeadLetters) => onEvery<'results', RedriveResult>(`dead-letters/${action}`, 'results', { ...chosen, dryRun });
+  const { sequences } = letters;
+  if (!sequences) return act(letters);
+  const results: RedriveResult[] = [];
+  for (let i = 0; i < sequences.length; i += LETTERS) results.push(...(await act({ ...letters, sequences: sequences.slice(i, i + LETTERS) })));
+  return results;
+}
 
 export const streams = {
   list: (signal?: Signal) => get<Streams>('streams', {}, signal),
   deadLetters: (f: { stream?: string; consumer?: string }, cursor: string, signal?: Signal): Promise<Chunk<DeadLetter>> =>
-    get<{ letters: DeadLetter[]; next: number | null }>('dead-letters', { ...f, after: cursor, limit: 50 }, signal).then((a) => ({ items: a.letters, next: a.next === null ? '' : String(a.next) })),
+    page('dead-letters', 'letters', f, cursor, signal),
   deadLetter: (sequence: number, signal?: Signal) => get<DeadLetter>(`dead-letters/${sequence}`, {}, signal),
-  redrive: (body: RedriveBody) => post<{ dryRun: boolean; results: RedriveResult[] }>('dead-letters/redrive', body),
-  drop: (body: { sequences: number[]; dryRun: boolean }) => post<{ dryRun: boolean; results: RedriveResult[] }>('dead-letters/drop', body),
+  redrive: (letters: DeadLetters, dryRun: boolean) => onLetters('redrive', letters, dryRun),
+  drop: (letters: DeadLetters, dryRun: boolean) => onLetters('drop', letters, dryRun),
   trace: (message: string, signal?: Signal) => get<Data>(`trace/${id(message)}`, {}, signal),
 };
 
 export const people = {
-  users: (signal?: Signal) => get<{ users: User[] }>('users', {}, signal).then((a) => a.users),
+  users: (signal?: Signal) => every<User>('users', 'users', {}, signal),
   /** The operators of the installation. Operators belong to no company. */
-  operators: (signal?: Signal) => get<{ users: User[] }>('users', { companyId: '' }, signal).then((a) => a.users.filter((u) => u.role === 'operator')),
+  operators: (signal?: Signal) => every<User>('users', 'users', { companyId: '' }, signal).then((all) => all.filter((u) => u.role === 'operator')),
   invite: (body: { email: string; name?: string; role: Role }) => client.call<{ user: User; invitationUrl: string }>('users', { method: 'POST', body, ...(body.role === 'operator' && { query: { companyId: '' } }) }),
   inviteAgain: (user: string) => post<{ user: User; invitationUrl: string }>(`users/${id(user)}/invitation`),
   change: (user: string, body: { name?: string; role?: Role; disabled?: boolean }) => patch<User>(`users/${id(user)}`, body),
   remove: (user: string) => remove<void>(`users/${id(user)}`),
-  sessions: (user: string, signal?: Signal) => get<{ sessions: UserSession[] }>(`users/${id(user)}/sessions`, {}, signal).then((a) => a.sessions),
+  sessions: (user: string, signal?: Signal) => every<UserSession>(`users/${id(user)}/sessions`, 'sessions', {}, signal),
   endSessions: (user: string) => remove<void>(`users/${id(user)}/sessions`),
   audit: (target: string, cursor: string, signal?: Signal): Promise<Chunk<AuditEntry>> =>
-    get<{ entries: AuditEntry[]; next: string | number | null }>('audit', { target, before: cursor, limit: 50 }, signal).then((a) => ({ items: a.entries, next: a.next === null ? '' : String(a.next) })),
-  visitors: (q: string, signal?: Signal) => get<{ visitors: Visitor[] }>('visitors', { q, limit: 20 }, signal).then((a) => a.visitors),
+    page('audit', 'entries', { target }, cursor, signal),
+  visitors: (q: string, cursor: string, signal?: Signal): Promise<Chunk<Visitor>> => page('visitors', 'visitors', { q }, cursor, signal),
   exportUrl: (visitor: string) => client.url(`visitors/${id(visitor)}/export`),
   erase: (visitor: string) => post<Receipt>(`visitors/${id(visitor)}/erase`, { confirm: visitor }),
 };
@@ -146,7 +184,7 @@ export const people = {
 export interface WebhookDraft { url: string; description: string; events: string[]; ordered: boolean; headers?: Record<string, string>; signatures?: string[] }
 
 export const webhooks = {
-  list: (signal?: Signal) => get<Webhooks>('webhooks', {}, signal),
+  list: (signal?: Signal) => everyIn<'endpoints', WebhookEndpoint, Webhooks>('webhooks', 'endpoints', signal),
   create: (draft: WebhookDraft) => post<WebhookWithSecrets>('webhooks', draft),
   update: (endpoint: string, draft: WebhookDraft) => patch<WebhookEndpoint>(`webhooks/${id(endpoint)}`, draft),
   remove: (endpoint: string) => remove<void>(`webhooks/${id(endpoint)}`),
@@ -155,7 +193,6 @@ export const webhooks = {
   disable: (endpoint: string) => post<WebhookEndpoint>(`webhooks/${id(endpoint)}/disable`),
   test: (endpoint: string) => post<Delivery>(`webhooks/${id(endpoint)}/test`),
   retention: (retentionDays: number) => put<{ retentionDays: number }>('webhooks/retention', { retentionDays }).then((a) => a.retentionDays),
-  deliveries: (endpoint: string, f: { status?: string; eventType?: string }, before: string, signal?: Signal): Promise<Chunk<Delivery>> =>
-    get<{ deliveries: Delivery[]; next: string | null }>(`webhooks/${id(endpoint)}/deliveries`, { ...f, before, limit: 50 }, signal).then((a) => ({ items: a.deliveries, next: a.next ?? '' })),
-  replay: (endpoint: string, body: { id?: string; status?: string; eventType?: string; dryRun?: boolean }) => post<{ deliveryIds: string[] }>(`webhooks/${id(endpoint)}/replay`, body).then((a) => a.deliveryIds),
+  deliveries: (endpoint: string, f: { status?: string; eventType?: string }, cursor: string, signal?: Signal): Promise<Chunk<Delivery>> => page(`webhooks/${id(endpoint)}/deliveries`, 'deliveries', f, cursor, signal),
+  replay: (endpoint: string, body: { id?: string; status?: string; eventType?: string; dryRun?: boolean }) => onEvery<'deliveryIds', string>(`webhooks/${id(endpoint)}/replay`, 'deliveryIds', body),
 };

@@ -191,7 +191,7 @@ export interface WebhookEndpoint {
   warnings: number;
 }
 
-export interface Webhooks { endpoints: WebhookEndpoint[]; types: string[]; retentionDays: number }
+export interface Webhooks { endpoints: WebhookEndpoint[]; types: string[]; retentionDays: number; next: string | null }
 
 /** An endpoint with its signing secrets, which are returned only once. */
 export interface WebhookWithSecrets { endpoint: WebhookEndpoint; secrets: string[] }

@@ -59,7 +59,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     () =>
       new Conversation({
         chatId, me: me.id,
-        page: (before, signal) => api.messages(chatId, before, signal),
+        page: (cursor, signal) => api.messages(chatId, cursor, signal),
         send: (body, key) => api.send(chatId, body, key),
         sendFile: (...args) => api.sendFile(chatId, ...args),
         sent: (message) => {
@@ -148,7 +148,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     const visitor = chat?.visitor.id;
     if (!visitor) return;
     const run = new AbortController();
-    api.list({ visitorId: visitor }, '', run.signal).then((page) => setEarlier(page.items.filter((c) => c.id !== chatId)), () => {});
+    api.ofVisitor(visitor, run.signal).then((all) => setEarlier(all.filter((c) => c.id !== chatId)), () => {});
     return () => run.abort();
   }, [chat?.visitor.id]);
 

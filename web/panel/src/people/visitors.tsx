@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { people as api } from '../api/api.js';
+import { messageOf } from '../api/client.js';
 import type { Receipt, Visitor } from '../api/types.js';
 import { formatFull, formatNumber, initials } from '../lib/format.js';
-import { useLoad } from '../lib/load.js';
+import { usePages } from '../lib/load.js';
 import { setQuery, useRoute } from '../lib/router.js';
 import { strings } from '../strings.js';
 import { Button, LinkButton } from '../ui/button.js';
@@ -19,7 +20,7 @@ export default function Visitors() {
   const { query } = useRoute();
   const q = query.get('q') ?? '';
   const [text, setText] = useState(q);
-  const { data, error, loading, reload, set } = useLoad((signal) => api.visitors(q, signal), [q]);
+  const { items, error, loading, ready, more, loadMore, reload, set } = usePages((cursor, signal) => api.visitors(q, cursor, signal), [q]);
   const [erasing, setErasing] = useState<Visitor>();
   const [receipt, setReceipt] = useState<Receipt>();
   useEffect(() => setText(q), [q]);
@@ -33,12 +34,12 @@ export default function Visitors() {
         <Glyph name="search" size={16} />
         <input type="search" class="input" aria-label={s.search} placeholder={s.search} value={text} onInput={(e) => setText(e.currentTarget.value)} />
       </div>
-      {!data && loading && <Skeleton />}
-      {!data && !!error && <Failed error={error} retry={reload} />}
-      {data?.length === 0 && <Empty icon="people" title={q ? s.none : s.empty}>{q ? s.noneLead : s.emptyLead}</Empty>}
-      {!!data?.length && (
+      {!ready && loading && <Skeleton />}
+      {!ready && !!error && <Failed error={error} retry={reload} />}
+      {ready && items.length === 0 && <Empty icon="people" title={q ? s.none : s.empty}>{q ? s.noneLead : s.emptyLead}</Empty>}
+      {items.length > 0 && (
         <Table class="stacked" label={s.title} head={[s.name, s.email, s.phone, s.userId, <span class="sr">{strings.actions}</span>]}>
-          {data.map((v) => (
+          {items.map((v) => (
             <tr key={v.id}>
               <td><div class="row-flex nowrap"><Avatar name={v.id} letters={initials(v.name)} size="small" /><span class="strong" dir="auto">{v.name}</span></div></td>
               <td class="wrap-any">{v.email ?? '–'}</td>
@@ -54,6 +55,8 @@ export default function Visitors() {
           ))}
         </Table>
       )}
+      {ready && !!error && <Notice kind="bad">{messageOf(error)}</Notice>}
+      {more && <div><Button busy={loading} onClick={loadMore}>{strings.more}</Button></div>}
       {erasing && (
         <Confirm
           title={s.eraseTitle(erasing.name)}

@@ -108,16 +108,17 @@ function DeadLetterDialog({ sequence, close, redrive }: { sequence: number; clos
 
 /** Shows the result of a dry run, then runs the action after confirmation. */
 function ActionDialog({ what, sequences, filter, close }: { what: 'redrive' | 'drop'; sequences: number[] | undefined; filter: { stream?: string; consumer?: string }; close(done: boolean): void }) {
-  const run = (dryRun: boolean) => (what === 'drop' ? api.drop({ sequences: sequences ?? [], dryRun }) : api.redrive({ ...(sequences ? { sequences } : filter), dryRun }));
-  const dryRun = useLoad(() => run(true), []);
+  const run = what === 'drop' ? api.drop : api.redrive;
+  const dryRun = useLoad(() => run(sequences ? { sequences } : filter, true), []);
   const [results, setResults] = useState<RedriveResult[]>();
-  const shown = results ?? dryRun.data?.results;
+  const shown = results ?? dryRun.data;
   const failed = results?.filter((r) => r.result === 'failed').length ?? 0;
   const { busy, error, submit } = useSubmit(async () => {
-    const done = await run(false);
-    setResults(done.results);
-    if (done.results.some((r) => r.result === 'failed')) return;
-    toast(what === 'drop' ? s.dropped(done.results.length) : s.redriven(done.results.length));
+    const shown = dryRun.data!.map((r) => r.sequence); // not the filter: what is given up again meanwhile would match it too
+    const done = await run({ ...(!sequences && filter), sequences: shown }, false);
+    setResults(done);
+    if (done.some((r) => r.result === 'failed')) return;
+    toast(what === 'drop' ? s.dropped(done.length) : s.redriven(done.length));
     close(true);
   }, !!shown?.length);
   return (
