@@ -68,7 +68,7 @@ func (v IdentityVerification) Valid(now time.Time) []Secret {
 }
 
 // Rotate returns the secrets with a new one in front. Existing secrets stay valid for the overlap, but no longer than
-// their previous expiry.
+// their previous expiry; of more than five the oldest end at once.
 func (v IdentityVerification) Rotate(fresh Secret, now time.Time, overlap time.Duration) []IdentitySecret {
 	end := now.Add(max(overlap, 0))
 	secrets := []IdentitySecret{{Value: fresh, CreatedAt: now}}
@@ -78,5 +78,9 @@ func (v IdentityVerification) Rotate(fresh Secret, now time.Time, overlap time.D
 		}
 		secrets = append(secrets, s)
 	}
-	return slices.DeleteFunc(secrets, func(s IdentitySecret) bool { return !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt) })
+	secrets = slices.DeleteFunc(secrets, func(s IdentitySecret) bool { return !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt) })
+	return secrets[:min(len(secrets), maxIdentitySecrets)]
 }
+
+// maxIdentitySecrets bounds the secrets of an application; a rotation ends the oldest beyond this.
+const maxIdentitySecrets = 5

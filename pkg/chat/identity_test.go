@@ -66,3 +66,16 @@ func TestIdentitySecretsOverlap(t *testing.T) {
 		t.Errorf("without an overlap: got %d secrets, want the new one", len(v.Secrets))
 	}
 }
+
+// However often a secret is rotated, an application keeps few of them.
+func TestRotationKeepsFewSecrets(t *testing.T) {
+	t.Parallel()
+	var v chat.IdentityVerification
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for i := range 100 {
+		v.Secrets = v.Rotate(chat.Secret(fmt.Sprint(i)), began.Add(time.Duration(i)*time.Second), 24*time.Hour)
+	}
+	if len(v.Secrets) != 5 || v.Secrets[0].Value != "99" || v.Secrets[4].Value != "95" {
+		t.Errorf("got %v, want the five newest", v.Secrets)
+	}
+}

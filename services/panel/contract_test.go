@@ -37,7 +37,16 @@ import (
 // engine is a store that can fail: the first reads of each request return an error.
 type engine struct {
 	store.Store
-	away atomic.Bool
+	away    atomic.Bool
+	history atomic.Pointer[func(page []chat.Message) error] // called with each page of a history
+}
+
+func (e *engine) History(ctx context.Context, chatID string, q store.HistoryQuery) (page []chat.Message, more bool, err error) {
+	page, more, err = e.Store.History(ctx, chatID, q)
+	if see := e.history.Load(); err == nil && see != nil {
+		err = (*see)(page)
+	}
+	return page, more, err
 }
 
 func (e *engine) check() error {

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -86,24 +87,32 @@ func (a api) getApplications(c echo.Context, who caller) error {
 	read := func(ctx context.Context, p store.Page) ([]chat.Application, error) {
 		return a.Store.Applications(ctx, company, p)
 	}
-	found, next, err := readPage(c, read, applicationID)
+	rows, next, err := readRows(c, read, applicationID, a.viewOfApplication)
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"applications": viewsOf(found, a.viewOfApplication)})
+	return answerPage(c, next, map[string]any{"applications": rows})
 }
 
 func applicationID(app chat.Application) string { return app.ID }
 
-// answerJSON answers without escaping embedded JSON, which Echo's encoder would do.
 func answerJSON(c echo.Context, status int, v any) error {
-	var b strings.Builder
+	text, err := encodeJSON(v)
+	if err != nil {
+		return err
+	}
+	return httpapi.JSON(c, status, text)
+}
+
+// encodeJSON encodes without escaping embedded JSON, which Echo's encoder would do.
+func encodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("encoding an answer: %w", err)
+		return nil, fmt.Errorf("encoding an answer: %w", err)
 	}
-	return httpapi.JSON(c, status, []byte(b.String()))
+	return b.Bytes(), nil
 }
 
 // application finds the application of a route.

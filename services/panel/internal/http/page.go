@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"unicode/utf8"
@@ -46,25 +47,71 @@ func errCursor() error {
 }
 
 // readPage reads the records of the page that a request asks for; id returns the cursor after a record. next is the cursor of the page
-// after it, or "".
+// after it, or "". It is for records of at most a few KiB.
 func readPage[R any](
 	c echo.Context, read func(context.Context, store.Page) ([]R, error), id func(R) string,
 ) (found []R, next string, err error) {
+	next, err = walkPage(c, smallRecords, read, id, func(r R) (int, error) {
+		found = append(found, r)
+		return 0, nil
+	})
+	return found, next, err
+}
+
+// readRows is readPage for larger records, such as an application with up to 1 MiB of settings. It holds few records at a time, and rows of
+// at most [pageBytes], or one row.
+func readRows[R, V any](
+	c echo.Context, read func(context.Context, store.Page) ([]R, error), id func(R) string, view func(R) V,
+) (rows []json.RawMessage, next string, err error) {
+	rows = []json.RawMessage{}
+	next, err = walkPage(c, largeRecords, read, id, func(r R) (int, error) {
+		row, err := encodeJSON(view(r))
+		rows = append(rows, row)
+		return len(row), err
+	})
+	return rows, next, err
+}
+
+const (
+	// smallRecords and largeRecords are the numbers of records that are read at once: a page and the next record, or a part of a page.
+	smallRecords = maxPage + 1
+	largeRecords = 20
+	pageBytes    = 4 << 20
+)
+
+// walkPage calls take for the records of a page until it has as many as the request asks for, or [pageBytes]; take returns the size of a
+// record's row. It reads one record more, which shows that there is a next page.
+func walkPage[R any](
+	c echo.Context, batch int, read func(context.Context, store.Page) ([]R, error), id func(R) string, take func(R) (int, error),
+) (next string, err error) {
 	p, err := pageOf(c)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
-	wanted := p.Limit
-	p.Limit++ // one more shows that there is a next page
-	found, err = read(ctxOf(c), p)
-	if p.After != "" && apperr.Is(err, apperr.NotFound) {
-		return nil, "", errCursor()
+	last, left, size := p.After, p.Limit, 0
+	for {
+		part := store.Page{After: last, Limit: min(batch, left+1)}
+		found, err := read(ctxOf(c), part)
+		if last != "" && apperr.Is(err, apperr.NotFound) {
+			return "", errCursor()
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, r := range found {
+			if left == 0 || size >= pageBytes {
+				return last, nil
+			}
+			n, err := take(r)
+			if err != nil {
+				return "", err
+			}
+			last, left, size = id(r), left-1, size+n
+		}
+		if len(found) < part.Limit {
+			return "", nil
+		}
 	}
-	if len(found) > wanted {
-		found = found[:wanted]
-		next = id(found[wanted-1])
-	}
-	return found, next, err
 }
 
 // viewsOf returns the views of records.

@@ -198,9 +198,9 @@ func (a api) answerEntries(c echo.Context, f store.AuditFilter) error {
 	read := func(ctx context.Context, p store.Page) ([]account.AuditEntry, error) {
 		return a.Store.AuditEntries(ctx, f, p)
 	}
-	found, next, err := readPage(c, read, func(e account.AuditEntry) string { return e.ID })
+	rows, next, err := readRows(c, read, func(e account.AuditEntry) string { return e.ID }, viewOfEntry)
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"entries": viewsOf(found, viewOfEntry)})
+	return answerPage(c, next, map[string]any{"entries": rows})
 }

@@ -63,11 +63,11 @@ func (a api) getTemplates(c echo.Context, who caller) error {
 	read := func(ctx context.Context, p store.Page) ([]chat.MessageTemplate, error) {
 		return a.Store.Templates(ctx, company, p)
 	}
-	found, next, err := readPage(c, read, func(t chat.MessageTemplate) string { return t.ID })
+	rows, next, err := readRows(c, read, func(t chat.MessageTemplate) string { return t.ID }, viewOfTemplate)
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"templates": viewsOf(found, viewOfTemplate)})
+	return answerPage(c, next, map[string]any{"templates": rows})
 }
 
 // template finds the template of a route.

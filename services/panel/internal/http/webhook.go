@@ -269,11 +269,11 @@ func (a api) getDeliveries(c echo.Context, who caller) error {
 	read := func(ctx context.Context, p store.Page) ([]webhook.Delivery, error) {
 		return a.Store.WebhookDeliveries(ctx, filter, p)
 	}
-	found, next, err := readPage(c, read, deliveryID)
+	rows, next, err := readRows(c, read, deliveryID, viewOfDelivery)
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"deliveries": viewsOf(found, viewOfDelivery)})
+	return answerPage(c, next, map[string]any{"deliveries": rows})
 }
 
 func deliveryID(d webhook.Delivery) string { return d.ID }
