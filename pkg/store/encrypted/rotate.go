@@ -12,13 +12,13 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// page is the number of records read at once.
-const page = 200
+// sample is the number of records of each kind that CheckKeys reads.
+const sample = 200
 
-// CheckKeys returns an [secret.UnknownKeyError] if a secret is encrypted with a key that this process does not have. It reads one page of each
+// CheckKeys returns an [secret.UnknownKeyError] if a secret is encrypted with a key that this process does not have. It reads a sample of each
 // kind of record: enough to notice the key file of another deployment or an old one.
 func (s *Store) CheckKeys(ctx context.Context) error {
-	return s.walk(ctx, 1, func(place, ciphertext string) error {
+	return s.walk(ctx, sample, func(place, ciphertext string) error {
 		id, err := secret.KeyOf(ciphertext)
 		if err == nil && !s.keys.Has(id) {
 			_, err = s.decrypt(place, ciphertext)
@@ -47,47 +47,44 @@ func (s *Store) Reencrypt(ctx context.Context) (changed int, err error) {
 	return r.changed, err
 }
 
-// walk shows see every secret of the first pages of each kind of record, or of all if pages is 0.
-func (s *Store) walk(ctx context.Context, pages int, see func(place, ciphertext string) error) error {
+// walk shows see every secret of the first records of each kind, or of all if most is 0.
+func (s *Store) walk(ctx context.Context, most int, see func(place, ciphertext string) error) error {
 	keep := func(place, ciphertext string) (string, error) { return ciphertext, see(place, ciphertext) }
-	err := eachOf(ctx, pages, s.allApplications, applicationID, func(a chat.Application) error {
+	err := eachOf(ctx, most, s.allApplications, applicationID, func(a chat.Application) error {
 		_, err := application(a, keep)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = eachOf(ctx, pages, s.allUsers, userID, func(u account.User) error {
+	err = eachOf(ctx, most, s.allUsers, userID, func(u account.User) error {
 		_, err := user(u, keep)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return eachOf(ctx, pages, s.allEndpoints, endpointID, func(e webhook.Endpoint) error {
+	return eachOf(ctx, most, s.allEndpoints, endpointID, func(e webhook.Endpoint) error {
 		_, err := endpoint(e, keep)
 		return err
 	})
 }
 
-// eachOf calls do with the records of the first pages, or of all if pages is 0.
-func eachOf[V any](ctx context.Context, pages int, list func(context.Context, store.Page) ([]V, error), id func(V) string, do func(V) error) error {
-	p := store.Page{Limit: page}
-	for n := 1; ; n++ {
-		records, err := list(ctx, p)
+// eachOf calls do with the first records, or with all if most is 0.
+func eachOf[V any](ctx context.Context, most int, list func(context.Context, store.Page) ([]V, error), id func(V) string, do func(V) error) error {
+	done := 0
+	for r, err := range store.All(ctx, list, id) {
 		if err != nil {
 			return err
 		}
-		for _, r := range records {
-			if err := do(r); err != nil {
-				return err
-			}
-			p.After = id(r)
+		if err := do(r); err != nil {
+			return err
 		}
-		if len(records) < page || n == pages {
+		if done++; done == most {
 			return nil
 		}
 	}
+	return nil
 }
 
 // The records of the engine, with ciphertexts.
