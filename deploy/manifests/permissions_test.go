@@ -169,6 +169,7 @@ func TestNATSPermissions(t *testing.T) {
 		"parley.revocation.x":                                        {},
 		"parley.members.REPLIES.socket-gateway":                      {}, // stays with the replicas
 		"parley.hello.socket-gateway":                                {},
+		"parley.ready.processor":                                     {}, // parleyctl doctor asks
 		"chat.anything":                                              {},
 		"parley.invalidate.accessToken.x":                            {},
 		"parley.invalidate.visitor.x":                                {}, // goes to the other services
@@ -269,6 +270,11 @@ func TestNATSSubscriptions(t *testing.T) {
 		{"operator", "parley.progress.REPLIES.socket-gateway", []string{"operator", "processor", "socket-gateway"}},
 		{"operator", "parley.progress.PARTS.socket-gateway", []string{"operator", "processor", "socket-gateway"}},
 		{"operator", "parley.skip.INBOUND.bot", []string{"operator", "processor"}},
+		{"operator", "parley.ready.client-api", []string{"operator", "client-api"}},
+		{"operator", "parley.ready.widget-api", []string{"operator", "widget-api"}},
+		{"operator", "parley.ready.socket-gateway", []string{"operator", "socket-gateway"}},
+		{"operator", "parley.ready.processor", []string{"operator", "processor"}},
+		{"operator", "parley.ready.panel", []string{"operator", "panel"}},
 		{"operator", "parley.stop.a.v.m", []string{"operator"}},
 		{"widget-api", "parley.stop.a.v.m", []string{"widget-api", "processor"}},
 		{"socket-gateway", "parley.stop.a.v.m", []string{"socket-gateway"}},
@@ -309,6 +315,9 @@ func TestNATSSubscriptions(t *testing.T) {
 				pattern = "chat.>"
 			case "panel":
 				pattern = "parley.invalidate.>"
+				if strings.HasPrefix(c.subject, "parley.ready.") {
+					pattern = "parley.ready.panel"
+				}
 				for _, signals := range []string{"chat.typing.", "chat.read."} {
 					if strings.HasPrefix(c.subject, signals) {
 						pattern = signals + ">"
@@ -389,7 +398,7 @@ func TestSignalsReachOneGateway(t *testing.T) {
 // and reads everything, but cannot change a stream's configuration.
 func panelMayPublish(subject string) bool {
 	for _, prefix := range []string{
-		"chat.", "parley.invalidate.", "parley.revocation.", "parley.progress.", "$O.FILES.", "$JS.API.DIRECT.GET.", "$JS.API.STREAM.MSG.GET.",
+		"chat.", "parley.invalidate.", "parley.revocation.", "parley.progress.", "_INBOX.parleyctl.", "$O.FILES.", "$JS.API.DIRECT.GET.", "$JS.API.STREAM.MSG.GET.",
 		"$JS.API.STREAM.MSG.DELETE.", "$JS.API.STREAM.PURGE.", "$JS.API.CONSUMER.CREATE.", "$JS.API.CONSUMER.DELETE.", "$JS.API.CONSUMER.MSG.NEXT.",
 	} {
 		if strings.HasPrefix(subject, prefix) {

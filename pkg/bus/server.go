@@ -4,11 +4,21 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	// probe is the stream of [Bus.ProbeStorage]. No service knows it.
+	probe        = "PROBE"
+	probeBytes   = 64 << 10 // more than a file system finds in a block that it has
+	probeRemoval = 2 * time.Second
 )
 
 // Server describes the NATS server that the bus is connected to.
@@ -35,6 +45,30 @@ func (b *Bus) Storage(ctx context.Context) (used uint64, limit int64, err error)
 		return 0, 0, apperr.Unreachable("NATS", err)
 	}
 	return info.Store, info.Limits.MaxStore, nil
+}
+
+// ProbeStorage stores a message in a stream of its own, with as many replicas as INBOUND, and removes the stream. Errors are those of
+// nats.go.
+func (b *Bus) ProbeStorage(ctx context.Context) (err error) {
+	replicas := 1
+	if inbound, err := b.js.Stream(ctx, subject.Inbound); err == nil {
+		replicas = inbound.CachedInfo().Config.Replicas
+	}
+	_, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: probe, Subjects: []string{subject.Probe}, Storage: jetstream.FileStorage, Replicas: replicas, MaxMsgs: 1,
+	})
+	if err != nil {
+		return fmt.Errorf("creating the stream %s: %w", probe, err)
+	}
+	defer func() {
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeRemoval)
+		defer cancel()
+		err = errors.Join(err, b.js.DeleteStream(removing, probe))
+	}()
+	if _, err := b.js.Publish(ctx, subject.Probe, make([]byte, probeBytes)); err != nil {
+		return fmt.Errorf("storing a message in the stream %s: %w", probe, err)
+	}
+	return nil
 }
 
 // Stream returns the nats.go handle of a stream, to manage streams or to use one for other data than events. Errors are those of nats.go.

@@ -168,6 +168,11 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
+// Dependencies checks every dependency now and returns [StatusOK] or the error, by name.
+func (s *Server) Dependencies(ctx context.Context) map[string]string {
+	return s.dependencies.runAll(ctx)
+}
+
 // Report is the body of /healthz and /readyz.
 type Report struct {
 	Service      string            `json:"service"`

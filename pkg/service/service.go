@@ -55,6 +55,7 @@ func Check[C interface{ base() *Base }](cfg C, problems ...string) error {
 type Process struct {
 	name       string
 	base       Base
+	bus        *bus.Bus // nil: the service has none
 	checks     []ops.Check
 	closers    []func() error
 	background []func(context.Context) error
@@ -64,7 +65,7 @@ type Process struct {
 type Work func(ctx context.Context) error
 
 // Run opens a service, runs its work until ctx is done, and closes everything in reverse order. The operations server
-// responds, as not ready, until the work has ended.
+// responds, as not ready, until the work has ended, and so does the answer to [bus.Bus.Dependencies].
 func Run(ctx context.Context, name string, base Base, open func(*Process) (Work, error)) (err error) {
 	p := &Process{name: name, base: base}
 	defer func() { err = errors.Join(err, p.close()) }()
@@ -76,6 +77,13 @@ func Run(ctx context.Context, name string, base Base, open func(*Process) (Work,
 		Addr: base.OpsAddr, PprofAddr: base.PprofAddr, Listener: base.OpsListener, Service: name, Logger: base.Logger,
 		Gatherer: gatherer(base.Registerer), Checks: p.checks,
 	})
+	if p.bus != nil {
+		stop, err := p.bus.HandleDependencies(server.Dependencies)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRest()
 	group, running := errgroup.WithContext(ctx)
@@ -110,6 +118,7 @@ func (p *Process) Bus(meter bus.Meter, streams ...string) (*bus.Bus, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.bus = b
 	p.OnClose(func() error { b.Close(); return nil })
 	p.Check(ops.Check{Name: "nats", Check: b.Ready})
 	return b, nil

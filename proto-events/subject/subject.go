@@ -241,6 +241,12 @@ func ParseInvalidation(s string) (kind, key string, ok bool) {
 // Hello returns the core NATS subject on which the replicas of a service announce themselves.
 func Hello(service string) string { return "parley.hello." + service }
 
+// Probe is the subject of the message that parleyctl doctor stores in a stream of its own and removes.
+const Probe = "parley.probe"
+
+// Ready returns the core NATS request subject on which a replica of a service reports the state of its dependencies.
+func Ready(service string) string { return "parley.ready." + service }
+
 // OriginsRequest returns the subject on which a gateway requests an application's allowed origins from the Widget API.
 func OriginsRequest(appID string) string { return "parley.ask.origins." + appID }
 

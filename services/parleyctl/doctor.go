@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -17,14 +18,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/inspect"
+	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/encrypted"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -47,7 +52,11 @@ const (
 	fullFrom         = 0.8
 	lagFrom          = 1000
 	engineTime       = 5 * time.Second
+	leastFree        = 0.1
 )
+
+// panelService is the only service that a deployment may be without.
+const panelService = "panel"
 
 // finding is one row: the check, its result, and what to do.
 type finding struct {
@@ -88,8 +97,9 @@ func (a *app) doctor() *cobra.Command {
 	var urls []string
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check every dependency and print what is wrong and what to do", Args: exactArgs(),
-		Long: `Check NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens and of secrets, the clock and the
-certificates, and print what is wrong and what to do. It changes nothing.
+		Long: `Check NATS, the streams, their consumers, the services, the store and its indexes, disk space, Redis, the keys of visitors' tokens and of
+secrets, the clock and the certificates, and print what is wrong and what to do. It asks each running service for its dependencies. It stores a message in a
+stream of its own and a record in the store, and removes both; it changes nothing else.
 
 It checks what is set in the environment: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, SECRETS_KEY_FILE, TRUSTED_PROXIES,
 NATS_CERT, PUBLIC_URL (its certificate, and that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES, FILE_STORE_MAX_BYTES
@@ -171,8 +181,53 @@ func (e *examiner) nats(ctx context.Context) {
 	} else {
 		e.ok("jetstream", "%s on disk", bytes(used))
 	}
+	e.jetStreamWrite(ctx, b)
 	e.streams(ctx, b)
 	e.consumers(ctx, b)
+	e.services(ctx, b)
+}
+
+// jetStreamWrite stores a message: on a full disk JetStream answers, reads, and stores nothing.
+func (e *examiner) jetStreamWrite(ctx context.Context, b *bus.Bus) {
+	ctx, cancel := context.WithTimeout(ctx, engineTime)
+	defer cancel()
+	if err := b.ProbeStorage(ctx); err != nil {
+		e.wrong("jetstream write", "free disk space on the NATS servers and restart them: docs/runbook.md#parleystreamnotwritable", "%v", err)
+		return
+	}
+	e.ok("jetstream write", "a message was stored and removed")
+}
+
+// services asks each service for the state of its dependencies.
+func (e *examiner) services(ctx context.Context, b *bus.Bus) {
+	for _, service := range []string{"client-api", "widget-api", "socket-gateway", "processor", "panel"} {
+		check := "service " + service
+		states, err := b.Dependencies(ctx, service)
+		switch {
+		case apperr.Is(err, apperr.NotFound) && service == panelService:
+			e.warn(check, "start panel, if agents use it", "not running, or not connected to NATS")
+		case apperr.Is(err, apperr.NotFound):
+			e.wrong(check, "start "+service+"; its log says what it waits for", "not running, or not connected to NATS")
+		case err != nil:
+			e.wrong(check, "look at its log, or restart it", "%s", describe(err))
+		default:
+			e.dependencies(check, states)
+		}
+	}
+}
+
+func (e *examiner) dependencies(check string, states map[string]string) {
+	var down []string
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		if states[name] != ops.StatusOK {
+			down = append(down, name+": "+states[name])
+		}
+	}
+	if len(down) > 0 {
+		e.wrong(check, "restore what it cannot use: docs/runbook.md#parleydependencydown", "%s", strings.Join(down, "; "))
+		return
+	}
+	e.ok(check, "runs, and can use %s", strings.Join(slices.Sorted(maps.Keys(states)), ", "))
 }
 
 var numbers = regexp.MustCompile(`\d+`)
@@ -353,6 +408,8 @@ func (e *examiner) store(ctx context.Context) {
 		return
 	}
 	e.ok("store", "answers")
+	e.storeWrite(ctx, opened)
+	e.storeSpace(ctx, opened)
 	i, ok := encrypted.Engine(opened).(indexed)
 	if !ok {
 		return
@@ -365,6 +422,48 @@ func (e *examiner) store(ctx context.Context) {
 		e.wrong("indexes", "parleyctl streams apply", "%s", strings.Join(drift, ", "))
 	default:
 		e.ok("indexes", "as declared")
+	}
+}
+
+// storeWrite writes the record of a file that does not exist, and removes it. If doctor is interrupted, the store removes it soon.
+func (e *examiner) storeWrite(ctx context.Context, s store.Store) {
+	ctx, cancel := context.WithTimeout(ctx, engineTime)
+	defer cancel()
+	now := e.app.Now()
+	record := chat.StoredFile{ID: "doctor-" + uuid.NewString(), CreatedAt: now, ExpiresAt: now.Add(time.Minute)}
+	err := s.PutFile(ctx, record)
+	if err == nil {
+		err = s.DeleteFile(ctx, record.ID)
+	}
+	if err != nil {
+		e.wrong("store write", "free disk space, or let the user of the store write", "%v", err)
+		return
+	}
+	e.ok("store write", "a record was written and removed")
+}
+
+// spacious is a store that knows its disk.
+type spacious interface {
+	// Space returns the free bytes of the disk and its size; zero: unknown.
+	Space(ctx context.Context) (free, size uint64, err error)
+}
+
+func (e *examiner) storeSpace(ctx context.Context, opened store.Store) {
+	const check = "store space"
+	s, ok := encrypted.Engine(opened).(spacious)
+	if !ok {
+		return
+	}
+	free, size, err := s.Space(ctx)
+	switch {
+	case err != nil:
+		e.warn(check, "let the user of the store read its statistics", "%v", err)
+	case size == 0:
+		e.skip(check, "the store does not report it")
+	case float64(free) < leastFree*float64(size):
+		e.warn(check, "free disk space, or enlarge the volume: a full disk refuses every write", "%s free of %s", bytes(free), bytes(size))
+	default:
+		e.ok(check, "%s free of %s", bytes(free), bytes(size))
 	}
 }
 

@@ -1,22 +1,26 @@
 package parleyctl_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/inspect"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/parleyctl"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/redistest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 type finding struct{ Check, State, Detail, Do string }
@@ -63,10 +67,30 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	_, question, _, _ := w.conversation()
 	w.publish(question)
 	w.acked(subject.Inbound, "recorder", 1)
+	running := map[string]func(){}
+	for _, name := range []string{"client-api", "widget-api", "socket-gateway", "processor"} {
+		running[name] = w.serve(name, map[string]string{"nats": "ok", "store": "ok"})
+	}
 	found := w.doctor()
 	w.diagnoses(found, "consumers of REPLIES", "warning", "socket-gateway")
-	for _, check := range []string{"nats", "jetstream", "clock", "stream INBOUND", "stream OBJ_FILES", "consumer INBOUND/recorder", "store", "redis", "keys", "trusted proxies"} {
+	for _, check := range []string{
+		"nats", "jetstream", "jetstream write", "clock", "stream INBOUND", "stream OBJ_FILES", "consumer INBOUND/recorder",
+		"store", "store write", "redis", "keys", "trusted proxies",
+	} {
 		w.diagnoses(found, check, "ok", "")
+	}
+	w.diagnoses(found, "store space", found["store space"].State, "free of") // this machine's disk may be nearly full
+	for name := range running {
+		w.diagnoses(found, "service "+name, "ok", "nats, store")
+	}
+	w.diagnoses(found, "service panel", "warning", "start panel")
+	for name := range bustest.JetStream(t, w.natsURL).StreamNames(t.Context()).Name() {
+		if name != bus.FilesStream && !slices.Contains(inspect.StreamNames(), name) {
+			t.Errorf("got the stream %s, want none left by doctor", name)
+		}
+	}
+	if files := storetest.Records(t, w.store, "files"); len(files) > 0 {
+		t.Errorf("got the records %v, want none left by doctor", files)
 	}
 	stop()
 
@@ -80,12 +104,17 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	_, err = bustest.JetStream(t, w.natsURL).Publish(t.Context(), "chat.dead.INBOUND.bot", []byte("{}"))
 	w.must(err)
 	redis.Stop()
+	running["processor"]()
+	running["widget-api"]()
+	w.serve("widget-api", map[string]string{"nats": "stream INBOUND does not acknowledge", "store": "ok"})
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // the log reports that it is not trusted
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	found = w.doctor("--url", secure.URL)
 	w.diagnoses(found, "keys", "warning", "chmod")
+	w.diagnoses(found, "service processor", "wrong", "start processor")
+	w.diagnoses(found, "service widget-api", "wrong", "nats: stream INBOUND does not acknowledge")
 	w.diagnoses(found, "clock", "warning", "NTP")
 	w.diagnoses(found, "stream STATUS", "wrong", "streams apply")
 	w.diagnoses(found, "consumer INBOUND/recorder", "wrong", "no consumer for the partitions 1")
@@ -98,6 +127,15 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	found = w.doctor()
 	w.diagnoses(found, "stream INBOUND", "ok", "")
 	w.diagnoses(found, "stream DEAD", "warning", "dead list")
+}
+
+// serve answers doctor as a running service does.
+func (w *world) serve(name string, states map[string]string) (stop func()) {
+	w.t.Helper()
+	b := bustest.OpenConfig(w.t, bus.Config{URL: w.natsURL, Name: name, Streams: []string{}})
+	stop, err := b.HandleDependencies(func(context.Context) map[string]string { return states })
+	w.must(err)
+	return stop
 }
 
 // consumerOf returns the server's name of a group's consumer for one partition.

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -177,8 +178,8 @@ func (a *app) streamsRestore() *cobra.Command {
 	c := &cobra.Command{
 		Use: "restore", Short: "Restore the streams and their consumers from a backup", Args: exactArgs(),
 		Long: `Restore the streams, their durable consumers and the file store from a backup of ` + "`streams backup`" + `. --from is one backup, or the folder of all
-backups, of which the newest is used. Stop the services before, and restore the store first. Existing streams are an error, unless
---replace deletes them with their messages.`,
+backups, of which the newest is used. Stop the services before, and restore the store first. If one of the streams exists, for example because
+` + "`streams apply`" + ` has created it empty, nothing is restored, unless --replace deletes the existing ones with their messages.`,
 		Example: `  parleyctl streams restore --from /backup/streams --replace`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "from"); err != nil {
@@ -214,9 +215,9 @@ backups, of which the newest is used. Stop the services before, and restore the 
 	return c
 }
 
-// restoreStreams reads everything before it deletes anything.
-func restoreStreams(ctx context.Context, b *bus.Bus, from string, replace bool, replicas int) (views []savedView, err error) {
-	saved := make(map[string]bus.Snapshot)
+// readBackup returns the saved streams in a folder.
+func readBackup(from string) (saved map[string]bus.Snapshot, err error) {
+	saved = make(map[string]bus.Snapshot)
 	for _, stream := range savedStreams() {
 		text, err := os.ReadFile(filepath.Join(from, stream+".json"))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -233,6 +234,42 @@ func restoreStreams(ctx context.Context, b *bus.Bus, from string, replace bool, 
 	}
 	if len(saved) == 0 {
 		return nil, usage("there is no backup in " + from)
+	}
+	return saved, nil
+}
+
+// requireNone fails with the names of the streams that a restore would have to replace.
+func requireNone(ctx context.Context, b *bus.Bus, saved map[string]bus.Snapshot, from string) error {
+	var existing []string
+	for _, stream := range savedStreams() {
+		if _, ok := saved[stream]; !ok {
+			continue
+		}
+		_, err := inspect.OpenStream(ctx, b, stream)
+		if err == nil {
+			existing = append(existing, stream)
+		}
+		if err != nil && !apperr.Is(err, apperr.NotFound) {
+			return err
+		}
+	}
+	if len(existing) == 0 {
+		return nil
+	}
+	return apperr.New(apperr.Conflict, "STREAM_EXISTS", fmt.Sprintf("Nothing was restored: %s already exist. To delete them with their messages "+
+		"and restore the backup: stop the services, then parleyctl streams restore --from %s --replace", strings.Join(existing, ", "), from))
+}
+
+// restoreStreams reads everything before it deletes anything, and restores all streams or, if one exists, none.
+func restoreStreams(ctx context.Context, b *bus.Bus, from string, replace bool, replicas int) (views []savedView, err error) {
+	saved, err := readBackup(from)
+	if err != nil {
+		return nil, err
+	}
+	if !replace {
+		if err := requireNone(ctx, b, saved, from); err != nil {
+			return nil, err
+		}
 	}
 	for _, stream := range savedStreams() {
 		s, ok := saved[stream]

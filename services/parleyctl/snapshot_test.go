@@ -62,7 +62,17 @@ func TestBackupAndRestore(t *testing.T) {
 	if d := <-got; d.Sequence != 2 || !strings.Contains(string(d.Data), question.Message.ID) {
 		t.Errorf("got event %d, want the one after the last that was acknowledged", d.Sequence)
 	}
-	fresh.ctl("streams", "restore", "--from", folder).fails(parleyctl.ExitRefused, "already exists")
+	// Nothing is restored beside existing streams; the error names them, and what to do.
+	w.must(fresh.bus.DeleteStream(t.Context(), subject.Sends))
+	fresh.ctl("streams", "restore", "--from", folder).
+		fails(parleyctl.ExitRefused, "INBOUND, REPLIES, OUTBOUND, STATUS, DEAD, REVOCATIONS, POSITIONS, PARTS, OBJ_FILES already exist")
+	fresh.ctl("streams", "restore", "--from", folder).fails(parleyctl.ExitRefused, "--replace")
+	if _, err := fresh.bus.Stream(t.Context(), subject.Sends); err == nil {
+		t.Error("got SENDS restored, want nothing restored while others exist")
+	}
+	if again := decoded[[]saved](fresh.ctl("streams", "restore", "--from", folder, "--replace", "--yes", "-o", "json")); len(again) != len(streams) {
+		t.Errorf("got %+v, want all streams replaced", again)
+	}
 	fresh.ctl("streams", "restore", "--from", folder, "--replace").fails(parleyctl.ExitUsage, "--yes")
 	fresh.ctl("streams", "restore", "--from", streams[0].Path).fails(parleyctl.ExitUsage, "--from")
 	fresh.ctl("streams", "restore", "--from", t.TempDir()).fails(parleyctl.ExitUsage, "no backup")

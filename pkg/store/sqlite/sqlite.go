@@ -24,6 +24,7 @@ type Config struct {
 
 // Store implements [store.Store].
 type Store struct {
+	path      string
 	writer    *writer
 	readers   *pool
 	sweeper   *sweeper
@@ -48,6 +49,7 @@ func Open(_ context.Context, c Config) (*Store, error) {
 		return nil, fmt.Errorf("opening %s: %w", c.Path, err)
 	}
 	s := &Store{
+		path:      c.Path,
 		writer:    newWriter(w, func() (*conn, error) { return connect(c.Path, writerSettings) }, c.Logger),
 		readers:   newPool(max(4, 2*runtime.GOMAXPROCS(0)), func() (*conn, error) { return connect(c.Path, readerSettings) }),
 		log:       c.Logger,
