@@ -332,7 +332,7 @@ func TestComposeGatewaysAreIdentical(t *testing.T) {
 			t.Errorf("%s is not one of socket-gateways", name)
 		}
 	}
-	if caddyfile := string(read(t, "deploy/edge/Caddyfile")); !strings.Contains(caddyfile, ":socket-gateways:8080}") {
+	if caddyfile := string(read(t, "deploy/edge/routes.Caddyfile")); !strings.Contains(caddyfile, ":socket-gateways:8080}") {
 		t.Error("the edge does not know socket-gateways:8080")
 	}
 }

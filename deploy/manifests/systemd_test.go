@@ -28,7 +28,7 @@ func units(t *testing.T) map[string]string {
 }
 
 // Each service has a unit with the same memory limit and stop timeout as in Kubernetes, and is stopped before NATS and
-// the database.
+// the database. Those that use the database share a user and a folder, so that SQLite's file can be written.
 func TestUnitsOfTheServices(t *testing.T) {
 	t.Parallel()
 	found, production := units(t), build(t, "production")
@@ -45,6 +45,10 @@ func TestUnitsOfTheServices(t *testing.T) {
 		memory := strings.TrimSuffix(pod.Containers[0].Resources.Limits.Memory().String(), "i")
 		if got := value(unit, "ExecStart"); got != "/usr/local/bin/"+name {
 			t.Errorf("%s: got %q, want its binary started", name, got)
+		}
+		_, stores := variables(services()[name])["SQLITE_PATH"]
+		if got := value(unit, "User") == "parley" && value(unit, "StateDirectory") == "parley"; got != stores {
+			t.Errorf("%s: got the user and the folder of the database: %v, want %v", name, got, stores)
 		}
 		if value(unit, "MemoryMax") != memory || value(unit, "TimeoutStopSec") != fmt.Sprint(*pod.TerminationGracePeriodSeconds) {
 			t.Errorf("%s: got %s and %s s, want %s and %d s", name, value(unit, "MemoryMax"), value(unit, "TimeoutStopSec"), memory, *pod.TerminationGracePeriodSeconds)

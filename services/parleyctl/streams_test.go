@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -420,6 +422,45 @@ func TestStreams(t *testing.T) {
 }
 
 // An operator skips a message that a consumer keeps retrying; the messages after it are delivered.
+// TestWebhookGuideReplays runs the commands of docs/webhook-bot.md: after a mended bot they leave no dead letter.
+func TestWebhookGuideReplays(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/webhook-bot.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	w.now = time.Now
+	_, question, _, _ := w.conversation()
+	var mended atomic.Bool
+	answered := make(chan string, 1)
+	w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "bot", Handle: func(_ context.Context, d bus.Delivery) error {
+		if !mended.Load() {
+			return apperr.New(apperr.Invalid, "X", "The webhook answered 400")
+		}
+		answered <- string(d.Data)
+		return nil
+	}})
+	w.publish(question)
+	timetest.Until(t, "the message is dead", func() bool {
+		return strings.Contains(w.ctl("dead", "list").done(), "The webhook answered 400")
+	})
+	mended.Store(true)
+	commands := regexp.MustCompile(`(?m)^    parleyctl (dead .*)$`).FindAllStringSubmatch(string(guide), -1)
+	if len(commands) != 2 {
+		t.Fatalf("got the commands %q, want two", commands)
+	}
+	for _, command := range commands {
+		w.ctl(words(command[1])...).done()
+	}
+	if got := <-answered; !strings.Contains(got, question.Message.ID) {
+		t.Errorf("got %s answered, want %s", got, question.Message.ID)
+	}
+	if left := decoded[[]object](w.ctl("dead", "list", "-o", "json")); len(left) > 0 {
+		t.Errorf("got %v left, want none", left)
+	}
+}
+
 func TestDeadSkip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -42,10 +42,12 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Server issues a certificate for servers on 127.0.0.1.
-func (a *Authority) Server(name string) {
+// Server issues a certificate for servers on 127.0.0.1 and with the names of hosts.
+func (a *Authority) Server(name string, hosts ...string) {
 	a.t.Helper()
-	a.issue(name, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	a.issue(name, &x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: hosts, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
 }
 
 // Client issues a certificate for a client.

@@ -1,10 +1,16 @@
 package e2e
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +88,71 @@ func TestEdge(t *testing.T) {
 	t.Run("revocation", f.revocation)
 	t.Run("metrics", f.metricsAreExported)
 	t.Run("permissions", f.permissions)
+}
+
+// TestEdgeWithTLS sends a request to each host of deploy/edge/tls.Caddyfile, which trusts the test's certificate: it must reach its
+// service with the caller's address, and HTTP must lead to HTTPS.
+func TestEdgeWithTLS(t *testing.T) {
+	path := need(t, "caddy")
+	settings := []string{"EDGE_BIND=127.0.0.1", "XDG_DATA_HOME=" + t.TempDir(), "XDG_CONFIG_HOME=" + t.TempDir()}
+	for _, variable := range []string{"CLIENT_API", "WIDGET_API", "PANEL", "SOCKET_GATEWAYS"} {
+		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, variable, " for ", r.Header.Get("X-Forwarded-For"), " over ", r.Header.Get("X-Forwarded-Proto"))
+		}))
+		t.Cleanup(upstream.Close)
+		settings = append(settings, variable+"="+strings.TrimPrefix(upstream.URL, "http://"))
+	}
+	hosts := map[string]string{"CLIENT": "api.parley.test", "WIDGET": "chat.parley.test", "PANEL": "panel.parley.test"}
+	for name, host := range hosts {
+		settings = append(settings, "EDGE_"+name+"_HOST="+host)
+	}
+	authority := tlstest.New(t)
+	authority.Server("edge", slices.Collect(maps.Values(hosts))...)
+	secure, err := nettest.FreeAddr()
+	check(t, err)
+	plain, err := nettest.FreeAddr()
+	check(t, err)
+	_, securePort, _ := strings.Cut(secure, ":")
+	_, plainPort, _ := strings.Cut(plain, ":")
+	settings = append(settings, "EDGE_HTTPS_PORT="+securePort, "EDGE_HTTP_PORT="+plainPort, "EDGE_TLS="+authority.Path("edge")+" "+authority.Path("edge-key"))
+	c, err := spawn("edge", settings, path, "run", "--adapter", "caddyfile", "--config", filepath.Join(root(), "deploy/edge/tls.Caddyfile"))
+	check(t, err)
+	c.stopAtEnd(t)
+
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: authority.Pool()},
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			_, port, _ := net.SplitHostPort(addr)
+			return (&net.Dialer{}).DialContext(ctx, network, "127.0.0.1:"+port)
+		},
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	read := func(url string) (answer *http.Response, body string, err error) {
+		if answer, err = client.Get(url); err != nil {
+			return nil, "", err
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return answer, string(text), err
+	}
+	eventually(t, "the edge", func() error {
+		_, _, err := read("https://" + hosts["CLIENT"] + ":" + securePort + "/edge-health")
+		return err
+	})
+	for path, upstream := range map[string]string{
+		hosts["CLIENT"]: "CLIENT_API", hosts["WIDGET"]: "WIDGET_API", hosts["PANEL"]: "PANEL", hosts["WIDGET"] + "/socket.io/": "SOCKET_GATEWAYS",
+	} {
+		host, rest, _ := strings.Cut(path, "/")
+		_, got, err := read("https://" + host + ":" + securePort + "/" + rest)
+		if want := upstream + " for 127.0.0.1 over https"; err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", path, got, err, want)
+		}
+	}
+	answer, _, err := read("http://" + hosts["PANEL"] + ":" + plainPort + "/")
+	if err != nil || !strings.HasPrefix(answer.Header.Get("Location"), "https://"+hosts["PANEL"]) {
+		t.Errorf("HTTP: got %v, %v, want a redirect to HTTPS", answer, err)
+	}
 }
 
 // fileThroughTheEdge sends the largest file, and reads its end.
