@@ -41,12 +41,12 @@ func (a *app) streamsApply() *cobra.Command {
 		Long: `Create missing streams and update those that differ from their declaration.
 
 The services never create or change a stream. Run this command before their first start and after each change of the settings
-STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES, FILE_STORE_MAX_BYTES and VISITOR_TOKEN_TTL. It compares every field of the configuration, such as
+STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES, FILE_STORE_MAX_BYTES and VISITOR_TOKEN_TTL. Keep these where every run reads them: a run without them applies the defaults. It compares every field of the configuration, such as
 subjects, limits, replicas, republish, sources and subject transforms, and updates only streams that differ. It does not touch other
 streams. If MONGODB_URI is set it also creates missing indexes. With --dry-run it writes nothing, and the exit code is 6 if a stream
 or an index is missing or differs.`,
 		Example: `  parleyctl streams apply --dry-run
-  STREAM_REPLICAS=3 parleyctl streams apply --wait 2m`,
+  parleyctl streams apply --wait 2m`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			settings, err := a.streamSettings()
 			if err != nil {
