@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -192,3 +194,63 @@ func TestTypeScriptClient(t *testing.T) {
 		t.Error("no answer was lost")
 	}
 }
+
+// TestClientsInstall runs the commands of docs/clients.md with this repository as the clone, then imports what they have installed.
+func TestClientsInstall(t *testing.T) {
+	need(t, "npm")
+	if _, err := os.Stat(filepath.Join(root(), "node_modules/typescript")); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("the TypeScript client needs npm ci")
+		}
+		t.Skip("the TypeScript client needs npm ci")
+	}
+	guide := readFile(t, "../../../docs/clients.md")
+	blocks := regexp.MustCompile("(?s)```bash\n(.*?)```\n").FindAllStringSubmatch(guide, -1)
+	if len(blocks) != 2 {
+		t.Fatalf("got %d blocks, want one for TypeScript and one for Go", len(blocks))
+	}
+	dir, packed := t.TempDir(), t.TempDir()
+	program := filepath.Join(dir, "program")
+	check(t, os.Mkdir(program, 0o700))
+	check(t, os.Symlink(root(), filepath.Join(dir, "parley")))
+	check(t, os.WriteFile(filepath.Join(program, "main.go"), []byte(goProgram), 0o600))
+	check(t, os.WriteFile(filepath.Join(program, "main.mjs"), []byte(nodeProgram), 0o600))
+	install := strings.NewReplacer(
+		"git clone https://github.com/parley-chat/parley ../parley\n", "npm init --yes > /dev/null\n", "npm ci && ", "",
+		"--pack-destination clients/typescript", "--pack-destination "+packed, "../parley/clients/typescript/parley-client", packed+"/parley-client",
+	).Replace(blocks[0][1])
+	run := exec.CommandContext(t.Context(), "bash", "-c", "set -eu -o pipefail\ngo mod init example.com/program\n"+install+blocks[1][1]+
+		"tar -tzf "+packed+"/*.tgz\nnode main.mjs\ngo run .\n")
+	run.Dir = program
+	run.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "npm_config_offline=true", "npm_config_audit=false", "npm_config_fund=false")
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"package/README.md", "package/LICENSE", "package/dist/index.js", "package/dist/index.d.ts", "TypeScript: function", "Go: true"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("got no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(string(out), "package/src/") || strings.Contains(string(out), "package/test") {
+		t.Errorf("got sources or tests in the package:\n%s", out)
+	}
+}
+
+const nodeProgram = `import { createClient } from '@parley/client';
+console.log('TypeScript:', typeof createClient({ baseUrl: 'https://api.example.com', accessToken: 'x' }).getChat);
+`
+
+const goProgram = `package main
+
+import (
+	"fmt"
+
+	parley "github.com/parley-chat/parley/clients/go"
+)
+
+func main() {
+	client, err := parley.NewClient("https://api.example.com", "x")
+	fmt.Println("Go:", client != nil && err == nil)
+}
+`
