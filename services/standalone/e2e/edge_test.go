@@ -93,7 +93,7 @@ func TestEdge(t *testing.T) {
 // TestEdgeWithTLS sends a request to each host of deploy/edge/tls.Caddyfile, which trusts the test's certificate: it must reach its
 // service with the caller's address, and HTTP must lead to HTTPS.
 func TestEdgeWithTLS(t *testing.T) {
-	path := need(t, "caddy")
+	path := needs.Program(t, "caddy")
 	settings := []string{"EDGE_BIND=127.0.0.1", "XDG_DATA_HOME=" + t.TempDir(), "XDG_CONFIG_HOME=" + t.TempDir()}
 	for _, variable := range []string{"CLIENT_API", "WIDGET_API", "PANEL", "SOCKET_GATEWAYS"} {
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

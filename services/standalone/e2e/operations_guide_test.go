@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-chat/parley/testkit/needs"
 )
 
 // mongodForTests takes the arguments of docs/operations.md and starts FerretDB.
@@ -35,9 +37,10 @@ done
 // TestOperationsGuide runs the commands of docs/operations.md for plain processes, with kill -9 of all of them after the fifth step and
 // a start from the third, and FerretDB as mongod.
 func TestOperationsGuide(t *testing.T) {
-	for _, name := range []string{"redis-server", "caddy", "curl", "openssl", "node"} {
-		need(t, name)
+	for _, name := range []string{"redis-server", "caddy", "curl", "openssl"} {
+		needs.Program(t, name)
 	}
+	needs.Packages(t)
 	guide := readFile(t, "../../../docs/operations.md")
 	_, guide, _ = strings.Cut(guide, "\n## As plain processes\n")
 	guide, _, _ = strings.Cut(guide, "\n**For permanent operation**")
