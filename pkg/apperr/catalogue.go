@@ -71,7 +71,7 @@ var (
 	ServiceUnavailable = define(Unavailable, "SERVICE_UNAVAILABLE", "Service is temporarily unavailable. Please try again.")
 	StreamFull         = define(Unavailable, "STREAM_FULL", ServiceUnavailable.Message)
 	StreamNotWritable  = define(Unavailable, "STREAM_NOT_WRITABLE", ServiceUnavailable.Message)
-	FileStoreFull      = define(Unavailable, "FILE_STORE_FULL", ServiceUnavailable.Message)
+	FileStoreFull      = define(Unavailable, "FILE_STORE_FULL", "There is no space for more files. Please try again later.")
 	WidgetNotBuilt     = define(Unavailable, "WIDGET_NOT_BUILT", "This build has no widget. Run `make assets` and build again.")
 	PanelNotBuilt      = define(Unavailable, "PANEL_NOT_BUILT", "This build has no panel. Run `make assets` and build again.")
 	InternalError      = define(Internal, "INTERNAL_ERROR", "Internal server error")

@@ -1,6 +1,6 @@
 // Package attachment stores the files of visitors and agents, serves them, and removes them when they expire. It owns what they may
 // cost, so that each service that takes files has the same bounds: slots.go bounds the uploads and downloads at once, quota.go the
-// bytes that stay stored. A file can only be stored through an [Upload], which holds a slot.
+// bytes that stay stored, share.go divides the store. A file can only be stored through an [Upload], which holds a slot.
 package attachment
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/notice"
 	"github.com/parley-chat/parley/pkg/slot"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	Quota     Quota
 	AtOnce    AtOnce
 	Retention time.Duration // default for applications without one; zero: unlimited
+	Notices   *notice.Board // tells a company that its files are refused; nil: nobody is told
 	Timeout   time.Duration // of storing one file
 	Sweep     time.Duration // interval between two sweeps of expired files
 	Logger    *slog.Logger
@@ -41,7 +43,7 @@ type Service struct {
 // New returns the service; [Service.Run] removes expired files.
 func New(cfg Config) *Service {
 	return &Service{
-		cfg: cfg, quotas: newQuotas(cfg.Records, cfg.Quota, cfg.Now),
+		cfg: cfg, quotas: newQuotas(cfg),
 		uploads: slot.NewPool(int64(cfg.AtOnce.All), 1), downloads: slot.NewPool(downloadsAtOnce, 1),
 	}
 }
@@ -55,15 +57,13 @@ type Incoming struct {
 }
 
 // Keep stores a file for the application's retention. It returns Invalid for a file that is empty, does not match its
-// declared type, or exceeds the quota of the visitor, the application or the company (FILE_QUOTA_EXCEEDED, before the file is read), and
-// otherwise the error of in.Content. After an error nothing is stored.
+// declared type, or exceeds the quota of the visitor, the application or the company or the share of its origin (FILE_QUOTA_EXCEEDED,
+// before the file is read), Unavailable with FILE_STORE_FULL if the rest of the store is reserved for others, and otherwise the error of
+// in.Content. After an error nothing is stored.
 func (u *Upload) Keep(ctx context.Context, app chat.Application, in Incoming) (file.Kept, error) {
-	s, from := u.service, u.sender
-	record := chat.StoredFile{
-		ID:        file.NewID(file.Expiry(app, s.cfg.Retention, s.cfg.Now())),
-		CompanyID: from.CompanyID, AppID: from.AppID, ChatUserID: from.ChatUserID, SenderID: from.ID,
-		Size: in.MaxSize, CreatedAt: s.cfg.Now(),
-	}
+	s, record := u.service, u.sender.record()
+	record.ID = file.NewID(file.Expiry(app, s.cfg.Retention, s.cfg.Now()))
+	record.Size, record.CreatedAt = in.MaxSize, s.cfg.Now()
 	if err := s.quotas.reserve(ctx, record, s.cfg.Timeout); err != nil {
 		return file.Kept{}, err
 	}
@@ -109,7 +109,9 @@ func mismatch(k file.Kind) error {
 // expires; its address is unknown to everyone.
 func (u *Upload) Discard(ctx context.Context, k file.Kept) {
 	u.service.discard(ctx, k)
-	u.service.quotas.forget(ctx, chat.StoredFile{ID: k.ID, CompanyID: u.sender.CompanyID, AppID: u.sender.AppID, Size: k.Size})
+	record := u.sender.record()
+	record.ID, record.Size = k.ID, k.Size
+	u.service.quotas.forget(ctx, record)
 }
 
 func (s *Service) discard(ctx context.Context, k file.Kept) {

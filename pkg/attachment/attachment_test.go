@@ -22,8 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// broken is a store whose operations fail.
+// broken is a store whose operations may fail.
 type broken struct {
+	capacity int64
+	used     int64 // bytes of the files that were put
+
 	err    error
 	hangs  bool
 	mu     sync.Mutex
@@ -40,11 +43,18 @@ func (b *broken) Put(ctx context.Context, f file.File, content io.Reader) (file.
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stored, f.Size = string(text), int64(len(text))
+	b.used += f.Size
 	return f, errors.Join(err, b.err)
 }
 
 func (b *broken) Open(context.Context, string) (file.File, file.Content, error) {
 	return file.File{}, nil, b.err
+}
+
+func (b *broken) Space(context.Context) (file.Space, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return file.Space{Capacity: b.capacity, Used: b.used}, nil
 }
 
 func (b *broken) Delete(context.Context, string) error { return b.err }

@@ -9,15 +9,19 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/notice"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
 const (
-	// usageAge is how long an application's sum is cached. This replica adds its own uploads at once; uploads at other replicas
+	// usageAge is how long the sum of an owner with many senders is cached. This replica adds its own uploads at once; uploads at other replicas
 	// may meanwhile exceed the quota.
 	usageAge = 5 * time.Second
 	// keptUsages bounds the number of cached sums.
 	keptUsages = 10_000
+	// fileOverhead is what a file counts besides its content: its metadata and headers in the store, so that many tiny files count too.
+	fileOverhead = 1 << 10
 	// reservedPrefix marks the record of an upload that is not stored yet; the file's id follows.
 	reservedPrefix = "upload-"
 	// reservationSlack is how long a reservation outlives the upload's timeout.
@@ -38,15 +42,18 @@ type Quota struct {
 	Company     int64 // of all its applications
 }
 
-// quotas enforces the quotas. An upload reserves its size before the file is read; the reservation is a record that expires, so
-// that a crash never takes quota for good.
+// quotas enforces the quotas and the shares of the store. An upload reserves its size before the file is read; the reservation is a
+// record that expires, so that a crash never takes quota for good.
 type quotas struct {
 	records Records
+	store   file.Store
 	quota   Quota
+	notices *notice.Board
 	now     func() time.Time
 
-	mu    sync.Mutex
-	known *lru.Cache[store.FileOwner, usage] // of applications and companies
+	mu     sync.Mutex
+	known  *lru.Cache[store.FileOwner, usage] // of addresses, agents, applications and companies
+	coming int64                              // bytes of the uploads of this process that are not stored yet
 }
 
 type usage struct {
@@ -54,22 +61,20 @@ type usage struct {
 	readAt time.Time
 }
 
-// bound is the quota of one owner of a file.
-type bound struct {
-	owner   store.FileOwner
-	most    int64
-	message string
-}
-
-func newQuotas(records Records, quota Quota, now func() time.Time) *quotas {
+func newQuotas(cfg Config) *quotas {
 	known, err := lru.New[store.FileOwner, usage](keptUsages)
 	if err != nil {
 		panic("attachment: " + err.Error()) // only for a size that is not positive
 	}
-	return &quotas{records: records, quota: quota, now: now, known: known}
+	return &quotas{
+		records: cfg.Records, store: cfg.Store, quota: cfg.Quota, notices: cfg.Notices, now: cfg.Now, known: known,
+	}
 }
 
-// reserve reserves the upload's bytes until settle or release. f has the owner, the id and the maximum size.
+// cost returns the bytes that a file of that size counts.
+func cost(size int64) int64 { return size + fileOverhead }
+
+// reserve reserves the upload's bytes until settle or release. f has the owners, the id and the maximum size.
 func (q *quotas) reserve(ctx context.Context, f chat.StoredFile, within time.Duration) error {
 	reservation := f
 	reservation.ID = reservedPrefix + f.ID
@@ -77,69 +82,115 @@ func (q *quotas) reserve(ctx context.Context, f chat.StoredFile, within time.Dur
 	if err := q.records.PutFile(ctx, reservation); err != nil {
 		return err
 	}
+	q.expect(f.Size)
 	err := q.check(ctx, f)
 	if err != nil {
+		q.expect(-f.Size)
 		q.drop(ctx, reservation.ID)
 	}
 	return err
 }
 
-// check compares the sums, which include the upload, with the quotas. An agent's files count for the application and the company.
+// expect counts bytes of uploads that begin, or, if negative, of those that have ended.
+func (q *quotas) expect(bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.coming += bytes
+}
+
+// check compares the sums, which include the upload, with the quotas and the shares of the store. The company is told what is refused
+// for reasons that are not the sender's own.
 func (q *quotas) check(ctx context.Context, f chat.StoredFile) error {
-	if q.quota.Visitor > 0 && f.SenderID == f.ChatUserID {
-		used, err := q.records.FileUsage(ctx, store.FileOwner{Sender: f.SenderID}, q.now())
-		if err != nil {
-			return err
-		}
-		if used.Bytes > q.quota.Visitor {
-			return quotaExceeded("The visitor's files are as large as they may be.")
+	if err := q.checkVisitor(ctx, f); err != nil {
+		return err
+	}
+	space, err := q.space(ctx)
+	if err != nil {
+		return err
+	}
+	used, err := q.count(ctx, f)
+	if err != nil {
+		return err
+	}
+	if err = used.checkOrigin(f, space); err == nil {
+		if err = used.checkCompany(q.quota, space); err != nil {
+			q.notices.Tell(ctx, notice.Notice{
+				CompanyID: f.CompanyID, AppID: f.AppID, Action: ActionRefused, Text: "files of an application are refused: a quota or the store is full",
+			})
 		}
 	}
-	var counted []store.FileOwner
-	for _, b := range q.shared(f) {
-		used, err := q.usage(ctx, b.owner, f.Size)
-		if err == nil {
-			counted = append(counted, b.owner)
-		}
-		if err == nil && b.most > 0 && used > b.most {
-			err = quotaExceeded(b.message)
-		}
-		if err != nil {
-			q.add(-f.Size, counted...)
-			return err
-		}
+	if err != nil {
+		q.change(f, -cost(f.Size))
+	}
+	return err
+}
+
+// checkVisitor checks the quota of a visitor. An agent has none.
+func (q *quotas) checkVisitor(ctx context.Context, f chat.StoredFile) error {
+	if q.quota.Visitor == 0 || f.SenderID != f.ChatUserID {
+		return nil
+	}
+	used, err := q.sum(ctx, store.FileOwner{Sender: f.SenderID})
+	if err != nil {
+		return err
+	}
+	if used > q.quota.Visitor {
+		return apperr.FileQuotaExceeded.WithMessage("The visitor's files are as large as they may be.")
 	}
 	return nil
 }
 
-// shared returns the quotas that several senders share.
-func (q *quotas) shared(f chat.StoredFile) []bound {
-	return []bound{
-		{store.FileOwner{Application: f.AppID}, q.quota.Application, "The application's files are as large as they may be."},
-		{store.FileOwner{Company: f.CompanyID}, q.quota.Company, "The company's files are as large as they may be."},
-	}
+// space returns the space of the store, with all uploads of this process as used.
+func (q *quotas) space(ctx context.Context) (file.Space, error) {
+	s, err := q.store.Space(ctx)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s.Used += q.coming
+	return s, err
 }
 
-// usage returns the owner's sum, including the upload of that size, whose reservation is stored.
-func (q *quotas) usage(ctx context.Context, owner store.FileOwner, size int64) (int64, error) {
+// count adds the upload to the sums of its owners, and returns them. Its reservation is stored.
+func (q *quotas) count(ctx context.Context, f chat.StoredFile) (used sums, err error) {
+	var counted []store.FileOwner
+	for owner, bytes := range used.of(f) {
+		if *bytes, err = q.usage(ctx, owner, cost(f.Size)); err != nil {
+			q.add(-cost(f.Size), counted...)
+			return used, err
+		}
+		counted = append(counted, owner)
+	}
+	return used, nil
+}
+
+// usage returns the owner's sum, including the upload that counts that many bytes, whose reservation is stored.
+func (q *quotas) usage(ctx context.Context, owner store.FileOwner, bytes int64) (int64, error) {
 	q.mu.Lock()
 	u, ok := q.known.Get(owner)
 	if ok && q.now().Sub(u.readAt) < usageAge {
-		u.bytes += size
+		u.bytes += bytes
 		q.known.Add(owner, u)
 		q.mu.Unlock()
 		return u.bytes, nil
 	}
 	q.mu.Unlock()
 	now := q.now()
-	read, err := q.records.FileUsage(ctx, owner, now)
+	read, err := q.sum(ctx, owner)
 	if err != nil {
 		return 0, err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.known.Add(owner, usage{read.Bytes, now})
-	return read.Bytes, nil
+	if u, ok := q.known.Get(owner); ok && !u.readAt.Before(now) {
+		read = max(read, u.bytes) // uploads that began after the sum was read count in the other one
+	}
+	q.known.Add(owner, usage{read, now})
+	return read, nil
+}
+
+// sum reads the owner's sum from the records.
+func (q *quotas) sum(ctx context.Context, owner store.FileOwner) (int64, error) {
+	read, err := q.records.FileUsage(ctx, owner, q.now())
+	return read.Bytes + read.Count*fileOverhead, err
 }
 
 func (q *quotas) add(bytes int64, owners ...store.FileOwner) {
@@ -155,8 +206,9 @@ func (q *quotas) add(bytes int64, owners ...store.FileOwner) {
 
 // change adds bytes to the sums of all owners of a file.
 func (q *quotas) change(f chat.StoredFile, bytes int64) {
-	for _, b := range q.shared(f) {
-		q.add(bytes, b.owner)
+	var used sums
+	for owner := range used.of(f) {
+		q.add(bytes, owner)
 	}
 }
 
@@ -167,19 +219,21 @@ func (q *quotas) settle(ctx context.Context, f chat.StoredFile, reserved int64) 
 	}
 	q.drop(ctx, reservedPrefix+f.ID)
 	q.change(f, f.Size-reserved)
+	q.expect(-reserved)
 	return nil
 }
 
 // release removes the reservation.
 func (q *quotas) release(ctx context.Context, f chat.StoredFile) {
 	q.drop(ctx, reservedPrefix+f.ID)
-	q.change(f, -f.Size)
+	q.change(f, -cost(f.Size))
+	q.expect(-f.Size)
 }
 
 // forget frees the quota of a stored file.
 func (q *quotas) forget(ctx context.Context, f chat.StoredFile) {
 	q.drop(ctx, f.ID)
-	q.change(f, -f.Size)
+	q.change(f, -cost(f.Size))
 }
 
 // drop removes a record, also after the caller has disconnected. If that fails, the record expires.
@@ -187,8 +241,4 @@ func (q *quotas) drop(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	_ = q.records.DeleteFile(ctx, id) // it expires
-}
-
-func quotaExceeded(message string) error {
-	return apperr.FileQuotaExceeded.WithMessage(message)
 }

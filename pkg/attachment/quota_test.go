@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +64,8 @@ func (l *ledger) FileUsage(_ context.Context, of store.FileOwner, now time.Time)
 		l.sums++
 	}
 	return l.sum(now, func(f chat.StoredFile) bool {
-		return f.SenderID == of.Sender || f.AppID == of.Application || f.CompanyID == of.Company
+		owners := []store.FileOwner{{Sender: f.SenderID}, {Address: f.Address}, {Application: f.AppID}, {Company: f.CompanyID}}
+		return slices.Contains(owners, of)
 	})
 }
 
@@ -73,7 +75,11 @@ func (l *ledger) bytes() int64 {
 	return u.Bytes
 }
 
+const kib = 1 << 10
+
+// limited returns a service with a quota in KiB.
 func limited(l *ledger, q attachment.Quota, s *broken) *attachment.Service {
+	q.Visitor, q.Application, q.Company = q.Visitor*kib, q.Application*kib, q.Company*kib
 	return attachment.New(attachment.Config{
 		Store: s, Records: l, Quota: q, AtOnce: attachment.AtOnce{All: 64}, Retention: 24 * time.Hour, Timeout: time.Minute, Sweep: time.Hour,
 		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
@@ -90,19 +96,20 @@ func begin(t *testing.T, s *attachment.Service, app, visitor string) *attachment
 	return u
 }
 
+// keep stores a file of that many KiB.
 func keep(t *testing.T, s *attachment.Service, app, visitor string, content io.Reader, size int64) (file.Kept, string) {
 	t.Helper()
 	u := begin(t, s, app, visitor)
 	defer u.End()
-	kept, err := u.Keep(t.Context(), chat.Application{ID: app}, attachment.Incoming{Content: content, MaxSize: size})
+	kept, err := u.Keep(t.Context(), chat.Application{ID: app}, attachment.Incoming{Content: content, MaxSize: size * kib})
 	if err == nil {
 		return kept, ""
 	}
 	return kept, apperr.ReasonOf(err)
 }
 
-// text returns a reader of n bytes.
-func text(n int) io.Reader { return strings.NewReader(strings.Repeat("x", n)) }
+// text returns a reader of n KiB.
+func text(n int) io.Reader { return strings.NewReader(strings.Repeat("x", n*kib)) }
 
 func TestQuotas(t *testing.T) {
 	t.Parallel()
@@ -123,7 +130,7 @@ func TestQuotas(t *testing.T) {
 		if _, refused := keep(t, s, "app", "c", iotest.ErrReader(errors.New("was read")), 20); refused != full {
 			t.Errorf("the application's quota: got %q, want %s", refused, full)
 		}
-		if _, refused := keep(t, s, "other", "d", text(100), 100); refused != "" {
+		if _, refused := keep(t, s, "other", "d", text(99), 99); refused != "" {
 			t.Errorf("another application: got %s, want room", refused)
 		}
 		if l.sums != 2 {
@@ -134,7 +141,7 @@ func TestQuotas(t *testing.T) {
 			t.Errorf("after a file was discarded: got %s, want room", refused)
 		}
 		time.Sleep(25 * time.Hour)
-		if _, refused := keep(t, s, "app", "a", text(100), 100); refused != "" || l.bytes() != 100 {
+		if _, refused := keep(t, s, "app", "a", text(99), 99); refused != "" || l.bytes() != 99*kib {
 			t.Errorf("when all has expired: got %q and %d bytes, want room", refused, l.bytes())
 		}
 	})
@@ -164,7 +171,7 @@ func TestQuotaIsReleased(t *testing.T) {
 			t.Errorf("the record fails: got %q and %d bytes that count, want an error and none", reason, l.bytes())
 		}
 		l.fail = nil
-		l.files["upload-crashed"] = chat.StoredFile{ID: "upload-crashed", AppID: "app", ChatUserID: "a", Size: 90, ExpiresAt: time.Now().Add(2 * time.Minute)}
+		l.files["upload-crashed"] = chat.StoredFile{ID: "upload-crashed", AppID: "app", ChatUserID: "a", Size: 90 * kib, ExpiresAt: time.Now().Add(2 * time.Minute)}
 		time.Sleep(3 * time.Minute)
 		if _, refused := keep(t, s, "app", "a", text(90), 90); refused != "" {
 			t.Errorf("after a crash: got %s, want room again", refused)
@@ -180,12 +187,12 @@ func TestQuotaOfConcurrentUploads(t *testing.T) {
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			_, _ = begin(t, s, "app", "a").Keep(t.Context(), chat.Application{ID: "app"}, attachment.Incoming{Content: text(30), MaxSize: 30})
+			_, _ = begin(t, s, "app", "a").Keep(t.Context(), chat.Application{ID: "app"}, attachment.Incoming{Content: text(30), MaxSize: 30 * kib})
 		})
 	}
 	group.Wait()
-	if got := l.bytes(); got > 100 {
-		t.Errorf("got %d bytes kept, want at most 100", got)
+	if got := l.bytes(); got > 100*kib {
+		t.Errorf("got %d bytes kept, want at most 100 KiB", got)
 	}
 }
 
@@ -193,7 +200,7 @@ func TestQuotaOfConcurrentUploads(t *testing.T) {
 func TestQuotasOfAgentsAndCompanies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := limited(new(ledger), attachment.Quota{Visitor: 50, Application: 100, Company: 150}, &broken{})
+		s := limited(new(ledger), attachment.Quota{Visitor: 50, Application: 102, Company: 153}, &broken{})
 		for _, c := range []struct {
 			app, sender string
 			size        int
@@ -206,7 +213,7 @@ func TestQuotasOfAgentsAndCompanies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = u.Keep(t.Context(), chat.Application{}, attachment.Incoming{Content: text(c.size), MaxSize: int64(c.size)})
+			_, err = u.Keep(t.Context(), chat.Application{}, attachment.Incoming{Content: text(c.size), MaxSize: int64(c.size) * kib})
 			if got := apperr.ReasonOf(err); err == nil && c.want != "" || err != nil && got != c.want {
 				t.Errorf("%s at %s, %d bytes: got %v, want %q", c.sender, c.app, c.size, err, c.want)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/slot"
 )
@@ -34,6 +35,15 @@ type Sender struct {
 	ChatUserID string // the visitor of the chat, whose erasure removes the file
 	ID         string // the visitor, or the agent's user
 	Address    string // see [httpapi.ClientAddress]
+}
+
+// record returns the record of a file of the sender. Agents share the address of their office, and are known: they have no address.
+func (s Sender) record() chat.StoredFile {
+	f := chat.StoredFile{CompanyID: s.CompanyID, AppID: s.AppID, ChatUserID: s.ChatUserID, SenderID: s.ID}
+	if s.ID == s.ChatUserID {
+		f.Address = s.Address
+	}
+	return f
 }
 
 // Upload is a file on its way into the store. It holds a slot until End.

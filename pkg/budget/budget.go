@@ -7,8 +7,7 @@
 // Visitors are anonymous, so strangers can use up an application's budget. Two things keep its other visitors writing. An application
 // has a short budget beside the long one, so that a flood ends its own hour and not the week. And a part of each company's budget is
 // reserved for visitors and addresses that have used little of late: a flood has used more than little after its first messages.
-//
-// Reading order: budget.go (accounts and their budgets), exhausted.go (what the company is told).
+// The company finds an entry in its audit log.
 package budget
 
 import (
@@ -21,8 +20,12 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/notice"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
+
+// ActionExhausted is the action of the audit log's entry when the visitors of an application have used up its budget or the company's.
+const ActionExhausted = "application.budget-exhausted"
 
 const (
 	// hourShare: an application's visitors may use an eighth of the application's budget in an hour. With the defaults that is 16 MiB,
@@ -39,14 +42,14 @@ const (
 type Config struct {
 	Rates      config.Budgets
 	Redis      *ratelimit.Redis // nil: this replica counts by itself
-	Exhausted  Exhausted        // nil: nobody is told
+	Notices    *notice.Board    // nil: nobody is told
 	Now        func() time.Time // nil: the real clock
 	Registerer prometheus.Registerer
 }
 
 // Meter charges events. It is safe for concurrent use. A nil Meter charges nothing.
 type Meter struct {
-	exhausted Exhausted
+	notices *notice.Board
 
 	company *ratelimit.Limiter // events of a company's systems
 
@@ -76,7 +79,7 @@ func New(cfg Config) *Meter {
 	}
 	rates := cfg.Rates
 	return &Meter{
-		exhausted: cfg.Exhausted,
+		notices: cfg.Notices,
 
 		company: limiter("bytes-company", rates.BytesCompany),
 
@@ -162,7 +165,9 @@ func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int) error
 	if used == nil {
 		return nil
 	}
-	m.exhausted.report(ctx, a)
+	m.notices.Tell(ctx, notice.Notice{
+		CompanyID: a.CompanyID, AppID: a.AppID, Action: ActionExhausted, Text: "the visitors of an application have used up its byte budget",
+	})
 	if !m.reserves || !usesLittle || m.spend(ctx, n, charge{m.reserve, a.CompanyID}) != nil {
 		return used
 	}

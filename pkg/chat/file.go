@@ -9,6 +9,7 @@ type StoredFile struct {
 	AppID      string
 	ChatUserID string // the visitor of its chat
 	SenderID   string // the visitor, or the user that answered
+	Address    string // the network of a visitor, which is an IPv4 address or an IPv6 /64; empty: an agent's file
 	Size       int64  // bytes
 	CreatedAt  time.Time
 	ExpiresAt  time.Time // zero: kept until it is deleted

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -40,6 +41,14 @@ type Store interface {
 	// Sweep removes the files that have expired at now, and the remains of uploads that a terminated process left and
 	// that have been idle for [OrphanAge].
 	Sweep(ctx context.Context, now time.Time) (Swept, error)
+	// Space returns how much the store may hold and holds.
+	Space(ctx context.Context) (Space, error)
+}
+
+// Space is the size of a store in bytes, with what it needs besides the content of files.
+type Space struct {
+	Capacity int64 // 0: unlimited
+	Used     int64 // 0 if unlimited
 }
 
 // Swept counts what a sweep has removed.
@@ -62,7 +71,7 @@ func NotFound() *apperr.Error {
 
 // Full returns the error of a full store with its cause.
 func Full(cause error) *apperr.Error {
-	e := apperr.Unreachable("file store", cause)
-	e.Reason, e.RetryAfter = apperr.FileStoreFull.Reason, fullRetryAfter
+	e := apperr.FileStoreFull.Wrap(fmt.Errorf("file store: %w", cause))
+	e.RetryAfter = fullRetryAfter
 	return e
 }

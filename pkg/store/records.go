@@ -170,6 +170,7 @@ type FileRecord struct {
 	AppID      string    `json:"appId"`
 	ChatUserID string    `json:"chatUserId"`
 	SenderID   string    `json:"senderId"`
+	Address    string    `json:"address,omitempty"`
 	Size       int64     `json:"size"`
 	CreatedAt  time.Time `json:"createdAt"`
 	ExpiresAt  time.Time `json:"expiresAt"`

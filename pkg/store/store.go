@@ -325,13 +325,13 @@ type Files interface {
 	PutFile(ctx context.Context, f chat.StoredFile) error
 	// DeleteFile removes the record; a missing one is not an error.
 	DeleteFile(ctx context.Context, id string) error
-	// FileUsage returns the usage of the owner's unexpired files at now. It may read one row per file: cache that of an
-	// application and of a company.
+	// FileUsage returns the usage of the owner's unexpired files at now. It may read one row per file: cache it where
+	// many senders share an owner.
 	FileUsage(ctx context.Context, of FileOwner, now time.Time) (FileUsage, error)
 }
 
 // FileOwner is whose files are counted; one of its fields is set.
-type FileOwner struct{ Sender, Application, Company string }
+type FileOwner struct{ Sender, Address, Application, Company string }
 
 // Users stores the panel's users.
 type Users interface {

@@ -77,7 +77,7 @@ type world struct {
 func newWorld(t *testing.T, options ...func(*panel.Config)) *world {
 	t.Helper()
 	w := &world{t: t, storePath: storetest.Path(t)}
-	n := bustest.StartSized(t, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 64 << 20, Partitions: 4})
+	n := bustest.StartSized(t, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 1 << 30, Partitions: 4})
 	w.natsURL = n.URL()
 	w.bus = bustest.Open(t, w.natsURL)
 	w.store = &engine{Store: storetest.OpenAt(t, w.storePath)}

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/notice"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/ratelimit"
@@ -187,6 +188,7 @@ func companyRate(user config.Rate) config.Rate {
 func (s *Service) attachments(e engines) *attachment.Service {
 	bounds := attachment.Bounds(s.cfg.Files, s.cfg.Uploads)
 	bounds.Store, bounds.Records, bounds.Logger, bounds.Now = e.files, e.store, s.cfg.Logger, s.cfg.Now
+	bounds.Notices = notice.NewBoard(e.store, s.cfg.Now, s.cfg.Logger)
 	return attachment.New(bounds)
 }
 

@@ -106,7 +106,7 @@ func TestAFloodingApplicationReachesItsOwnLimit(t *testing.T) {
 	w := start(t, func(cfg *widgetapi.Config) {
 		cfg.BytesApplication = config.Rate{Count: stream, Per: 168 * time.Hour} // an eighth of it in an hour
 	})
-	bustest.Declare(t, w.engines.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: stream, FilesMaxBytes: 64 << 20})
+	bustest.Declare(t, w.engines.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: stream, FilesMaxBytes: 1 << 30})
 	big := `{"type":"TEXT","data":{"text":"x","more":"` + strings.Repeat("y", 8000) + `"}}`
 	var others []string
 	for i := range 5 {

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/notice"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/ratelimit"
@@ -112,6 +113,7 @@ type engines struct {
 	keys   *credential.KeySet
 	bus    *bus.Bus
 	store  store.Store
+	board  *notice.Board
 	cache  *store.Cache
 	files  *attachment.Service
 	redis  *ratelimit.Redis     // nil: this replica counts alone
@@ -169,6 +171,7 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 	if e.store, err = storage.OpenWithSecrets(p, s.cfg.Storage, s.cfg.Secrets); err != nil {
 		return nil, err
 	}
+	e.board = notice.NewBoard(e.store, s.cfg.Now, s.cfg.Logger)
 	if e.bus, err = p.Bus(s.meter(e), s.streams()...); err != nil {
 		return nil, err
 	}
@@ -180,15 +183,14 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 	p.OnClose(func() error { closeFiles(); return nil })
 	bounds := attachment.Bounds(s.cfg.Files, s.cfg.Uploads)
 	bounds.Store, bounds.Records, bounds.Sweep = files, e.store, cmp.Or(s.cfg.FileSweep, defaultFileSweep)
-	bounds.Logger, bounds.Now = s.cfg.Logger, s.cfg.Now
+	bounds.Notices, bounds.Logger, bounds.Now = e.board, s.cfg.Logger, s.cfg.Now
 	e.files = attachment.New(bounds)
 	return e, nil
 }
 
 func (s *Service) meter(e *engines) *budget.Meter {
 	return budget.New(budget.Config{
-		Rates: s.cfg.Budgets, Redis: e.redis, Exhausted: budget.Tell(e.store, s.cfg.Now, s.cfg.Logger),
-		Now: s.cfg.Now, Registerer: s.cfg.Registerer,
+		Rates: s.cfg.Budgets, Redis: e.redis, Notices: e.board, Now: s.cfg.Now, Registerer: s.cfg.Registerer,
 	})
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
-	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/opstest"
@@ -151,8 +150,14 @@ func (w *world) jetStream() jetstream.JetStream {
 func TestFileStoreIsFull(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	bustest.Declare(t, w.engines.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 1 << 20})
 	token := w.register(appID, `"email":"a@example.com"`)
+	js := w.jetStream()
+	files, err := js.Stream(t.Context(), bus.FilesStream)
+	w.must(err)
+	cfg := files.CachedInfo().Config
+	cfg.MaxMsgs = 2 // a chunk and the metadata
+	_, err = js.UpdateStream(t.Context(), cfg)
+	w.must(err)
 	got := w.upload(token, filePart("a.txt", "", strings.Repeat("x", 2<<20)))
 	if got.Status != http.StatusServiceUnavailable || got.Problem(t).Code != "FILE_STORE_FULL" || got.Header.Get("Retry-After") != "30" {
 		t.Errorf("got %d %v %s, want 503 FILE_STORE_FULL", got.Status, got.Header, got.Body)
@@ -161,7 +166,7 @@ func TestFileStoreIsFull(t *testing.T) {
 	if got := w.post("/message", token, hello); got.Status != http.StatusCreated {
 		t.Errorf("a text: got %d %s, want it accepted", got.Status, got.Body)
 	}
-	w.uploaded(token, filePart("a.txt", "", strings.Repeat("x", 500<<10)))
+	w.uploaded(token, filePart("a.txt", "", "words"))
 }
 
 // NATS stops during an upload: nothing can be cleaned up then; a sweep does it after the restart.

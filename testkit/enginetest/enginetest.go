@@ -31,7 +31,7 @@ func Start(t testing.TB) *Engines {
 	e.startNATS(nettest.Addr(t))
 	e.NATSURL = e.NATS.URL()
 	t.Cleanup(func() { e.NATS.Stop() })
-	bustest.Declare(t, e.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 64 << 20})
+	bustest.Declare(t, e.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 1 << 30})
 	bustest.Open(t, e.NATSURL)
 	e.Store = storetest.NewOutage(storetest.OpenAt(t, e.StorePath))
 	return e

@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		"Crash":        crash,
 		"ManyAtOnce":   manyAtOnce,
 		"Seek":         seek,
+		"Space":        space,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -304,6 +305,33 @@ func manyAtOnce(t *testing.T, h Harness) {
 		})
 	}
 	uploads.Wait()
+}
+
+// space is unlimited, or counts each file.
+func space(t *testing.T, h Harness) {
+	ask := func() file.Space {
+		t.Helper()
+		s, err := h.Store.Space(t.Context())
+		if err != nil {
+			t.Fatalf("Space: %v", err)
+		}
+		return s
+	}
+	before := ask()
+	f := put(t, h.Store, newFile(time.Time{}), random(large))
+	full := ask()
+	if err := h.Store.Delete(t.Context(), f.ID); err != nil {
+		t.Fatalf("Delete: %v", err)
+	}
+	after := ask()
+	if before.Capacity == 0 {
+		return
+	}
+	const around = 64 << 10 // headers and metadata
+	added := full.Used - before.Used
+	if added < large || added > large+around || after.Used != before.Used || full.Capacity < full.Used {
+		t.Errorf("got %+v, then with a file of %d bytes %+v, and %+v without it, want that it counts", before, large, full, after)
+	}
 }
 
 // seek seeks in a file, as a video player does.

@@ -85,7 +85,7 @@ func Fill(t testing.TB, s store.Store) {
 			ID: newID(), At: noon, Leases: 2, LeasedUntil: noon, ExpiresAt: time.Now().Add(time.Hour), Answer: `{"é":1e999}`,
 		}))
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), CompanyID: company.ID, AppID: newID(), ChatUserID: id, Size: 1 << 40, CreatedAt: noon}))
-		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), ChatUserID: id, ExpiresAt: time.Now().Add(time.Hour)}))
+		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), ChatUserID: id, Address: "2001:db8::/64", ExpiresAt: time.Now().Add(time.Hour)}))
 	}
 }
 

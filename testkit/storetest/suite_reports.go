@@ -195,6 +195,7 @@ func testFiles(t *testing.T, open Opener) {
 	}
 	kept, passing, third := file(1, time.Time{}), file(2, expiry), file(4, expiry)
 	third.SenderID = newID() // an agent
+	kept.Address, passing.Address = "192.0.2.1", "192.0.2.1"
 	for _, f := range []chat.StoredFile{kept, passing, third, passing} {
 		must(t, s.PutFile(ctx, f))
 	}
@@ -216,6 +217,7 @@ func testFiles(t *testing.T, open Opener) {
 	want(t, "when they have expired", usage(apps, expiry), store.FileUsage{Bytes: 1 << 32, Count: 1})
 	want(t, "a visitor's when they have expired", usage(visitors, expiry), store.FileUsage{Bytes: 1 << 32, Count: 1})
 	want(t, "a company's files", get[store.FileUsage](t)(s.FileUsage(ctx, store.FileOwner{Company: third.CompanyID}, noon)), store.FileUsage{Bytes: 4 << 32, Count: 1})
+	want(t, "an address's files", get[store.FileUsage](t)(s.FileUsage(ctx, store.FileOwner{Address: kept.Address}, noon)), store.FileUsage{Bytes: 3 << 32, Count: 2})
 	must(t, s.DeleteFile(ctx, kept.ID))
 	must(t, s.DeleteFile(ctx, kept.ID))
 	want(t, "after one is deleted", usage(visitors, noon), store.FileUsage{Bytes: 2 << 32, Count: 1})

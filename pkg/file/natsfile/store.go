@@ -98,6 +98,24 @@ type actError struct {
 func (e *actError) Error() string { return e.act + ": " + e.err.Error() }
 func (e *actError) Unwrap() error { return e.err }
 
+// Space implements [file.Store].
+func (s *Store) Space(ctx context.Context) (file.Space, error) {
+	stream, err := s.bucket(ctx)
+	if err != nil {
+		return file.Space{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return file.Space{}, s.coded("looking for space", err)
+	}
+	if info.Config.MaxBytes <= 0 {
+		return file.Space{}, nil
+	}
+	return file.Space{Capacity: info.Config.MaxBytes, Used: int64(info.State.Bytes)}, nil
+}
+
 // Delete implements [file.Store].
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if !file.ValidID(id) {

@@ -136,6 +136,9 @@ func (c content) From(ctx context.Context, offset int64) (io.ReadCloser, error) 
 	return body, nil
 }
 
+// Space implements [file.Store]. A bucket has no size of its own.
+func (s *Store) Space(context.Context) (file.Space, error) { return file.Space{}, nil }
+
 // Delete implements [file.Store].
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if !file.ValidID(id) {

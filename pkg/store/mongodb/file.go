@@ -18,6 +18,7 @@ type fileDocument struct {
 	AppID      string    `bson:"appId"`
 	ChatUserID string    `bson:"chatUserId"`
 	SenderID   string    `bson:"senderId"`
+	Address    string    `bson:"address,omitempty"`
 	Size       int64     `bson:"size"` // bytes
 	CreatedAt  time.Time `bson:"createdAt"`
 	ExpiresAt  time.Time `bson:"expiresAt,omitempty"`
@@ -38,6 +39,8 @@ func (s *Store) FileUsage(ctx context.Context, of store.FileOwner, now time.Time
 	switch {
 	case of.Sender != "":
 		return s.fileUsage(ctx, bson.E{Key: "senderId", Value: of.Sender}, now)
+	case of.Address != "":
+		return s.fileUsage(ctx, bson.E{Key: "address", Value: of.Address}, now)
 	case of.Application != "":
 		return s.fileUsage(ctx, bson.E{Key: "appId", Value: of.Application}, now)
 	}

@@ -46,6 +46,7 @@ func Indexes() []Index {
 		index(messages, "history", asc("chatId"), asc("order")),
 		index(files, "visitor", asc("chatUserId"), asc("_id")),
 		index(files, "sender", asc("senderId"), asc("expiresAt"), asc("size")),
+		index(files, "address", asc("address"), asc("expiresAt"), asc("size")),
 		index(files, "company", asc("companyId"), asc("expiresAt"), asc("size")),
 		index(files, "application", asc("appId"), asc("expiresAt"), asc("size")),
 		index(users, "company", asc("companyId"), asc("_id")),

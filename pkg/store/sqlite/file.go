@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-const fileColumns = `id, company_id, app_id, chat_user_id, sender_id, size, created_at, expires_at`
+const fileColumns = `id, company_id, app_id, chat_user_id, sender_id, address, size, created_at, expires_at`
 
 // PutFile implements [store.Files].
 func (s *Store) PutFile(ctx context.Context, f chat.StoredFile) error {
@@ -16,8 +16,8 @@ func (s *Store) PutFile(ctx context.Context, f chat.StoredFile) error {
 }
 
 func writeFile(c *conn, insert string, f chat.StoredFile) error {
-	_, err := c.exec(insert+` INTO files (`+fileColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		f.ID, f.CompanyID, f.AppID, f.ChatUserID, f.SenderID, f.Size, f.CreatedAt, f.ExpiresAt)
+	_, err := c.exec(insert+` INTO files (`+fileColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		f.ID, f.CompanyID, f.AppID, f.ChatUserID, f.SenderID, f.Address, f.Size, f.CreatedAt, f.ExpiresAt)
 	return err
 }
 
@@ -34,6 +34,8 @@ func (s *Store) FileUsage(ctx context.Context, of store.FileOwner, now time.Time
 	switch {
 	case of.Sender != "":
 		return s.usage(ctx, `sender_id`, of.Sender, now)
+	case of.Address != "":
+		return s.usage(ctx, `address`, of.Address, now)
 	case of.Application != "":
 		return s.usage(ctx, `app_id`, of.Application, now)
 	}

@@ -122,7 +122,8 @@ func (s *Store) kinds() map[store.Kind]kind {
 			table: "files", key: "id", from: `SELECT ` + fileColumns + ` FROM files`,
 			decode: decodeWith(func(r *row) (string, store.FileRecord) {
 				v := store.FileRecord{
-					ID: r.text(), CompanyID: r.text(), AppID: r.text(), ChatUserID: r.text(), SenderID: r.text(), Size: r.int(), CreatedAt: r.time(), ExpiresAt: r.time(),
+					ID: r.text(), CompanyID: r.text(), AppID: r.text(), ChatUserID: r.text(), SenderID: r.text(), Address: r.text(),
+					Size: r.int(), CreatedAt: r.time(), ExpiresAt: r.time(),
 				}
 				return v.ID, v
 			}),

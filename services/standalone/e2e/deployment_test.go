@@ -108,7 +108,7 @@ func (f *deployment) start(t *testing.T, name string) {
 func (f *deployment) applyStreams(t *testing.T) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "streams", "apply", "--wait", limit.String())
-	c.Env = append(os.Environ(), "NATS_URL="+f.natsURL("operator"), "FILE_STORE_MAX_BYTES=1073741824")
+	c.Env = append(os.Environ(), "NATS_URL="+f.natsURL("operator"))
 	if f.addr["mongodb"] == "" { // FerretDB has no TTL indexes
 		c.Env = append(c.Env, f.storeSettings()...)
 	}

@@ -158,6 +158,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 			return s.PutFile(ctx, chat.StoredFile{ID: "file", AppID: "app", ChatUserID: visitorID, Size: 10, CreatedAt: at(0)})
 		}},
 		{"a visitor's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Sender: visitorID}, at(0)); return err }},
+		{"an address's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Address: "192.0.2.1"}, at(0)); return err }},
 		{"an application's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Application: "app"}, at(0)); return err }},
 		{"the ids of a visitor's files", 1, func() error { _, err := s.VisitorFileIDs(ctx, visitorID, store.Page{After: "a"}); return err }},
 		{"delete a file", 1, func() error { return s.DeleteFile(ctx, "file") }},
