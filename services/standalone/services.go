@@ -119,7 +119,8 @@ func buildProcessor(s *services, c servicesConfig) (err error) {
 
 func buildPanel(s *services, c servicesConfig) (err error) {
 	cfg := panel.Config{
-		Base: c.base("panel"), Storage: c.storage(), Secrets: c.secrets(), PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL, Files: c.files.Files, Presence: c.presence,
+		Base: c.base("panel"), Storage: c.storage(), Secrets: c.secrets(), PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL,
+		Files: c.files.Files, Uploads: c.files.Uploads, Presence: c.presence,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err

@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"os"
 	"regexp"
@@ -60,20 +58,13 @@ func (f *deployment) largeUploads(t *testing.T) {
 
 // sendZeros uploads the largest file and returns its path.
 func sendZeros(client *http.Client, base, token string) (path string, err error) {
-	var head bytes.Buffer
-	form := multipart.NewWriter(&head)
-	if _, err := form.CreateFormFile("file", "zeros.bin"); err != nil {
-		return "", err
-	}
-	end := "\r\n--" + form.Boundary() + "--\r\n"
-	size := int64(head.Len()) + uploadSize + int64(len(end))
-	body := io.MultiReader(&head, io.LimitReader(zeros{}, uploadSize), bytes.NewReader([]byte(end)))
-	req, err := http.NewRequest(http.MethodPost, base+"/message", body)
+	body, contentType := zeroForm(uploadSize)
+	req, err := http.NewRequest(http.MethodPost, base+"/message", body.content)
 	if err != nil {
 		return "", err
 	}
-	req.ContentLength = size
-	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.ContentLength = body.size
+	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("Authorization", "Bearer "+token)
 	answer, err := client.Do(req)
 	if err != nil {
