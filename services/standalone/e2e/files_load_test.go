@@ -49,18 +49,24 @@ func TestLoadOfFiles(t *testing.T) {
 			t.Errorf("%s: got %d MiB stored, want at most an eighth of %d MiB", origin, stored>>20, f.capacity>>20)
 		}
 	}
-	_, token := f.newVisitor(t)
+	_, token := f.newVisitor(t, f.newCompany(t))
 	if status, answer := f.upload(t.Context(), visitorUpload(f.WidgetBaseURL, token, "198.51.100.1")); status != http.StatusCreated {
 		t.Errorf("another company's visitor: got %d %s, want 201", status, answer)
 	}
 }
 
-// newVisitor returns the chat of a visitor of a new company, and the visitor's token.
-func (f *fileFlood) newVisitor(t *testing.T) (chat.Chat, string) {
+// newCompany returns the place of a company with one application.
+func (f *fileFlood) newCompany(t *testing.T) place {
 	t.Helper()
 	p := f.place
 	app, _, _ := putCompany(t, f.store)
 	p.AppID, p.CompanyID = app.ID, app.CompanyID
+	return p
+}
+
+// newVisitor returns the chat of a visitor, and the visitor's token.
+func (f *fileFlood) newVisitor(t *testing.T, p place) (chat.Chat, string) {
+	t.Helper()
 	c := openChat(t, f.store, p, time.Now())
 	return c, sign(t, p, claims(p, c.ChatUserID))
 }
@@ -70,7 +76,7 @@ func (f *fileFlood) floodFromAddress(t *testing.T) int64 {
 	var accepted atomic.Int64
 	var flooding sync.WaitGroup
 	for range 4 {
-		_, token := f.newVisitor(t)
+		_, token := f.newVisitor(t, f.newCompany(t))
 		for range 2 {
 			flooding.Go(func() {
 				for accepted.Load()*f.size < f.capacity {
@@ -90,7 +96,7 @@ func (f *fileFlood) floodFromAddress(t *testing.T) int64 {
 
 // floodFromAgent returns the bytes that one agent stores with twenty files.
 func (f *fileFlood) floodFromAgent(t *testing.T) (stored int64) {
-	c, _ := f.newVisitor(t)
+	c, _ := f.newVisitor(t, f.newCompany(t))
 	agent := account.NewUser(uuid.NewString()+"@example.com", "Ada", account.Agent, c.CompanyID, time.Now())
 	check(t, f.store.CreateUser(t.Context(), agent))
 	secret, session := account.NewSession(agent.ID, "192.0.2.2", "e2e", time.Now())

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 const (
@@ -49,7 +50,7 @@ func TestLoadOfLongHistories(t *testing.T) {
 	f.awaitReady(t, http.StatusOK, f.services...)
 	visitors, long, longBytes := readers()
 	began := time.Now()
-	all := f.seedReaders(t, visitors, long, longBytes)
+	all := seedReaders(t, openStore(t, f.place), f.place, visitors, long, longBytes)
 	pid := f.run["widget-api"].cmd.Process.Pid
 	t.Logf("%d chats, %d of them of %d MiB, in %v; the Widget API's peak RSS is %d MiB",
 		visitors, long, longBytes>>20, time.Since(began).Round(time.Millisecond), peakRSS(t, pid)>>20)
@@ -114,21 +115,20 @@ func (r reader) ask(client *http.Client, base string) (status int, n int64, err 
 }
 
 // seedReaders writes the chats directly into the database: large messages, and then a page of small ones.
-func (f *deployment) seedReaders(t *testing.T, visitors, long, longBytes int) []reader {
+func seedReaders(t *testing.T, s store.Store, p place, visitors, long, longBytes int) []reader {
 	t.Helper()
-	s := openStore(t, f.place)
 	readers := make([]reader, visitors)
 	large := []byte(`{"text":"` + strings.Repeat("x", largeText) + `"}`)
 	small := []byte(`{"text":"` + strings.Repeat("x", smallText) + `"}`)
 	for n := range readers {
 		opened := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
-		c := openChat(t, s, f.place, opened)
+		c := openChat(t, s, p, opened)
 		bulk := 1 << 20 / largeText // more than a page
 		if n < long {
 			bulk = longBytes / largeText
 		}
 		newest := uuid.Must(uuid.NewV7()).String()
-		readers[n] = reader{token: sign(t, f.place, claims(f.place, c.ChatUserID)), newest: newest}
+		readers[n] = reader{token: sign(t, p, claims(p, c.ChatUserID)), newest: newest}
 		var writing sync.WaitGroup
 		for part := range 64 { // concurrent writes share a commit
 			writing.Go(func() {
