@@ -110,7 +110,7 @@ func testApplications(t *testing.T, open Opener) {
 		_, err := s.ChangeIdentitySecrets(ctx, newID(), store.RotateSecret("x", noon, 0))
 		wantCode(t, "a secret of an unknown application", err, apperr.NotFound)
 
-		const rotations = 8
+		const rotations = 5 // as many secrets as an application keeps
 		together(t, rotations, func(n int) (chat.IdentityVerification, error) {
 			for {
 				v, err := s.ChangeIdentitySecrets(ctx, app.ID, store.RotateSecret(chat.Secret(fmt.Sprint("secret", n)), noon, time.Hour))
