@@ -49,7 +49,17 @@ type Pool struct {
 type request struct {
 	slot    *Slot
 	granted chan struct{} // closed when the slot is taken
-	freed   int64         // units of the slots that were cut off for it
+	cut     []*Slot       // cut off for it; they may go to those that wait longer
+}
+
+// freeing returns the units that its cut slots still hold.
+func (r *request) freeing() (units int64) {
+	for _, s := range r.cut {
+		if _, held := r.slot.pool.slots[s]; held {
+			units += s.units
+		}
+	}
+	return units
 }
 
 // NewPool returns a pool of that many units. Each new slot takes some; it may give a part back ([Slot.Shrink]).
@@ -155,7 +165,7 @@ func (p *Pool) cutSlowest(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, share := time.Now(), p.fullShare(r.slot)
-	for r.freed < r.slot.units {
+	for freeing := r.freeing(); freeing < r.slot.units; {
 		var slowest *Slot
 		var arrears time.Duration
 		for s := range p.slots {
@@ -166,7 +176,8 @@ func (p *Pool) cutSlowest(r *request) {
 		if slowest == nil {
 			return
 		}
-		r.freed += slowest.units
+		freeing += slowest.units
+		r.cut = append(r.cut, slowest)
 		slowest.cut()
 		slowest.cut = nil
 	}

@@ -124,3 +124,34 @@ func TestOnlyTheShareIsCutOff(t *testing.T) {
 		}
 	})
 }
+
+// Slow clients that wait for a slot are cut off in their turn: the last in line gets its slot, whose client it cut off first.
+func TestLineOfSlowClients(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 10
+		p, ended := NewPool(2, 1), make(chan struct{}, slow)
+		for range slow {
+			go func() {
+				s, err := p.Acquire(t.Context(), time.Hour)
+				if err != nil {
+					t.Errorf("a slow client: got %v, want a slot", err)
+					return
+				}
+				s.Watch(func() { go s.Release() })
+				s.Await()
+				ended <- struct{}{}
+			}()
+		}
+		synctest.Wait()
+		began := time.Now()
+		s, err := p.Acquire(t.Context(), time.Minute)
+		if took := time.Since(began); err != nil || took > slow*grace {
+			t.Errorf("got %v after %v, want a slot after those before it in line", err, took)
+		}
+		s.Release()
+		for range slow {
+			<-ended
+		}
+	})
+}
