@@ -135,6 +135,22 @@ func (s *Service) BindIdentity(ctx context.Context, id, issuer, subject string) 
 	})
 }
 
+// UnbindIdentity forgets which identity at the issuer is the user's, and ends all sessions: the next sign-in there with the user's address
+// binds another one. Conflict with IDENTITY_NOT_BOUND if there is none.
+func (s *Service) UnbindIdentity(ctx context.Context, by Actor, id string) (account.User, error) {
+	u, err := s.UpdateUser(ctx, by, "user.unbind", id, func(u *account.User) error {
+		if u.Subject == "" {
+			return apperr.IdentityNotBound.New()
+		}
+		u.Issuer, u.Subject, u.DeviceKey = "", "", ""
+		return nil
+	})
+	if err != nil {
+		return u, err
+	}
+	return u, s.store.DeleteUserSessions(ctx, id, "")
+}
+
 // updates limits the retries of a change that conflicts with concurrent changes.
 const updates = 8
 

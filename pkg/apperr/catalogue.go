@@ -132,6 +132,7 @@ var (
 	TOTPNotSet              = define(Conflict, "TOTP_NOT_SET", "One-time codes are not turned on")
 	WrongPassword           = define(Invalid, "WRONG_PASSWORD", "The password is wrong")
 	IdentityBound           = define(Conflict, "IDENTITY_BOUND", "The user signs in with another account of the identity provider")
+	IdentityNotBound        = define(Conflict, "IDENTITY_NOT_BOUND", "The user has not signed in with the identity provider")
 	OIDCNotConfigured       = define(NotFound, "OIDC_NOT_CONFIGURED", "Signing in with an identity provider is not set up")
 	OIDCFailed              = define(Unauthenticated, "OIDC_FAILED", "The sign-in at the identity provider failed")
 	TooManyEndpoints        = define(Conflict, "TOO_MANY_ENDPOINTS", "The company has reached its limit of webhook endpoints")

@@ -107,6 +107,34 @@ func TestKnownDevice(t *testing.T) {
 	}
 }
 
+// However many devices are known, they have no more guesses together than strangers have, and an unknown one still has its own.
+func TestKnownDevicesShareALimit(t *testing.T) {
+	t.Parallel()
+	const devices, ofUser = 6, 9
+	w := newWorld(t, limited)
+	var known [devices]*browser
+	for n := range known {
+		known[n] = w.browser(w.base)
+		if a := known[n].tries(fmt.Sprint("192.0.2.", n), w.operator.Email, password); a.Status != http.StatusOK {
+			t.Fatalf("device %d: got %d %s, want it signed in", n, a.Status, a.Body)
+		}
+	}
+	guesses := 0
+	for _, b := range known {
+		for range 3 {
+			if b.tries("203.0.113.1", w.operator.Email, "guess").Status == http.StatusUnauthorized {
+				guesses++
+			}
+		}
+	}
+	if guesses != ofUser {
+		t.Errorf("got %d guesses on %d devices, want %d", guesses, devices, ofUser)
+	}
+	if a := w.browser(w.base).tries("203.0.113.2", w.operator.Email, password); a.Status != http.StatusOK {
+		t.Errorf("an unknown device: got %d %s, want 200", a.Status, a.Body)
+	}
+}
+
 // Right passwords cost nothing, also at the same time: colleagues share an address.
 func TestColleaguesShareAnAddress(t *testing.T) {
 	t.Parallel()

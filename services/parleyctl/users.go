@@ -48,8 +48,8 @@ func userColumns() []column[userView] {
 func self() admin.Actor { return admin.Actor{Name: name} }
 
 func (a *app) users() *cobra.Command {
-	return commandGroup("users", "Create and list the panel's users, and set their passwords", []string{"user"},
-		a.usersCreate(), a.usersList(), a.usersPassword(), a.usersDelete())
+	return commandGroup("users", "Create and list the panel's users, set their passwords, and unbind their single sign-on", []string{"user"},
+		a.usersCreate(), a.usersList(), a.usersPassword(), a.usersUnbind(), a.usersDelete())
 }
 
 func (a *app) usersCreate() *cobra.Command {
@@ -173,6 +173,35 @@ func (a *app) usersPassword() *cobra.Command {
 	}
 	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read the password from standard input")
 	c.Flags().BoolVar(&removeTOTP, "remove-totp", false, "also remove the second factor, for a user who has lost it")
+	return c
+}
+
+func (a *app) usersUnbind() *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use: "unbind EMAIL", Short: "Forget a user's identity at the OpenID Connect issuer, and end all sessions", Args: exactArgs("EMAIL"),
+		Long: `Forget a user's identity at the OpenID Connect issuer, and end all sessions. The first sign-in with the issuer binds a user to the issuer's
+subject; another subject with the same address is refused. Unbind after the account at the issuer was created anew, or when the issuer changes:
+the next sign-in with that address binds again.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := a.openStore(c.Context())
+			if err != nil {
+				return err
+			}
+			u, err := s.User(c.Context(), account.UserID(args[0]))
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(yes, "Unbind %s from %s?", u.Email, u.Issuer); err != nil {
+				return err
+			}
+			if u, err = admin.New(s, nil, a.Now).UnbindIdentity(c.Context(), self(), u.ID); err != nil {
+				return err
+			}
+			return printOne(a, viewOfUser(u), userColumns()...)
+		},
+	}
+	addYesFlag(c, &yes)
 	return c
 }
 

@@ -19,11 +19,12 @@ type budget struct {
 	caller  string
 }
 
-// signInBudgets returns what a failed sign-in counts against: a device that the user has signed in on before against itself, another one
-// against its address and the user. So strangers who know the user's e-mail address cannot keep the user out.
+// signInBudgets returns what a failed sign-in counts against: a device that the user has signed in on before against itself and all such
+// devices of the user, another one against its address and the user. So strangers who know the user's e-mail address cannot keep the
+// user out, and more devices do not buy more guesses.
 func (s *Service) signInBudgets(u account.User, userID string, from Caller) []budget {
 	if device, known := u.VerifyDevice(from.Device, s.Now()); known {
-		return []budget{{s.ByAddress, "device|" + device}}
+		return []budget{{s.ByAddress, "device|" + device}, {s.ByAccount, "devices|" + userID}}
 	}
 	return []budget{{s.ByAddress, from.Address}, {s.ByAccount, userID}}
 }

@@ -1,19 +1,30 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const (
+	// issuerTimeout bounds a request to the issuer, and how long a sign-in waits for its endpoints.
+	issuerTimeout = 5 * time.Second
+	// issuerAnswer bounds its answers: endpoints, tokens and keys have a few kilobytes.
+	issuerAnswer = 1 << 20
 )
 
 // OIDC signs users in with an OpenID Connect issuer (OpenID Connect Core 1.0, authorization code flow with PKCE). The users exist
@@ -23,8 +34,10 @@ type OIDC struct {
 	Name                           string // label of the button
 	RedirectURL                    string
 
-	mu       sync.Mutex
-	provider *oidc.Provider // nil: not discovered yet
+	transport http.RoundTripper // nil: the default
+
+	discovery singleflight.Group // one request for all sign-ins that wait for it
+	provider  atomic.Pointer[oidc.Provider]
 }
 
 // attempt is the state of a sign-in, which the browser keeps in a cookie while it is at the issuer.
@@ -38,16 +51,43 @@ var errOIDC = apperr.OIDCFailed.New()
 
 // discover fetches the issuer's endpoints, until it succeeds once.
 func (o *OIDC) discover(ctx context.Context) (*oidc.Provider, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.provider == nil {
-		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer) // it fetches keys later too
-		if err != nil {
-			return nil, apperr.Unreachable("OIDC issuer", err)
-		}
-		o.provider = p
+	if p := o.provider.Load(); p != nil {
+		return p, nil
 	}
-	return o.provider, nil
+	fetched := o.discovery.DoChan("", func() (any, error) {
+		p, err := oidc.NewProvider(o.asking(context.WithoutCancel(ctx)), o.Issuer) // it fetches keys later too
+		if err == nil {
+			o.provider.Store(p)
+		}
+		return p, err
+	})
+	select {
+	case found := <-fetched:
+		if found.Err != nil {
+			return nil, apperr.Unreachable("OIDC issuer", found.Err)
+		}
+		return found.Val.(*oidc.Provider), nil
+	case <-ctx.Done():
+		return nil, apperr.Unreachable("OIDC issuer", ctx.Err())
+	}
+}
+
+// asking returns a context with the client for requests to the issuer.
+func (o *OIDC) asking(ctx context.Context) context.Context {
+	transport := cmp.Or(o.transport, http.DefaultTransport)
+	return oidc.ClientContext(ctx, &http.Client{Timeout: issuerTimeout, Transport: boundedAnswers{transport}})
+}
+
+// boundedAnswers cuts answers off at issuerAnswer.
+type boundedAnswers struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, issuerAnswer)
+	}
+	return answer, err
 }
 
 func (o *OIDC) client(p *oidc.Provider) *oauth2.Config {
@@ -110,7 +150,7 @@ func (s *Service) authenticateOIDC(ctx context.Context, o *OIDC, a attempt, code
 
 // redeem exchanges the code for the ID token, and returns what it proves.
 func (o *OIDC) redeem(ctx context.Context, p *oidc.Provider, a attempt, code string) (identity, error) {
-	token, err := o.client(p).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	token, err := o.client(p).Exchange(o.asking(ctx), code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
 		return identity{}, err
 	}
