@@ -47,8 +47,8 @@ func childMain() {
 	os.Exit(1)
 }
 
-// child runs a panel in its own process and returns its address.
-func (w *world) child() (base string, kill func()) {
+// child runs a panel in its own process and returns its address and process id.
+func (w *world) child() (base string, pid int, kill func()) {
 	w.t.Helper()
 	c := exec.CommandContext(w.t.Context(), os.Args[0])
 	c.Env = append(os.Environ(), childVariable+"="+w.natsURL+" "+w.storePath+" "+storetest.KeyFile(w.t))
@@ -63,5 +63,5 @@ func (w *world) child() (base string, kill func()) {
 		_ = c.Wait()
 	}
 	w.t.Cleanup(kill)
-	return strings.TrimSpace(line), kill
+	return strings.TrimSpace(line), c.Process.Pid, kill
 }

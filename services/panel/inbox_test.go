@@ -23,11 +23,18 @@ import (
 // visitorWrites publishes and stores a visitor's message as the Widget API does.
 func (w *world) visitorWrites(c company, text string) chat.Message {
 	w.t.Helper()
+	m := w.publishes(c, text)
+	w.must(w.store.AppendMessage(w.t.Context(), c.chat, m))
+	return m
+}
+
+// publishes is visitorWrites without the history.
+func (w *world) publishes(c company, text string) chat.Message {
+	w.t.Helper()
 	m := chat.Message{
 		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: store.UTC(time.Now()), Type: chat.Text, Data: []byte(`{"text":"` + text + `"}`), NameOfSender: "Ada",
 	}
 	w.must(w.bus.Publish(w.t.Context(), event.Derived(), event.VisitorMessageAccepted{CompanyID: c.id, AppID: c.app, ChatUserID: c.visitor, ChatID: c.chat, Message: m}))
-	w.must(w.store.AppendMessage(w.t.Context(), c.chat, m))
 	return m
 }
 
@@ -231,7 +238,7 @@ func TestKillDuringAReply(t *testing.T) {
 func killDuringAReply(t *testing.T, await bool) {
 	w := newWorld(t, unlimited)
 	agent := w.as(w.acme.users[account.Agent])
-	base, kill := w.child()
+	base, _, kill := w.child()
 	victim := w.browser(base)
 	victim.cookie, victim.csrf = agent.cookie, agent.csrf
 	victim.done(http.StatusOK, http.MethodGet, "/api/session", "") // it is running

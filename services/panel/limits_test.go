@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,33 +67,82 @@ func TestRequestLimits(t *testing.T) {
 	}
 }
 
-// A user with slow requests cannot take the panel: further ones get 429, and others are served.
+// stall sends half of a request, whose rest never comes, and returns when the panel has it. status is called with the answer, if one
+// comes.
+func (b *browser) stall(path string, status func(int)) {
+	b.w.t.Helper()
+	body, slow := io.Pipe()
+	r := b.request(http.MethodPost, path, "")
+	r.Body = body
+	r.Header.Set("Content-Type", "application/json")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if response, err := b.streams.RoundTrip(r); err == nil {
+			response.Body.Close()
+			status(response.StatusCode)
+		}
+	}()
+	b.w.t.Cleanup(func() { _ = slow.CloseWithError(io.ErrUnexpectedEOF); <-done })
+	_, err := slow.Write([]byte("{"))
+	b.w.must(err)
+}
+
+// A user with slow requests cannot take the panel, and the users of a company cannot either: further ones get 429, and others are served.
 func TestRequestsInFlight(t *testing.T) {
 	t.Parallel()
+	const ofUser, ofCompany = 16, 128
 	w := newWorld(t, unlimited)
 	agent, owner := w.session(w.acme.users[account.Agent]), w.session(w.acme.users[account.Owner])
-	for range 16 {
-		body, slow := io.Pipe()
-		r := agent.request(http.MethodPost, "/api/templates/preview", "")
-		r.Body = body
-		r.Header.Set("Content-Type", "application/json")
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if response, err := agent.streams.RoundTrip(r); err == nil {
-				response.Body.Close()
-			}
-		}()
-		t.Cleanup(func() { _ = slow.CloseWithError(io.ErrUnexpectedEOF); <-done })
-		_, err := slow.Write([]byte("{"))
-		w.must(err)
-	}
-	timetest.Until(t, "the user's requests are refused", func() bool {
-		a := agent.do(http.MethodGet, "/api/agents", "")
+	others := w.session(w.other.users[account.Agent])
+	refused := func(b *browser) bool {
+		a := b.do(http.MethodGet, "/api/agents", "")
 		return a.Status == http.StatusTooManyRequests && a.Header.Get("Retry-After") != ""
-	})
+	}
+	for range ofUser + 1 { // one more: a place may be taken by the question below
+		agent.stall("/api/templates/preview", func(int) {})
+	}
+	timetest.Until(t, "the user's requests are refused", func() bool { return refused(agent) })
 	if a := owner.do(http.MethodGet, "/api/agents", ""); a.Status != http.StatusOK {
 		t.Errorf("another user: got %d %s, want 200", a.Status, a.Body)
+	}
+	for n := range ofCompany / ofUser {
+		colleague := w.session(w.user(fmt.Sprintf("agent%d@acme.example", n), account.Agent, w.acme.id))
+		for range ofUser {
+			colleague.stall("/api/templates/preview", func(int) {})
+		}
+	}
+	timetest.Until(t, "the company's requests are refused", func() bool { return refused(owner) })
+	if a := others.do(http.MethodGet, "/api/agents", ""); a.Status != http.StatusOK {
+		t.Errorf("another company: got %d %s, want 200", a.Status, a.Body)
+	}
+}
+
+// Slow requests without a session hold few places, and lose them to those that wait. Their bodies are small.
+func TestGuestsInFlight(t *testing.T) {
+	t.Parallel()
+	const ofAddress = 32
+	w := newWorld(t, unlimited)
+	guest := w.browser(w.base)
+	ended := make(chan int, ofAddress)
+	for range ofAddress {
+		guest.stall("/api/session", func(status int) { ended <- status })
+	}
+	began := time.Now()
+	for range 3 {
+		if a := guest.signIn(w.operator.Email, password); a.Status != http.StatusOK {
+			t.Errorf("the same address: got %d %s, want 200 in the place of a slow request", a.Status, a.Body)
+		}
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("three sign-ins took %v, want them to wait for the places of slow requests", took)
+	}
+	if status := <-ended; status != http.StatusBadRequest {
+		t.Errorf("a slow request: got %d, want 400", status)
+	}
+	large := `{"email":"` + strings.Repeat("x", 20<<10) + `"}`
+	if a := guest.do(http.MethodPost, "/api/session", large, "X-CSRF-Token", "none"); a.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large body: got %d %s, want 413", a.Status, a.Body)
 	}
 }
 

@@ -201,6 +201,17 @@ func TestEventsEndWithTheAccess(t *testing.T) {
 	}
 }
 
+// consumers counts those of the streams that browsers read.
+func (w *world) consumers() (n int) {
+	w.t.Helper()
+	for _, stream := range []string{subject.Inbound, subject.Replies, subject.Outbound, subject.Status} {
+		info, err := bustest.JetStream(w.t, w.natsURL).Stream(w.t.Context(), stream)
+		w.must(err)
+		n += info.CachedInfo().State.Consumers
+	}
+	return n
+}
+
 // The streams of one user are bounded, and those of one company share the readers of the streams.
 func TestEventStreamsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -217,13 +228,7 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	}
 	colleague, _ := owner.events("/api/events", "")
 	w.next(colleague, "ready")
-	consumers := 0
-	for _, stream := range []string{subject.Inbound, subject.Replies, subject.Outbound, subject.Status} {
-		info, err := bustest.JetStream(t, w.natsURL).Stream(t.Context(), stream)
-		w.must(err)
-		consumers += info.CachedInfo().State.Consumers
-	}
-	if consumers > 4 {
+	if consumers := w.consumers(); consumers > 4 {
 		t.Errorf("got %d consumers for 11 browsers of a company, want one for each stream", consumers)
 	}
 	m := w.visitorWrites(w.acme, "hello")

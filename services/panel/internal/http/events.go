@@ -60,9 +60,9 @@ func (s *eventStream) send(e live.Event) error {
 // session ends, the user loses the permission or the company, or the panel stops. changed reports whether the feed must restart.
 func (a api) streaming(
 	c echo.Context, who caller, needs account.Permission, changed func(context.Context) bool,
-	run func(context.Context, func(live.Event) error) error,
+	run func(context.Context, func(context.Context, live.Event) error) error,
 ) error {
-	held, err := take(c, a.streams, who, streamsOfUser)
+	held, err := a.streams.take(c, who)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a api) streaming(
 	}
 	events, ended := make(chan live.Event), make(chan error, 1)
 	go func() {
-		ended <- run(ctx, func(e live.Event) error {
+		ended <- run(ctx, func(ctx context.Context, e live.Event) error {
 			select {
 			case events <- e:
 				return nil
@@ -149,9 +149,10 @@ func (a api) getEvents(c echo.Context, who caller) error {
 		now, err := a.appIDs(ctx, company)
 		return err == nil && !slices.Equal(now, apps)
 	}
-	return a.streaming(c, who, account.Inbox, changed, func(ctx context.Context, emit func(live.Event) error) error {
-		return a.hub.Run(ctx, browser, emit)
-	})
+	return a.streaming(c, who, account.Inbox, changed,
+		func(ctx context.Context, send func(context.Context, live.Event) error) error {
+			return a.hub.Run(ctx, browser, send)
+		})
 }
 
 // appIDs returns the sorted ids of the company's applications.

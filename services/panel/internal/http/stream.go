@@ -303,7 +303,8 @@ func (a api) getTail(c echo.Context, who caller) error {
 		spans = append(spans, bus.Span{Stream: name, Since: since, New: since.IsZero(), Follow: true})
 	}
 	filter := tailFilter{c.QueryParam("companyId"), c.QueryParam("appId"), c.QueryParam("chatId"), c.QueryParam("kind")}
-	return a.streaming(c, who, account.Streams, func(context.Context) bool { return false }, func(ctx context.Context, tell func(live.Event) error) error {
+	changed := func(context.Context) bool { return false }
+	return a.streaming(c, who, account.Streams, changed, func(ctx context.Context, send func(context.Context, live.Event) error) error {
 		for d, err := range a.Streams.Tail(ctx, spans...) {
 			if err != nil {
 				return err
@@ -316,7 +317,7 @@ func (a api) getTail(c echo.Context, who caller) error {
 			if err != nil {
 				return err
 			}
-			if err := tell(live.Event{Name: "event", Data: data}); err != nil {
+			if err := send(ctx, live.Event{Name: "event", Data: data}); err != nil {
 				return err
 			}
 		}

@@ -1,24 +1,38 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"sync"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 const (
 	// noticeBuffer is the queue length of notices for a slow browser; further ones are dropped, since they soon expire.
 	noticeBuffer = 64
-	// catchUpsAtOnce bounds the browsers of a process that read what they missed. Each needs up to four consumers meanwhile; the others
-	// wait, for example after the panel was restarted and all browsers return.
+
+	// catchUpsAtOnce bounds the browsers of a process that read what they missed, each with one consumer at a time. The others wait, for
+	// example after the panel was restarted and all browsers return.
 	catchUpsAtOnce = 16
+	// catchUpsOfCompany is the part of one company: the browsers of others catch up meanwhile.
+	catchUpsOfCompany = 4
+	// catchUpWait is how long a browser waits for its turn. Then it loads its pages instead, as after catchUpEvents: the most that it
+	// reads, a busy hour of a company.
+	catchUpWait   = 30 * time.Second
+	catchUpEvents = 1000
 )
 
-var empty = json.RawMessage(`{}`)
+var errMissedTooMuch = errors.New("the browser has missed more events than it reads again")
+
+var (
+	empty = json.RawMessage(`{}`)
+	reset = Event{Name: "reset", Data: empty} // the browser loads its pages
+)
 
 // Browser is one event stream of a user.
 type Browser struct {
@@ -31,7 +45,7 @@ type Browser struct {
 // Hub serves the browsers of a process. All browsers of a company share one reader of the streams. It is safe for concurrent use.
 type Hub struct {
 	bus      Bus
-	catchUps chan struct{} // slots
+	catchUps *slot.Pool
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by source
@@ -39,12 +53,12 @@ type Hub struct {
 
 // NewHub returns a hub. It reads nothing until a browser comes.
 func NewHub(b Bus) *Hub {
-	return &Hub{bus: b, catchUps: make(chan struct{}, catchUpsAtOnce), feeds: make(map[string]*feed)}
+	return &Hub{bus: b, catchUps: slot.NewPool(catchUpsAtOnce, 1), feeds: make(map[string]*feed)}
 }
 
-// Run calls emit for every event until ctx is done, emit fails, NATS disconnects, or the browser is too slow. It returns the error of
-// emit, ctx or NATS, and nil when the browser has to come back.
-func (h *Hub) Run(ctx context.Context, b Browser, emit func(Event) error) error {
+// Run calls send for every event until ctx is done, send fails, NATS disconnects, or the browser is too slow. It returns the error of
+// send, ctx or NATS, and nil when the browser has to come back. send waits for the browser, until its context is done.
+func (h *Hub) Run(ctx context.Context, b Browser, send func(context.Context, Event) error) error {
 	notices := make(chan []byte, noticeBuffer)
 	stop, err := h.bus.OnNotice(subject.PanelNotice(b.CompanyID), func(data []byte) {
 		select {
@@ -63,10 +77,11 @@ func (h *Hub) Run(ctx context.Context, b Browser, emit func(Event) error) error 
 		return err
 	}
 	defer f.unsubscribe(events)
-	at, err = h.catchUp(ctx, f, b, at, emit)
+	at, err = h.catchUp(ctx, f, b, at, send)
 	if err != nil {
 		return err
 	}
+	emit := func(e Event) error { return send(ctx, e) }
 	if err := emit(Event{ID: at.String(), Name: "ready", Data: empty}); err != nil {
 		return err
 	}
@@ -101,26 +116,46 @@ func (h *Hub) leave(f *feed) {
 	}
 }
 
-// catchUp emits the stored events between the browser's position and that of the feed, and returns the position from which the feed
-// goes on. It emits "reset" if events may be missing: the streams have dropped those after the browser's position, or were recreated.
-func (h *Hub) catchUp(ctx context.Context, f *feed, b Browser, to Position, emit func(Event) error) (Position, error) {
+// catchUp sends the stored events between the browser's position and that of the feed, and returns the position from which the feed
+// goes on. It sends "reset" if events may be missing: the streams have dropped those after the browser's position, or were recreated;
+// the browser has missed too much, or has waited too long.
+//
+// A browser holds its place while it reads. One that does not read loses it to those that wait, and comes back later.
+func (h *Hub) catchUp(
+	ctx context.Context, f *feed, b Browser, to Position, send func(context.Context, Event) error,
+) (Position, error) {
 	if b.From == nil {
 		return to, nil
 	}
-	select {
-	case h.catchUps <- struct{}{}:
-		defer func() { <-h.catchUps }()
-	case <-ctx.Done():
-		return to, ctx.Err()
+	held, err := h.catchUps.Acquire(ctx, catchUpWait, slot.Share{Of: "company", Key: b.CompanyID, Most: catchUpsOfCompany})
+	if _, full := errors.AsType[*slot.FullError](err); full {
+		return to, send(ctx, reset)
 	}
-	reset, err := h.outOfReach(ctx, *b.From)
 	if err != nil {
 		return to, err
 	}
-	if reset {
-		return to, emit(Event{Name: "reset", Data: empty})
+	defer held.Release()
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
+	held.Watch(cut)
+	err = h.replay(ctx, f, *b.From, to, func(e Event) error {
+		held.Await()
+		err := send(ctx, e)
+		held.Moved(len(e.Data))
+		return err
+	})
+	if errors.Is(err, errMissedTooMuch) {
+		return to, send(ctx, reset)
 	}
-	at := *b.From
+	return laterOf(*b.From, to), err
+}
+
+// replay emits the stored events between two positions, or errMissedTooMuch.
+func (h *Hub) replay(ctx context.Context, f *feed, at, to Position, emit func(Event) error) error {
+	if lost, err := h.outOfReach(ctx, at); lost || err != nil {
+		return cmp.Or(err, errMissedTooMuch)
+	}
+	left := catchUpEvents
 	for _, span := range f.spans(at) {
 		i := sourceOf(span.Stream)
 		if at[i] >= to[i] {
@@ -128,21 +163,29 @@ func (h *Hub) catchUp(ctx context.Context, f *feed, b Browser, to Position, emit
 		}
 		for d, err := range h.bus.Read(ctx, span) {
 			if err != nil {
-				return at, err
+				return err
 			}
 			if d.Sequence > to[i] {
 				break // the feed has it
 			}
+			if left--; left < 0 {
+				return errMissedTooMuch
+			}
 			at[i] = d.Sequence
 			if err := f.read(d, at.emitter(emit)); err != nil {
-				return at, err
+				return err
 			}
 		}
 	}
-	for i := range at {
-		at[i] = max(at[i], to[i])
+	return nil
+}
+
+// laterOf returns the later of two positions, in each stream.
+func laterOf(a, b Position) Position {
+	for i := range a {
+		a[i] = max(a[i], b[i])
 	}
-	return at, nil
+	return a
 }
 
 // emitter adds the position to events.

@@ -9,8 +9,13 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
+// openChatsOfStream bounds the conversations that one event stream has open, each with two subscriptions: those that all tabs of a user
+// show, which each of the user's streams follows.
+const openChatsOfStream = 10
+
 // openChats is the set of conversations that a browser has open, for which it gets typing and read cursors. A conversation is open for
-// [PresenceTTL] after the browser's last request, so each browser gets only the signals of what it shows.
+// [PresenceTTL] after the browser's last request, so each browser gets only the signals of what it shows. One more than
+// [openChatsOfStream] closes the one that was named the longest ago.
 type openChats struct {
 	bus       Bus
 	companyID string
@@ -40,6 +45,9 @@ func (l *openChats) at(v visitor, now time.Time) error {
 		o.until = now.Add(PresenceTTL)
 		return nil
 	}
+	if len(l.open) >= openChatsOfStream {
+		l.closeOldest()
+	}
 	o := &opened{until: now.Add(PresenceTTL)}
 	for _, subj := range []string{subject.Typing("*", v.appID, v.id), subject.ReadCursor(subject.SideVisitor, v.appID, v.id)} {
 		stop, err := l.bus.OnSignal(subj, "", func(subj string, data []byte) {
@@ -56,6 +64,17 @@ func (l *openChats) at(v visitor, now time.Time) error {
 	}
 	l.open[v] = o
 	return nil
+}
+
+func (l *openChats) closeOldest() {
+	var oldest visitor
+	for v, o := range l.open {
+		if first := l.open[oldest]; first == nil || o.until.Before(first.until) {
+			oldest = v
+		}
+	}
+	l.open[oldest].stop()
+	delete(l.open, oldest)
 }
 
 // expire drops conversations that the browser has not named within [PresenceTTL].
