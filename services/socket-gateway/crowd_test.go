@@ -45,7 +45,7 @@ func (w *world) startChild(settings ...string) *child {
 	c := &child{url: "http://" + addr, ops: "http://" + ops, command: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	c.command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+addr, "OPS_ADDR="+ops,
 		"NATS_URL="+w.natsURL, "REDIS_URL="+w.redisURL, "JWKS_URL="+keys.URL, "DRAIN_TIMEOUT=500ms",
-		"MAX_PENDING_PER_ADDRESS=0") // all clients of a test have one address
+		"MAX_PENDING_PER_ADDRESS=0", "RATE_LIMIT_CONNECT=0") // all clients of a test have one address
 	c.command.Env = append(c.command.Env, settings...)
 	if os.Getenv("PARLEY_TEST_LOG") != "" {
 		c.command.Stdout, c.command.Stderr = os.Stderr, os.Stderr

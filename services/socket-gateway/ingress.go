@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/admission"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/legacy"
@@ -37,6 +38,8 @@ func (s *Service) openIngress(id peer.ID, namespace *socketio.Namespace) (e *ing
 	others.GET(strings.TrimSuffix(socketPath, "/"), refused)
 	e.limiter, err = admission.New(admission.Config{
 		MaxConnections: s.cfg.MaxConnections, ConnectRate: s.cfg.ConnectRate, MaxSocketsPerVisitor: s.cfg.MaxSocketsPerVisitor,
+		ByAddress:   ratelimit.New(ratelimit.Config{Name: "connect", Rate: s.cfg.AddressRate, Now: s.cfg.Now}),
+		Address:     httpapi.AddressOf(s.cfg.TrustedProxies),
 		Connections: func() int { return s.sockets.Joined() + e.legacyConnections() },
 		Refuse:      others, Registerer: s.cfg.Registerer,
 	})
@@ -52,7 +55,7 @@ func (s *Service) openIngress(id peer.ID, namespace *socketio.Namespace) (e *ing
 		if e.legacy, err = s.openLegacy(id); err != nil {
 			return nil, errors.Join(err, e.close())
 		}
-		sockets = byProtocol(e.limiter.Handler(e.legacy), sockets)
+		sockets = byProtocol(e.limiter.Handler(e.limiter.UpgradeHandler(e.legacy)), sockets)
 	}
 	e.handler = routes(e.forwarder.Handler(sockets), others)
 	return e, nil

@@ -1,6 +1,8 @@
 package socketgateway_test
 
 import (
+	"context"
+	"crypto/ed25519"
 	"io"
 	"net/http"
 	"os"
@@ -8,12 +10,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
@@ -350,5 +354,45 @@ func TestLegacyRequestsAreChecked(t *testing.T) {
 	_, header, _ = request(t, http.MethodGet, base+"polling", http.Header{"Origin": {"https://shop.example.com"}})
 	if allowed := header.Values("Access-Control-Allow-Origin"); len(allowed) != 1 || allowed[0] != "https://shop.example.com" || header.Get("Set-Cookie") != "" {
 		t.Errorf("got %v, want the origin allowed once, and no cookie", header)
+	}
+}
+
+// countedKeys counts the tokens that are verified.
+type countedKeys struct {
+	credential.KeySource
+	asked atomic.Int64
+}
+
+func (k *countedKeys) Key(ctx context.Context, kid string) (ed25519.PublicKey, error) {
+	k.asked.Add(1)
+	return k.KeySource.Key(ctx, kid)
+}
+
+// Old clients bring their token with the handshake and with an upgrade. Above the rate of their address it is not verified.
+func TestAddressIsCheckedBeforeTheToken(t *testing.T) {
+	t.Parallel()
+	const rate = 4
+	w := newWorld(t)
+	keys := &countedKeys{KeySource: w.keys}
+	g := w.start(withLegacy, func(c *socketgateway.Config) {
+		c.KeySource, c.AddressRate = keys, config.Rate{Count: rate, Per: time.Hour}
+	})
+	_, _, opened := request(t, http.MethodGet, g.url+"/socket.io/?EIO=4&transport=polling", nil)
+	_, sid, _ := strings.Cut(opened, `"sid":"`)
+	sid, _, _ = strings.Cut(sid, `"`)
+	forged := "&token=" + w.forgedTokens(1)[0]
+	paths := []string{"?EIO=3&transport=polling" + forged, "?EIO=3&transport=websocket&sid=" + sid + forged}
+	for n := range 3 * rate {
+		status, header, body := request(t, http.MethodGet, g.url+"/socket.io/"+paths[n%len(paths)], nil)
+		refused := strings.Contains(body, "TOO_MANY_CONNECTIONS")
+		if want := n >= rate-1; refused != want {
+			t.Errorf("request %d: got %d %s, want it refused for its address: %v", n+1, status, body, want)
+		}
+		if refused && (status != http.StatusServiceUnavailable || header.Get("Retry-After") == "") {
+			t.Errorf("got %d %v, want 503 with Retry-After", status, header)
+		}
+	}
+	if got := keys.asked.Load(); got != rate-1 {
+		t.Errorf("got %d tokens verified, want %d", got, rate-1)
 	}
 }

@@ -54,6 +54,7 @@ type Config struct {
 
 	ConnectTimeout time.Duration   `env:"CONNECT_TIMEOUT" envDefault:"10s" doc:"time that a connection has to join with a token"`
 	RecoveryRate   config.Rate     `env:"RATE_LIMIT_RECOVERY" envDefault:"30/1m" doc:"recoveries of missed replies of one visitor on a gateway, count/time; the next load the history instead; 0: no limit"`
+	AddressRate    config.Rate     `env:"RATE_LIMIT_CONNECT" envDefault:"300/3s" doc:"handshakes of one address on a gateway, count/time; 0: no limit"`
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the API"`
 
 	AdvertiseAddr        string `env:"GATEWAY_ADVERTISE_ADDR" doc:"host:port at which the other gateways reach this one; default: this host's first address and the port of HTTP_ADDR"`

@@ -45,6 +45,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsGateway) != "" {
 		os.Exit(ops.Main("socket-gateway", runGateway))
 	}
+	if url := os.Getenv(runAsForger); url != "" {
+		forgerMain(url)
+		return
+	}
 	goleak.VerifyTestMain(m, bustest.LeftByNATS()...)
 }
 

@@ -1,5 +1,5 @@
-// Package admission limits the load of a gateway: joined connections, handshakes per second, and sockets per visitor. Refused
-// requests get Retry-After; accepted connections are not affected. The engine limits connections that have not sent a token yet.
+// Package admission limits the load of a gateway: joined connections, handshakes per second and of an address, and sockets per visitor.
+// Refused requests get Retry-After; accepted connections are not affected. The engine limits connections that have not sent a token yet.
 package admission
 
 import (
@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 )
 
@@ -30,6 +31,9 @@ type Config struct {
 	ConnectRate          int // handshakes per second
 	MaxSocketsPerVisitor int
 
+	// ByAddress limits the handshakes of an address, which Address returns. nil: no limit.
+	ByAddress *ratelimit.Limiter
+	Address   func(*http.Request) string
 	// Connections returns the number of joined connections.
 	Connections func() int
 	// Refuse answers a refused handshake; Refusal returns the error from the request's context.
@@ -50,7 +54,7 @@ type Limiter struct {
 // New returns a limiter with the limits of cfg.
 func New(cfg Config) (*Limiter, error) {
 	d := &Limiter{cfg: cfg, refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_gateway_refusals_total", Help: "Refused connections, by the limit that was reached (connections, rate, visitor) or stopping.",
+		Name: "parley_gateway_refusals_total", Help: "Refused connections, by the limit that was reached (address, connections, rate, visitor) or stopping.",
 	}, []string{"bound"})}
 	if cfg.ConnectRate > 0 {
 		d.rate = rate.NewLimiter(rate.Limit(cfg.ConnectRate), cfg.ConnectRate)
@@ -69,7 +73,22 @@ func (d *Limiter) Shut() { d.shut.Store(true) }
 func (d *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isHandshake(r) {
-			if err := d.admit(); err != nil {
+			if err := d.admit(r); err != nil {
+				d.refuse(w, r, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// UpgradeHandler passes upgrades of sessions within the limit of their address, and all other requests, to next. It is for sessions whose
+// upgrade brings a token.
+func (d *Limiter) UpgradeHandler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		if query.Get("sid") != "" && query.Get("transport") == "websocket" {
+			if err := d.admitAddress(r); err != nil {
 				d.refuse(w, r, err)
 				return
 			}
@@ -83,10 +102,14 @@ func isHandshake(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Get("sid") == ""
 }
 
-func (d *Limiter) admit() error {
+// admit checks the limit of the address first: what it refuses does not count for the limits that all share.
+func (d *Limiter) admit(r *http.Request) error {
 	if d.shut.Load() {
 		d.refusals.WithLabelValues("stopping").Inc()
 		return refusal(apperr.ServiceUnavailable, rateWait)
+	}
+	if err := d.admitAddress(r); err != nil {
+		return err
 	}
 	if d.cfg.MaxConnections > 0 && d.cfg.Connections() >= d.cfg.MaxConnections {
 		d.refusals.WithLabelValues("connections").Inc()
@@ -97,6 +120,15 @@ func (d *Limiter) admit() error {
 		return refusal(apperr.TooManyConnections, rateWait)
 	}
 	return nil
+}
+
+func (d *Limiter) admitAddress(r *http.Request) error {
+	taken := d.cfg.ByAddress.Take(r.Context(), d.cfg.Address(r))
+	if taken.Allowed {
+		return nil
+	}
+	d.refusals.WithLabelValues("address").Inc()
+	return refusal(apperr.TooManyConnections, max(rateWait, taken.Wait))
 }
 
 // refusal returns a public error with a Retry-After.
