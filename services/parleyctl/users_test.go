@@ -61,7 +61,7 @@ func TestUnbindIdentity(t *testing.T) {
 	}
 	w.ctl("users", "unbind", "nobody@example.com", "--yes").fails(parleyctl.ExitNotFound, "User not found")
 	w.ctl("users", "unbind", "ada@example.com", "--yes").done()
-	if left, err := w.store.UserSessions(t.Context(), u.ID); err != nil || len(left) != 0 {
+	if left, err := w.store.UserSessions(t.Context(), u.ID, store.Page{}); err != nil || len(left) != 0 {
 		t.Errorf("got the sessions %v, %v, want none", left, err)
 	}
 	if found, err := w.store.User(t.Context(), u.ID); err != nil || found.DeviceKey != "" {

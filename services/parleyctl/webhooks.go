@@ -145,19 +145,34 @@ func (a *app) webhooks() *cobra.Command {
 
 // webhookFlags are the settings of an endpoint on the command line.
 type webhookFlags struct {
-	url, description string
-	events           []string
-	headersFile      string
-	ordered          bool
+	url, urlFile, description string
+	events                    []string
+	headersFile               string
+	ordered                   bool
 }
 
 func (f *webhookFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.url, "url", "", "the URL that receives events")
+	c.Flags().StringVar(&f.url, "url", "", "the URL that receives events; one with a query needs --url-file")
+	c.Flags().StringVar(&f.urlFile, "url-file", "", "file with the URL, whose query may be a secret; - is standard input")
+	c.MarkFlagsMutuallyExclusive("url", "url-file")
 	c.Flags().StringVar(&f.description, "description", "", "what it is for")
 	c.Flags().StringSliceVar(&f.events, "events", nil, "types of events, separated by commas; default: all")
 	c.Flags().StringVar(&f.headersFile, "headers", "", "file with headers that are sent with each request, a line such as 'X-Api-Key: abc' for each; - is standard input, an empty file: none")
 	c.Flags().BoolVar(&f.ordered, "ordered", false, "send the events of a chat one after the other")
 	_ = c.RegisterFlagCompletionFunc("events", fixed(webhook.Types()...)) // the flag exists
+}
+
+// webhookURL returns the URL of the command line or of its file. One with a user or a query is refused on the command line, where other users
+// of the machine can read it.
+func (a *app) webhookURL(f *webhookFlags) (string, error) {
+	if f.urlFile == "" {
+		if strings.Contains(f.url, "?") || hasPassword(f.url) {
+			return "", usage("--url must not contain a query or a password, which other users can read there: use --url-file")
+		}
+		return f.url, nil
+	}
+	text, err := a.readFile("--url-file", f.urlFile)
+	return strings.TrimSpace(string(text)), err
 }
 
 // webhookHeaders reads the headers from their file: their values are secrets, which must not be arguments.
@@ -189,10 +204,18 @@ func (a *app) webhooksCreate() *cobra.Command {
 	var signatures []string
 	c := &cobra.Command{
 		Use: "create", Short: "Create a webhook endpoint, and show its secret once", Args: exactArgs(),
-		Example: "  parleyctl webhooks create --company COMPANY --url https://crm.example/parley --events message.received,chat.closed",
+		Example: "  parleyctl webhooks create --company COMPANY --url https://crm.example/parley --events message.received,chat.closed\n" +
+			"  parleyctl webhooks create --company COMPANY --url-file url.txt",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := required(c, "company", "url"); err != nil {
+			if err := required(c, "company"); err != nil {
 				return err
+			}
+			address, err := a.webhookURL(&f)
+			if err != nil {
+				return err
+			}
+			if address == "" {
+				return usage("--url or --url-file is required")
 			}
 			headers, err := a.webhookHeaders(&f)
 			if err != nil {
@@ -211,7 +234,7 @@ func (a *app) webhooksCreate() *cobra.Command {
 				kinds[n] = webhook.Kind(name)
 			}
 			e, err := admin.New(s, b, a.Now).CreateWebhookEndpoint(c.Context(), self(), webhook.Endpoint{
-				CompanyID: owner, URL: f.url, Description: f.description, Events: f.events, Headers: headers, Ordered: f.ordered,
+				CompanyID: owner, URL: address, Description: f.description, Events: f.events, Headers: headers, Ordered: f.ordered,
 			}, kinds...)
 			if err != nil {
 				return err
@@ -258,8 +281,12 @@ func (a *app) webhooksUpdate() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			var change admin.WebhookChange
 			given := c.Flags().Changed
-			if given("url") {
-				change.URL = &f.url
+			if given("url") || given("url-file") {
+				address, err := a.webhookURL(&f)
+				if err != nil {
+					return err
+				}
+				change.URL = &address
 			}
 			if given("description") {
 				change.Description = &f.description

@@ -19,7 +19,7 @@ func TestWebhooks(t *testing.T) {
 	if hooks, err := w.cache.Webhooks(ctx, companyID); err != nil || len(hooks.Endpoints) != 0 {
 		t.Fatalf("got %+v, %v, want none", hooks, err)
 	}
-	made := decoded[object](w.ctl("webhooks", "create", "--company", companyID, "--url", "https://crm.example/hook?key=abc", "--events", "message.received,chat.closed",
+	made := decoded[object](w.ctl("webhooks", "create", "--company", companyID, "--url-file", w.file("https://crm.example/hook?key=abc\n"), "--events", "message.received,chat.closed",
 		"--headers", w.file("X-Api-Key: abc\n"), "--signatures", "v1,v1a", "--ordered", "-o", "json"))
 	id := made["id"].(string)
 	secrets := made["secrets"].([]any)
@@ -86,6 +86,15 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("got %d entries, %v, want one of each change, without secrets", len(entries), err)
 	}
 
+	for _, secret := range []string{"https://x.example/hook?key=abc", "https://ada:abc@x.example"} {
+		w.ctl("webhooks", "create", "--company", companyID, "--url", secret).fails(parleyctl.ExitUsage, "--url-file")
+		w.ctl("webhooks", "update", id, "--url", secret).fails(parleyctl.ExitUsage, "--url-file")
+	}
+	w.ctl("webhooks", "create", "--company", companyID).fails(parleyctl.ExitUsage, "--url or --url-file is required")
+	w.ctl("webhooks", "update", id, "--url-file", w.file("https://crm.example/other?key=new")).done()
+	if e, err := w.store.WebhookEndpoint(ctx, id); err != nil || e.URL != "https://crm.example/other?key=new" {
+		t.Errorf("got %q, %v, want the URL of the file", e.URL, err)
+	}
 	w.ctl("webhooks", "delete", id).fails(parleyctl.ExitUsage, "--yes")
 	w.ctl("webhooks", "delete", id, "--yes").done()
 	w.ctl("webhooks", "rotate", id).fails(parleyctl.ExitNotFound, "Webhook endpoint not found")

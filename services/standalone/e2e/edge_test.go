@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -9,10 +10,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
@@ -196,4 +200,43 @@ func (f *deployment) gatewaysRestartBehindTheEdge(t *testing.T) {
 		f.start(t, name)
 		f.awaitReady(t, http.StatusOK, name)
 	}
+}
+
+// The edge logs a failed request without the name of the visitor's file, the query and the headers.
+func TestEdgeLogsNoNames(t *testing.T) {
+	t.Parallel()
+	widget, err := nettest.FreeAddr()
+	check(t, err)
+	nobody, err := nettest.FreeAddr()
+	check(t, err)
+	c := exec.CommandContext(t.Context(), needs.Program(t, "caddy"), "run", "--adapter", "caddyfile", "--config", filepath.Join(root(), "deploy/edge/Caddyfile"))
+	c.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "EDGE_BIND=127.0.0.1",
+		"EDGE_WIDGET_ADDR=http://"+widget, "EDGE_CLIENT_ADDR=http://127.0.0.1:0", "EDGE_PANEL_ADDR=http://localhost:0", "WIDGET_API="+nobody)
+	log, err := c.StderrPipe()
+	check(t, err)
+	check(t, c.Start())
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	go func() {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+widget+"/files/f1/my-illness.pdf?token=eyJ", nil)
+		r.Header.Set("Authorization", "Bearer eyJ")
+		for t.Context().Err() == nil {
+			if answer, err := http.DefaultClient.Do(r); err == nil {
+				answer.Body.Close()
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		line := lines.Text()
+		for _, secret := range []string{"my-illness", "eyJ"} {
+			if strings.Contains(line, secret) {
+				t.Errorf("got %s, want no %q", line, secret)
+			}
+		}
+		if strings.Contains(line, "/files/f1") && strings.Contains(line, "error") {
+			return
+		}
+	}
+	t.Error("got no line of the failed request")
 }

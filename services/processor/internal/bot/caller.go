@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -243,6 +244,17 @@ func newClient(concurrency int) *http.Client {
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// do is [http.Client.Do]. Its errors, which are logged and kept with dead letters, show neither the user nor the query of the URL: they may
+// be secrets.
+func do(client *http.Client, r *http.Request) (*http.Response, error) {
+	response, err := client.Do(r)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		shown := url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host, Path: r.URL.Path}
+		failed.URL = shown.String()
+	}
+	return response, err
 }
 
 // unavailable returns the error for a server that did not answer and has set no Retry-After.

@@ -199,7 +199,7 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, tracePar
 	if err != nil {
 		return nil, err
 	}
-	response, err := l.client.Do(request)
+	response, err := do(l.client, request)
 	if err != nil {
 		return nil, l.unavailable(err)
 	}

@@ -128,7 +128,7 @@ func (m *moderator) ask(ctx context.Context, r moderationRequest) (answer modera
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "Parley-LLM/1.0")
-	response, err := m.client.Do(request)
+	response, err := do(m.client, request)
 	if err != nil {
 		return answer, err
 	}

@@ -76,7 +76,7 @@ func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, trac
 	if err != nil {
 		return nil, err
 	}
-	response, err := w.client.Do(request)
+	response, err := do(w.client, request)
 	if err != nil {
 		return nil, w.unavailable(err)
 	}

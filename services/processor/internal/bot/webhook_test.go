@@ -323,3 +323,25 @@ func TestWebhookConfigNamesAllItsProblems(t *testing.T) {
 		}
 	}
 }
+
+// Errors go to logs and dead letters: the user and the query of the URL do not.
+func TestErrorsHideSecretsOfTheURL(t *testing.T) {
+	t.Parallel()
+	hangUp := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	}
+	w := openWebhook(t, hangUp, WebhookConfig{CallConfig: CallConfig{Attempts: 1}})
+	w.url = strings.Replace(w.url, "http://", "http://someone:password@", 1) + "&key=secret"
+	_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`), nil)
+	for _, secret := range []string{"someone", "password", "key", "secret", "x=1"} {
+		if err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("got %v, want an error without %q", err, secret)
+		}
+	}
+	if !strings.Contains(err.Error(), "/bot") {
+		t.Errorf("got %v, want the path of the URL", err)
+	}
+}
