@@ -418,7 +418,8 @@ type WebhookDeliveries interface {
 	InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error)
 	// WebhookDelivery returns the delivery, or NotFound.
 	WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error)
-	// WebhookDeliveries lists deliveries, newest first. NotFound if the page's cursor is not an existing delivery.
+	// WebhookDeliveries lists deliveries, newest first. NotFound if the page's cursor is not an existing delivery of the filter's
+	// endpoint and company.
 	WebhookDeliveries(ctx context.Context, f WebhookFilter, p Page) ([]webhook.Delivery, error)
 	// CountWebhookDeliveries counts the stored deliveries of a company, pending and ended, up to limit.
 	CountWebhookDeliveries(ctx context.Context, companyID string, limit int) (int, error)

@@ -110,6 +110,10 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	} {
 		want(t, "deliveries of "+name, ids(get[[]webhook.Delivery](t)(s.WebhookDeliveries(ctx, test.filter, test.page))), test.want)
 	}
+	_, err := s.WebhookDeliveries(ctx, store.WebhookFilter{EndpointID: first.ID}, store.Page{After: all[3].ID})
+	wantCode(t, "a page after another endpoint's delivery", err, apperr.NotFound)
+	_, err = s.WebhookDeliveries(ctx, store.WebhookFilter{CompanyID: newID()}, store.Page{After: all[3].ID})
+	wantCode(t, "a page after another company's delivery", err, apperr.NotFound)
 
 	due := func(seconds int, except ...string) (ids []string) {
 		for _, d := range get[[]webhook.Due](t)(s.DueWebhookDeliveries(ctx, first.CompanyID, at(time.Duration(seconds)*time.Second), except, 10)) {
@@ -174,7 +178,7 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 
 	want(t, "a replay", get[bool](t)(s.ReplayWebhookDelivery(ctx, all[0].ID, at(2*time.Hour))), true)
 	want(t, "a replay of a pending one", get[bool](t)(s.ReplayWebhookDelivery(ctx, all[0].ID, at(3*time.Hour))), false)
-	_, err := s.ReplayWebhookDelivery(ctx, newID(), at(0))
+	_, err = s.ReplayWebhookDelivery(ctx, newID(), at(0))
 	wantCode(t, "a replay of an unknown one", err, apperr.NotFound)
 	expected.Status, expected.DueAt, expected.Tries, expected.ExpiresAt = webhook.Pending, at(2*time.Hour), 0, time.Time{}
 	want(t, "a replayed one", get[webhook.Delivery](t)(s.WebhookDelivery(ctx, all[0].ID)), expected)

@@ -145,6 +145,9 @@ func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p 
 		if last, err = get[deliveryDocument](ctx, s, webhookDeliveries, p.After); err != nil {
 			return nil, err
 		}
+		if f.EndpointID != "" && last.EndpointID != f.EndpointID || f.CompanyID != "" && last.CompanyID != f.CompanyID {
+			return nil, apperr.WebhookDeliveryNotFound.New()
+		}
 		created = append(created, bson.E{Key: "$lte", Value: last.CreatedAt})
 	}
 	if len(created) > 0 {

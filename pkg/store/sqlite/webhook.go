@@ -133,6 +133,10 @@ func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p 
 	})
 }
 
+// deliveryCursor finds the delivery of a page's cursor among those of the filter's endpoint and company.
+const deliveryCursor = `SELECT created_at FROM webhook_deliveries
+	WHERE id = ?1 AND (?2 = '' OR endpoint_id = ?2) AND (?3 = '' OR company_id = ?3)`
+
 // deliveryList returns the query of a list; the endpoint is the more selective condition.
 func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, args []any, err error) {
 	sql = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries WHERE TRUE`
@@ -158,7 +162,7 @@ func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, arg
 	}
 	if p.After != "" {
 		var at time.Time
-		found, err := c.first(`SELECT created_at FROM webhook_deliveries WHERE id = ?`, func(r *row) { at = r.time() }, p.After)
+		found, err := c.first(deliveryCursor, func(r *row) { at = r.time() }, p.After, f.EndpointID, f.CompanyID)
 		if err != nil || !found {
 			return "", nil, orElse(err, apperr.WebhookDeliveryNotFound.New())
 		}
