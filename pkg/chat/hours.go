@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -40,6 +42,20 @@ type DateHours struct {
 var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
 const minutesOfDay = 24 * 60
+
+// MarshalJSON implements [json.Marshaler]. A day without intervals is an empty list, never null.
+func (h BusinessHours) MarshalJSON() ([]byte, error) {
+	type plain BusinessHours
+	h.Week = maps.Clone(h.Week)
+	for day, all := range h.Week {
+		h.Week[day] = append([]Interval{}, all...)
+	}
+	h.Dates = slices.Clone(h.Dates)
+	for i, date := range h.Dates {
+		h.Dates[i].Intervals = append([]Interval{}, date.Intervals...)
+	}
+	return json.Marshal(plain(h))
+}
 
 // Check returns all faults of the hours; field names begin with path.
 func (h BusinessHours) Check(path string) []DataFault {

@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -160,5 +161,19 @@ func TestRateable(t *testing.T) {
 		if !test.chat.Rateable(test.until) || test.chat.Rateable(test.until.Add(time.Millisecond)) {
 			t.Errorf("%s: got another end than %s", name, test.until)
 		}
+	}
+}
+
+// Readers of the settings get a list for each day, also for one that is closed.
+func TestHoursAsJSON(t *testing.T) {
+	t.Parallel()
+	h := chat.BusinessHours{TimeZone: "UTC", Week: map[string][]chat.Interval{"monday": nil}, Dates: []chat.DateHours{{Date: "2026-12-24"}}}
+	got, err := json.Marshal(chat.Support{Hours: &h})
+	want := `{"hours":{"timeZone":"UTC","week":{"monday":[]},"dates":[{"date":"2026-12-24","intervals":[]}]},"handoverButton":false,"agentsOnly":false,"rating":false}`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	if h.Week["monday"] != nil || h.Dates[0].Intervals != nil {
+		t.Errorf("got %+v, want the value as before", h)
 	}
 }

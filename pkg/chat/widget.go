@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -40,8 +41,15 @@ func (g Greeting) In(language string) string {
 	return g.Content
 }
 
+// widgetTexts are the widget's own keys that the OpenAPI documents promise to be texts: colours and addresses of pictures.
+var widgetTexts = [...]string{
+	"primaryBackgroundColor", "primaryTextColor", "inputTextColor", "inputBackgroundColor", "footerBackgroundColor",
+	"contentBackgroundColor", "sentMessageBubbleBgColor", "sentMessageBubbleTextColor", "receivedMessageBubbleBgColor",
+	"receivedMessageBubbleTextColor", "formBackgroundColor", "aiIconUrl", "widgetIconUrl", "userIconUrl",
+}
+
 // Rules parses the keys of widgetConfigs that the server enforces; unknown keys are the widget's own. It fails if
-// [CheckWidgetConfigs] reports faults.
+// [CheckWidgetConfigs] reports faults of these keys.
 func (a Application) Rules() (WidgetRules, error) {
 	r, faults := readWidgetRules(a.WidgetConfigs)
 	if len(faults) > 0 {
@@ -50,36 +58,56 @@ func (a Application) Rules() (WidgetRules, error) {
 	return r, nil
 }
 
-// CheckWidgetConfigs returns all faults of an application's widgetConfigs: not empty and not a JSON object, or invalid
-// keys that the server enforces. It ignores the widget's own keys.
+// CheckWidgetConfigs returns all faults of an application's widgetConfigs: not empty and not a JSON object, invalid keys that the
+// server enforces, or keys of the widget with another type than documented. It ignores unknown keys.
 func CheckWidgetConfigs(configs json.RawMessage) []DataFault {
 	_, faults := readWidgetRules(configs)
+	if configs = bytes.TrimSpace(configs); len(faults) > 0 || len(configs) == 0 {
+		return faults
+	}
+	for key, value := range members(configs) {
+		name, at := string(key), widgetConfigs+"."+string(key)
+		switch {
+		case slices.Contains(widgetTexts[:], name):
+			faults.text(at, value)
+		case name == "formInputs":
+			faults.each(at, value, MaxRequiredFields, faults.text)
+		}
+	}
 	return faults
 }
 
+const widgetConfigs = "widgetConfigs"
+
 func readWidgetRules(configs []byte) (r WidgetRules, f dataFaults) {
-	const root = "widgetConfigs"
 	configs = bytes.TrimSpace(configs)
 	switch {
 	case len(configs) == 0:
 		return r, nil
 	case !utf8.Valid(configs) || !json.Valid(configs):
-		f.add(root, "must be JSON")
+		f.add(widgetConfigs, "must be JSON")
 	case !isObject(configs):
-		f.add(root, "must be an object")
+		f.add(widgetConfigs, "must be an object")
 	default:
-		f.each(root+".requiredFields", memberOf(configs, "requiredFields"), MaxRequiredFields, func(at string, item []byte) {
+		f.each(widgetConfigs+".requiredFields", memberOf(configs, "requiredFields"), MaxRequiredFields, func(at string, item []byte) {
 			name := string(contentOf(item))
 			if name == "" {
 				f.add(at, "must be the name of a field")
 			}
 			r.RequiredFields = append(r.RequiredFields, name)
 		})
-		f.each(root+".greetingMessages", memberOf(configs, "greetingMessages"), MaxGreetingMessages, func(at string, item []byte) {
+		f.each(widgetConfigs+".greetingMessages", memberOf(configs, "greetingMessages"), MaxGreetingMessages, func(at string, item []byte) {
 			r.GreetingMessages = append(r.GreetingMessages, f.greeting(at, item))
 		})
 	}
 	return r, f
+}
+
+// text adds a fault if a value is not a text.
+func (f *dataFaults) text(path string, value []byte) {
+	if value[0] != '"' {
+		f.add(path, "must be a string")
+	}
 }
 
 // each calls read with the path and value of each element of a list. An absent or null list has no elements.

@@ -47,6 +47,26 @@ func TestCheckWidgetConfigs(t *testing.T) {
 	}
 }
 
+// The widget's own keys have the documented types; unknown keys may have any.
+func TestCheckWidgetConfigsOfTheWidget(t *testing.T) {
+	t.Parallel()
+	for configs, want := range map[string]string{
+		`{"primaryTextColor":"#fff","formInputs":["email"],"own":[1]}`: "",
+		`{"primaryTextColor":["#fff"]}`:                                "widgetConfigs.primaryTextColor must be a string",
+		`{"aiIconUrl":null}`:                                           "widgetConfigs.aiIconUrl must be a string",
+		`{"formInputs":"email"}`:                                       "widgetConfigs.formInputs must be an array",
+		`{"formInputs":["email",{}]}`:                                  "widgetConfigs.formInputs[1] must be a string",
+	} {
+		got := ""
+		for _, fault := range chat.CheckWidgetConfigs([]byte(configs)) {
+			got += fault.Field + " " + fault.Message
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", configs, got, want)
+		}
+	}
+}
+
 // Configs that pass the check decode with encoding/json, with case-sensitive names.
 func FuzzCheckWidgetConfigs(f *testing.F) {
 	for _, seed := range []string{`{"requiredFields":["email"],"greetingMessages":[{"content":"Hi \u00e9"}]}`, `{"greetingMessages":[{},null]}`, `[`, `{"a":[{]}`} {
