@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -68,12 +66,6 @@ func (e *engine) User(ctx context.Context, id string) (account.User, error) {
 		return account.User{}, err
 	}
 	return e.Store.User(ctx, id)
-}
-
-// textBody accepts server-sent events; checkEvent validates the schema of each event's data.
-func textBody(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3filter.EncodingFn) (any, error) {
-	text, err := io.ReadAll(body)
-	return string(text), err
 }
 
 var document = func() *openapi3.T {
@@ -486,6 +478,8 @@ func TestRareErrors(t *testing.T) {
 	form := []string{"Content-Type", "multipart/form-data; boundary=b", "Idempotency-Key", "file"}
 	wantCode("IDEMPOTENCY_KEY_INVALID", http.MethodPost, chats+"/messages", text, "Idempotency-Key", `"`)
 	wantCode("MALFORMED_MULTIPART", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nbroken off", form...)
+	page := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n<!doctype html>\r\n--b--\r\n"
+	wantCode("FILE_TYPE_MISMATCH", http.MethodPost, chats+"/files", page, form...)
 	wantCode("WEBHOOK_DELIVERY_NOT_FOUND", http.MethodPost, "/api/webhooks/"+w.acme.endpoint+"/replay", `{"id":"`+exampleDelivery+`"}`)
 	for range webhook.MaxEndpoints - 1 {
 		owner.done(http.StatusCreated, http.MethodPost, "/api/webhooks", `{"url":"https://crm.example"}`)

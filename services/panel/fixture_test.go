@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3filter"
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/account"
@@ -38,7 +37,6 @@ var codes = httpapitest.Codes{Except: []string{
 
 func TestMain(m *testing.M) {
 	childMain()
-	openapi3filter.RegisterBodyDecoder("text/event-stream", textBody)
 	codes.M = m
 	goleak.VerifyTestMain(&codes, bustest.LeftByNATS()...)
 }

@@ -104,6 +104,9 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg, handler: web.NewHandler()}, nil
 }
 
+// Handler returns the panel without a server. It answers 503 until Run has opened its engines, and after Run.
+func (s *Service) Handler() http.Handler { return s.handler }
+
 // Run serves until ctx is done, finishes the in-flight requests and returns nil.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)

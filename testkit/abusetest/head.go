@@ -47,10 +47,10 @@ func (m *Mutator) bendHeader(r *Request) {
 
 // bendCredential sends no, two, a foreign or a malformed credential.
 func (m *Mutator) bendCredential(r *Request) {
-	set := m.operation.credential
-	if set == nil {
+	if len(m.operation.schemes) == 0 {
 		return
 	}
+	set := m.operation.schemes[m.rng.IntN(len(m.operation.schemes))].set
 	token := m.token()
 	switch m.rng.IntN(8) {
 	case 0:
@@ -60,11 +60,11 @@ func (m *Mutator) bendCredential(r *Request) {
 	case 2:
 		set(r.Header, token[:m.rng.IntN(len(token)+1)])
 	case 3:
-		broken := []byte(token)
+		broken := []byte(token + "=")
 		broken[m.rng.IntN(len(broken))] ^= 1
 		set(r.Header, printable(string(broken)))
 	case 4:
-		for _, name := range []string{"Authorization", "X-Access-Token"} {
+		for _, name := range []string{"Authorization", "X-Access-Token", "Cookie", "X-Csrf-Token"} {
 			if values := r.Header[name]; len(values) > 0 {
 				r.Header[name] = slices.Concat(values, values)
 			}
@@ -72,7 +72,7 @@ func (m *Mutator) bendCredential(r *Request) {
 	case 5:
 		r.Header.Set("Authorization", m.pick([]string{"Basic eDp5", "Bearer", "bearer " + token, "Bearer  " + token, token, "Bearer " + token + " x", "Bearer " + token + "." + token}))
 	default:
-		set(r.Header, m.pick(m.cfg.Foreign))
+		m.authorize(r.Header, m.pick(m.cfg.Foreign))
 	}
 }
 
@@ -127,7 +127,7 @@ func (m *Mutator) bendPath(r *Request) {
 	case 9:
 		path = path[:at-1] + strings.ToUpper(url.PathEscape(path[at-1:at])) + path[at:]
 	case 10:
-		path = m.pick([]string{"/", "/favicon.ico", "/robots.txt", "/.env", "/.git/config", "/admin", "/docs/", "/docs/swagger-ui.css", "/docs/..%2f", "/files", "/message", "/message/send/", "/metrics", "/debug/pprof/", "/readyz", "*"})
+		path = m.pick([]string{"/", "/favicon.ico", "/robots.txt", "/.env", "/.git/config", "/admin", "/docs/", "/docs/swagger-ui.css", "/docs/..%2f", "/files", "/message", "/message/send/", "/api", "/api/", "/api/chats/../users", "/metrics", "/debug/pprof/", "/readyz", "*"})
 	}
 	r.Target = path
 	if asked {

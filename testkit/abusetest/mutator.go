@@ -14,7 +14,10 @@ type Config struct {
 	Seed uint64
 	// Tokens are valid credentials; Ghosts are valid ones without any data; Foreign are invalid ones: expired, revoked, of
 	// another API.
+	// An empty one sends no credential.
 	Tokens, Ghosts, Foreign []string
+	// Derived returns what a security scheme sends instead of the token itself, by the scheme's name: a CSRF token.
+	Derived map[string]func(token string) string
 	// Live maps values in the document's examples, such as ids, to existing ones. Paths are paths of existing resources by the
 	// document's path: /files/{id}/{name}.
 	Live  map[string]string
@@ -38,7 +41,7 @@ type Mutator struct {
 // New returns a Mutator. The same configuration generates the same requests.
 func New(cfg Config) *Mutator {
 	var pairs []string
-	for _, from := range sortedKeys(cfg.Live) {
+	for _, from := range slices.Backward(sortedKeys(cfg.Live)) { // a longer value before its prefix
 		pairs = append(pairs, from, cfg.Live[from])
 	}
 	return &Mutator{
@@ -98,6 +101,20 @@ func (m *Mutator) token() string {
 		return m.pick(m.cfg.Tokens)
 	}
 	return m.pick(m.cfg.Ghosts)
+}
+
+// authorize sends a token with all schemes that the operation needs.
+func (m *Mutator) authorize(h http.Header, token string) {
+	if token == "" {
+		return
+	}
+	for _, s := range m.operation.schemes {
+		value := token
+		if derive := m.cfg.Derived[s.name]; derive != nil {
+			value = derive(token)
+		}
+		s.set(h, value)
+	}
 }
 
 // replaced replaces values of the document's examples by existing ones, in live requests.

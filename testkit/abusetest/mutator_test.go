@@ -18,7 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const document = `{
   "openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "security": [{"Key": []}],
-  "components": {"securitySchemes": {"Key": {"type": "apiKey", "in": "header", "name": "x-key"}, "Token": {"type": "http", "scheme": "bearer"}}},
+  "components": {"securitySchemes": {"Key": {"type": "apiKey", "in": "header", "name": "x-key"}, "Token": {"type": "http", "scheme": "bearer"},
+    "Session": {"type": "apiKey", "in": "cookie", "name": "session"}, "CSRF": {"type": "apiKey", "in": "header", "name": "x-csrf"}}},
   "paths": {
     "/things/{id}": {"get": {"security": [{"Token": []}], "responses": {"200": {"description": "it"}}, "parameters": [
       {"name": "id", "in": "path", "required": true, "schema": {"type": "string"}, "example": "example-id"},
@@ -27,6 +28,7 @@ const document = `{
       "application/json": {"schema": {"type": "object"}, "examples": {"one": {"value": {"id": "example-id", "list": [1, "two", {"three": null}]}}}},
       "multipart/form-data": {"schema": {"type": "object", "properties": {"file": {"type": "string", "contentMediaType": "application/octet-stream"}}},
         "examples": {"one": {"value": {"file": "bytes", "caption": "c"}}}}}}}},
+    "/session": {"delete": {"security": [{"Session": [], "CSRF": []}], "responses": {"204": {"description": "ended"}}}},
     "/open": {"get": {"security": [], "responses": {"200": {"description": "it"}}}}
   }
 }`
@@ -41,8 +43,8 @@ func operations(t *testing.T) map[string]abusetest.Operation {
 	for _, o := range all {
 		byName[o.String()] = o
 	}
-	if len(all) != 3 || len(byName) != 3 {
-		t.Fatalf("got %v, want the three operations of the document", all)
+	if len(all) != 4 || len(byName) != 4 {
+		t.Fatalf("got %v, want the four operations of the document", all)
 	}
 	return byName
 }
@@ -51,6 +53,7 @@ func config(seed uint64) abusetest.Config {
 	return abusetest.Config{
 		Seed: seed, Tokens: []string{"good-token"}, Ghosts: []string{"ghost-token"}, Foreign: []string{"foreign-token"},
 		Live: map[string]string{"example-id": "live-id"}, Paths: map[string][]string{"/things/{id}": {"/things/live-path"}}, LiveOneIn: 4,
+		Derived: map[string]func(string) string{"CSRF": func(token string) string { return "of " + token }},
 	}
 }
 
@@ -100,6 +103,7 @@ func TestEverythingIsBent(t *testing.T) {
 	}
 	for _, what := range []string{
 		"GET /things/{id}: live path", "GET /things/{id}: example path", "GET /things/{id}: good token", "GET /things/{id}: ghost token", "GET /things/{id}: foreign token",
+		"DELETE /session: good session", "DELETE /session: another CSRF token", "DELETE /session: no session",
 		"GET /things/{id}: no token", "GET /things/{id}: query", "GET /things/{id}: Range", "POST /things: other method", "POST /things: live body", "POST /things: example body",
 		"POST /things: form", "POST /things: JSON", "POST /things: no media type", "POST /things: cut", "POST /things: unsized", "POST /things: empty", "POST /things: large", "GET /open: other path",
 	} {
@@ -116,8 +120,11 @@ func note(seen map[string]int, name string, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	mediaType, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	token := req.Header.Get("X-Key") + strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
+	session, csrf := req.Header.Get("Cookie"), req.Header.Get("X-Csrf")
 	for what, is := range map[string]bool{
-		"live path": req.URL.Path == "/things/live-path", "example path": req.URL.Path == "/things/example-id", "other path": !strings.HasPrefix(req.URL.Path, "/open"),
+		"good session": session == "session=good-token" && csrf == "of good-token", "no session": session == "session=",
+		"another CSRF token": session == "session=good-token" && csrf != "of good-token",
+		"live path":          req.URL.Path == "/things/live-path", "example path": req.URL.Path == "/things/example-id", "other path": !strings.HasPrefix(req.URL.Path, "/open"),
 		"good token": token == "good-token", "ghost token": token == "ghost-token", "foreign token": token == "foreign-token", "no token": token == "",
 		"query": req.URL.RawQuery != "", "Range": req.Header.Get("Range") != "", "other method": req.Method != http.MethodPost,
 		"live body": strings.Contains(string(body), "live-id"), "example body": strings.Contains(string(body), "example-id"),

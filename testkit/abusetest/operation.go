@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // Operation is an operation of an OpenAPI document with the description of its requests.
@@ -20,7 +22,13 @@ type Operation struct {
 
 	bodies     []example
 	parameters []*openapi3.Parameter
-	credential func(h http.Header, token string) // nil: none is needed
+	schemes    []scheme // of the credential; none: the operation needs none
+}
+
+// scheme is a security scheme that an operation needs.
+type scheme struct {
+	name string // in the document
+	set  func(h http.Header, value string)
 }
 
 // example is a request body in the document.
@@ -42,7 +50,7 @@ func Operations(document []byte) ([]Operation, error) {
 	var all []Operation
 	for path, item := range spec.Paths.Map() {
 		for method, o := range item.Operations() {
-			op := Operation{Method: method, Path: path, credential: credentialOf(spec, o)}
+			op := Operation{Method: method, Path: path, schemes: schemesOf(spec, o)}
 			for _, p := range slices.Concat(item.Parameters, o.Parameters) {
 				op.parameters = append(op.parameters, p.Value)
 			}
@@ -56,21 +64,32 @@ func Operations(document []byte) ([]Operation, error) {
 	return all, nil
 }
 
-// credentialOf returns how the operation's credential is sent; the first of several alternatives.
-func credentialOf(spec *openapi3.T, o *openapi3.Operation) func(http.Header, string) {
+// schemesOf returns what the operation's credential consists of; the first of several alternatives.
+func schemesOf(spec *openapi3.T, o *openapi3.Operation) (all []scheme) {
 	needs := spec.Security
 	if o.Security != nil {
 		needs = *o.Security
 	}
-	for _, need := range needs {
-		for name := range need {
-			switch scheme := spec.Components.SecuritySchemes[name].Value; {
-			case scheme.Type == "apiKey" && scheme.In == openapi3.ParameterInHeader:
-				return func(h http.Header, token string) { h.Set(scheme.Name, token) }
-			case scheme.Type == "http" && scheme.Scheme == "bearer":
-				return func(h http.Header, token string) { h.Set("Authorization", "Bearer "+token) }
-			}
+	if len(needs) == 0 {
+		return nil
+	}
+	for _, name := range slices.Sorted(keysOf(needs[0])) {
+		if set := setterOf(spec.Components.SecuritySchemes[name].Value); set != nil {
+			all = append(all, scheme{name, set})
 		}
+	}
+	return all
+}
+
+// setterOf returns how a credential is sent.
+func setterOf(s *openapi3.SecurityScheme) func(http.Header, string) {
+	switch {
+	case s.Type == "apiKey" && s.In == openapi3.ParameterInHeader:
+		return func(h http.Header, value string) { h.Set(s.Name, value) }
+	case s.Type == "apiKey" && s.In == openapi3.ParameterInCookie:
+		return func(h http.Header, value string) { h.Set("Cookie", s.Name+"="+value) }
+	case s.Type == "http" && s.Scheme == "bearer":
+		return func(h http.Header, value string) { h.Set("Authorization", "Bearer "+value) }
 	}
 	return nil
 }
@@ -93,7 +112,7 @@ func filesOf(schema *openapi3.SchemaRef) (files []string) {
 		return nil
 	}
 	for name, member := range schema.Value.Properties {
-		if member.Value != nil && member.Value.ContentMediaType != "" {
+		if member.Value != nil && (member.Value.ContentMediaType != "" || member.Value.Format == "binary") {
 			files = append(files, name)
 		}
 	}
@@ -104,15 +123,13 @@ func filesOf(schema *openapi3.SchemaRef) (files []string) {
 // valid returns a request that the document allows.
 func (m *Mutator) valid(o Operation) Request {
 	r := Request{Method: o.Method, Target: m.target(o), Header: http.Header{}}
-	if o.credential != nil {
-		o.credential(r.Header, m.token())
-	}
+	m.authorize(r.Header, m.token())
 	if len(o.bodies) > 0 {
 		m.example = o.bodies[m.rng.IntN(len(o.bodies))]
 		r.Header["Content-Type"], r.Body = m.encode(m.example)
 	}
 	for _, p := range o.parameters {
-		if p.In == openapi3.ParameterInHeader && m.oneIn(4) {
+		if p.In == openapi3.ParameterInHeader && (p.Required || m.oneIn(4)) {
 			r.Header.Set(p.Name, m.valueOf(p))
 		}
 	}
@@ -142,8 +159,8 @@ func (m *Mutator) target(o Operation) string {
 
 // valueOf returns the parameter's example, or a likely value.
 func (m *Mutator) valueOf(p *openapi3.Parameter) string {
-	if p.Example != nil {
-		return m.replaced(fmt.Sprint(p.Example))
+	if example := httpapitest.ExampleOf(p); example != "" {
+		return m.replaced(example)
 	}
 	if len(p.Examples) > 0 {
 		names := slices.Sorted(keysOf(p.Examples))

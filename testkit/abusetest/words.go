@@ -6,6 +6,7 @@ import "strings"
 var likely = []string{
 	"true", "false", "1", "10", "0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "99999999-9999-4999-8999-999999999999", "sara@example.com",
 	"989121234567", "bytes=0-3", `"etag"`, "Sat, 21 Nov 2026 10:00:00 GMT", "a-key-of-mine",
+	"1764000000000.0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "2026-11-21T12:00:00Z", "0-0-0-0", "open", "10m",
 }
 
 // words are texts that often break programs.
@@ -17,15 +18,16 @@ var words = []string{
 	strings.Repeat("😀", 1100), strings.Repeat("é", 4097), strings.Repeat("9", 400), "00000000-0000-0000-0000-000000000000", "99999999-9999-4999-8999-99999999999G",
 	"0D9F5C7E-6C1D-4B7A-8F1E-2A3B4C5D6E7F", "{0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f}", "urn:uuid:0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f", "a@b", "a@b.c@d", "\"a b\"@example.com", "sara@exämple.com",
 	"<sara@example.com>", "Sara <sara@example.com>", "sara@example.com\n", "+989121234567", "٠١٢٣٤٥٦٧٨٩٠", "(0) 912-123-45-67", "https://example.com/", "javascript:alert(1)", "data:text/html,x",
+	"1764000000000.", ".99999999-9999-4999-8999-999999999999", "9999999999999999.x", "-62135596800001.99999999-9999-4999-8999-999999999999", "9999-12-31T23:59:59Z", "-1h", "100000000h", "18446744073709551615-0-0-0",
 	"TEXT", "IMAGE", "CAROUSEL", "INTERACTIVE", "TEMPLATE", "MULTIPLE_CHOICE", "MULTIPLE_CHOICE_REPLY", "text",
 }
 
 // headerNames are headers that net/http, the router, the API or a proxy reads.
 var headerNames = []string{
 	"Accept", "Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Expect", "Forwarded", "Host",
-	"Idempotency-Key", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Origin", "Range", "Referer", "Sec-Fetch-Site",
+	"Idempotency-Key", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Last-Event-Id", "Origin", "Range", "Referer", "Sec-Fetch-Site",
 	"Access-Control-Request-Method", "Access-Control-Request-Headers", "Te", "Traceparent", "Tracestate", "Transfer-Encoding", "Upgrade", "User-Agent", "X-Access-Token",
-	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Http-Method-Override", "X-Real-Ip", "X-Request-Id", "X-Url-Scheme",
+	"X-Csrf-Token", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Http-Method-Override", "X-Real-Ip", "X-Request-Id", "X-Url-Scheme",
 }
 
 var headerValues = []string{

@@ -3,9 +3,12 @@ package httpapitest
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
 )
 
 // Readable returns the readability faults of an OpenAPI document at /docs, sorted: a field, a parameter or a header without a
@@ -88,4 +91,18 @@ func (r *reader) resolve(reference string) any {
 		at = members[name]
 	}
 	return at
+}
+
+var forExample = regexp.MustCompile("For example `([^`]+)`")
+
+// ExampleOf returns a parameter's example: that of the document, or, for an optional one, the value after "For example" in its
+// description. Empty: it has none.
+func ExampleOf(p *openapi3.Parameter) string {
+	if p.Example != nil {
+		return fmt.Sprint(p.Example)
+	}
+	if found := forExample.FindStringSubmatch(p.Description); found != nil {
+		return found[1]
+	}
+	return ""
 }
