@@ -60,7 +60,7 @@ type AccessTokens interface {
 	// PutAccessToken writes the token, whether or not it exists.
 	PutAccessToken(ctx context.Context, t chat.AccessToken) error
 	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation. NotFound if the page's cursor
-	// is not the hash of an existing token.
+	// is not the hash of one of them.
 	AccessTokens(ctx context.Context, companyID string, p Page) ([]chat.AccessToken, error)
 	// FindAccessTokens lists the tokens with that display prefix, or whose hash begins with reference (at least eight characters), in
 	// the order of creation.
@@ -356,7 +356,7 @@ type Sessions interface {
 	CreateSession(ctx context.Context, s account.Session) error
 	// SessionUsed records a use and the new expiry; the latest of both win. NotFound if the session does not exist.
 	SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error
-	// UserSessions lists a user's sessions in the order of their creation. NotFound if the page's cursor is not an existing session.
+	// UserSessions lists a user's sessions in the order of their creation. NotFound if the page's cursor is not one of them.
 	UserSessions(ctx context.Context, userID string, p Page) ([]account.Session, error)
 	// DeleteSession removes a session; a missing one is not an error.
 	DeleteSession(ctx context.Context, id string) error

@@ -59,6 +59,8 @@ func testAccessTokens(t *testing.T, open Opener) {
 	want(t, "a token", get[chat.AccessToken](t)(s.AccessToken(ctx, hash(1))), first)
 
 	want(t, "a company's tokens", get[[]chat.AccessToken](t)(s.AccessTokens(ctx, company.ID, store.Page{})), []chat.AccessToken{second, first})
+	_, err = s.AccessTokens(ctx, newID(), store.Page{After: first.Hash})
+	wantCode(t, "a page after another company's token", err, apperr.NotFound)
 	for reference, found := range map[string][]chat.AccessToken{
 		first.Prefix: {first}, hash(2): {second}, hash(2)[:8]: {second}, hash(2)[:7]: nil, "%%%%%%%%": nil, "": nil,
 	} {

@@ -68,6 +68,9 @@ func (s *Store) AccessTokens(ctx context.Context, companyID string, p store.Page
 	q := listQuery{filter: bson.D{{Key: "companyId", Value: companyID}}, sort: bson.D{asc("createdAt"), asc("_id")}, limit: p.Size()}
 	if p.After != "" {
 		last, err := s.AccessToken(ctx, p.After)
+		if err == nil && last.CompanyID != companyID {
+			err = apperr.AccessTokenNotFound.New()
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -153,6 +153,9 @@ func (s *Store) UserSessions(ctx context.Context, userID string, p store.Page) (
 	q := listQuery{filter: bson.D{{Key: "userId", Value: userID}}, sort: bson.D{asc("createdAt"), asc("_id")}, limit: p.Size()}
 	if p.After != "" {
 		last, err := s.Session(ctx, p.After)
+		if err == nil && last.UserID != userID {
+			err = apperr.SessionNotFound.New()
+		}
 		if err != nil {
 			return nil, err
 		}

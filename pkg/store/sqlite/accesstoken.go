@@ -84,12 +84,17 @@ func (l byCreation) next() string {
 		ORDER BY created_at, ` + l.id + ` LIMIT ?2`
 }
 
+// cursor finds the row of a page's cursor among the owner's.
+func (l byCreation) cursor() string {
+	return `SELECT created_at FROM ` + l.table + ` WHERE ` + l.id + ` = ? AND ` + l.owner + ` = ?`
+}
+
 func listByCreation[V any](ctx context.Context, s *Store, act string, l byCreation, decode func(*row) V, owner string, p store.Page) ([]V, error) {
 	return scan(ctx, s, act, func(c *conn) ([]V, error) {
 		sql, args := l.first(), []any{owner, p.Size()}
 		if p.After != "" {
 			var at time.Time
-			found, err := c.first(`SELECT created_at FROM `+l.table+` WHERE `+l.id+` = ?`, func(r *row) { at = r.time() }, p.After)
+			found, err := c.first(l.cursor(), func(r *row) { at = r.time() }, p.After, owner)
 			if err != nil || !found {
 				return nil, orElse(err, l.missing.New())
 			}
