@@ -12,6 +12,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/service"
@@ -58,56 +60,113 @@ func abuseSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// Every operation of both documents gets thousands of invalid requests. Every response is documented, none is an internal error,
-// and no request leaks memory. The processing layer handles the accepted ones.
+// Every operation of the documents of the two APIs and of the panel gets mutated requests. Every response is documented, none is an
+// internal error, no request leaks memory, and another company is served meanwhile. The processing layer handles the accepted ones.
 func TestAbuse(t *testing.T) { // not parallel: it measures the whole process
 	a := newAbuse(t)
-	for _, target := range a.targets {
-		for _, o := range target.operations {
-			a.send(t, target, o, a.requests/10) // fills caches, pools and connections
+	for _, door := range a.doors {
+		for _, o := range door.operations {
+			a.send(t, door, o, max(abusers, door.requests/10)) // fills caches, pools and connections
 		}
 	}
 	before := settled(t, footprint{goroutines: 1 << 20})
-	began, sent := time.Now(), 0
-	for _, target := range a.targets {
-		for _, o := range target.operations {
-			started := time.Now()
-			statuses := a.send(t, target, o, a.requests)
-			sent += a.requests
-			t.Logf("%-24s %d requests in %v: %v", o, a.requests, time.Since(started).Round(time.Millisecond), statuses)
-			wantMixed(t, o, statuses)
-		}
-		target.forget()
+	sent := 0
+	for _, door := range a.doors {
+		a.sendAll(t, door)
+		sent += len(door.operations) * door.requests
 	}
-	t.Logf("%d requests in %v", sent, time.Since(began).Round(time.Millisecond))
 	after := settled(t, before)
 	grown := after.heap - before.heap
 	t.Logf("the heap has grown by %d KiB to %d KiB, goroutines from %d to %d", grown>>10, after.heap>>10, before.goroutines, after.goroutines)
 	if most := int64(sent)*mostKept + mostKeptAnyway; grown > most {
 		t.Errorf("the heap has grown by %d bytes, want at most %d", grown, most)
 	}
-	a.othersAreServed(t)
+	for _, door := range a.doors {
+		a.flood(t, door)
+	}
 	if faults := a.log.faults(); len(faults) > 0 {
 		t.Errorf("got %d errors in the log, want none: %s", len(faults), faults[0])
 	}
-	a.digested(t)
+	a.wantDigested(t)
 }
 
-// abuse has both APIs in this process, to measure leaks, and uses the engines and the processing layer of a standalone.
+// sendAll sends the requests to all operations of a door.
+func (a *abuse) sendAll(t *testing.T, door *abused) {
+	t.Helper()
+	heap, began := settled(t, footprint{goroutines: 1 << 20}).heap, time.Now()
+	for _, o := range door.operations {
+		started := time.Now()
+		statuses := a.send(t, door, o, door.requests)
+		t.Logf("%-24s %d requests in %v: %v", o, door.requests, time.Since(started).Round(time.Millisecond), statuses)
+		door.wantMixed(t, o, statuses)
+	}
+	door.forget()
+	t.Logf("%s: %d requests in %v, the heap %d KiB before and %d KiB after", door.name, len(door.operations)*door.requests,
+		time.Since(began).Round(time.Millisecond), heap>>10, settled(t, footprint{goroutines: 1 << 20}).heap>>10)
+}
+
+// flood sends requests to all operations of a door at a fixed rate, while the neighbour works.
+func (a *abuse) flood(t *testing.T, door *abused) {
+	t.Helper()
+	requests := floodRate
+	if longForm() {
+		requests *= 20
+	}
+	before, done := a.neighbour.send(t, quietRounds), make(chan struct{})
+	defer func() { <-done }() // it logs
+	go func() {
+		defer close(done)
+		a.sendPaced(t, door, requests)
+	}()
+	during := a.neighbour.sendUntil(t, done)
+	t.Logf("%s: %d requests at %d a second", door.name, requests, floodRate)
+	for i, name := range neighbourCalls {
+		wantUnharmed(t, name, before[i], during[i])
+	}
+}
+
+// sendPaced sends n requests at floodRate, to one operation after the other.
+func (a *abuse) sendPaced(t *testing.T, door *abused, n int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i, cfg := range door.callers {
+		cfg.Seed += uint64(i)
+		all.Go(func() {
+			m, pace := abusetest.New(cfg), time.NewTicker(abusers*time.Second/floodRate)
+			defer pace.Stop()
+			for sent := range n / abusers {
+				<-pace.C
+				r := m.Next(door.operations[sent%len(door.operations)])
+				if _, err := door.tryAgain(t.Context(), r); err != nil {
+					door.report(t, r, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// abuse has the doors in this process, to measure leaks, and uses the engines and the processing layer of a standalone.
 type abuse struct {
 	*standalone
-	seed     uint64
-	requests int // to each operation
-	log      *faultLog
-	targets  []*abused
+	seed      uint64
+	log       *faultLog
+	doors     []*abused
+	neighbour *neighbour
 }
 
-// abused is an API under test.
+// abused is a door under test: an API or the panel.
 type abused struct {
+	name       string
 	handler    http.Handler
 	document   *httpapitest.Document
 	operations []abusetest.Operation
-	config     abusetest.Config
+	words      map[string]bool        // the fixed parts of the paths
+	callers    []abusetest.Config     // one for each abuser
+	requests   int                    // to each operation
+	pages      func(path string) bool // for people, so not in the document
+	// repair puts back what a request to a path has changed; nil: nothing to do.
+	repair func(ctx context.Context, path string) error
 
 	faults atomic.Int64
 
@@ -116,7 +175,7 @@ type abused struct {
 }
 
 func newAbuse(t *testing.T) *abuse {
-	a := &abuse{standalone: ownStandalone(t, t.TempDir()), seed: abuseSeed(t), requests: abuseRequests(), log: new(faultLog)}
+	a := &abuse{standalone: ownStandalone(t, t.TempDir()), seed: abuseSeed(t), log: new(faultLog)}
 	client := clientapi.Config{Base: service.Base{NATS: config.NATS{NATSURL: a.NATSURL}}, Storage: storage.Config{Store: config.Store{SQLitePath: a.SQLitePath}}}
 	widget := widgetConfig(t)
 	widget.Storage.SQLitePath, widget.NATSURL, widget.VisitorKeysFile = a.SQLitePath, a.NATSURL, a.KeysFile
@@ -133,35 +192,42 @@ func newAbuse(t *testing.T) *abuse {
 	servicetest.Run(t, c.Run)
 	servicetest.Run(t, w.Run)
 	world := a.createRecords(t)
-	a.targets = []*abused{
-		newAbused(t, c.Handler(), clientapi.OpenAPI(), world.client), newAbused(t, w.Handler(), widgetapi.OpenAPI(), world.widget),
+	a.doors = []*abused{
+		newAbused(t, c.Handler(), clientapi.OpenAPI(), slices.Repeat([]abusetest.Config{world.client}, abusers)),
+		newAbused(t, w.Handler(), widgetapi.OpenAPI(), slices.Repeat([]abusetest.Config{world.widget}, abusers)),
+		a.newPanelDoor(t),
 	}
+	a.neighbour = a.newNeighbour(t)
 	return a
 }
 
-// othersAreServed sends messages of another company and its visitor through the same APIs.
-func (a *abuse) othersAreServed(t *testing.T) {
-	t.Helper()
-	p := a.place
-	for n, base := range []*string{&p.ClientBaseURL, &p.WidgetBaseURL} {
-		server := httptest.NewServer(a.targets[n].handler)
-		defer server.Close()
-		*base = server.URL
-	}
-	newBystander(t, p).send(t, 20)
-}
-
-func newAbused(t *testing.T, h http.Handler, document []byte, cfg abusetest.Config) *abused {
+// newAbused returns a door for the callers; as an API it gets the number of requests of abuseRequests.
+func newAbused(t *testing.T, h http.Handler, document []byte, callers []abusetest.Config) *abused {
 	t.Helper()
 	operations, err := abusetest.Operations(document)
 	check(t, err)
-	return &abused{handler: h, document: httpapitest.Contract(t, document), operations: operations, config: cfg, seen: map[string]bool{}}
+	contract := httpapitest.Contract(t, document)
+	return &abused{
+		name: contract.Spec().Info.Title, handler: h, document: contract, operations: operations, words: wordsOf(operations), callers: callers,
+		requests: abuseRequests(), pages: isDocs, seen: map[string]bool{},
+	}
+}
+
+// wordsOf returns the fixed parts of the operations' paths.
+func wordsOf(operations []abusetest.Operation) map[string]bool {
+	words := map[string]bool{}
+	for _, o := range operations {
+		for part := range strings.SplitSeq(o.Path, "/") {
+			words[part] = !strings.HasPrefix(part, "{")
+		}
+	}
+	return words
 }
 
 // abuseRequests returns the number of requests per operation: all in the long form of the tests (make test-faults), a tenth
 // otherwise, which takes a few seconds with the race detector.
 func abuseRequests() int {
-	if os.Getenv("PARLEY_FAULTS") == "long" {
+	if longForm() {
 		return 10_000
 	}
 	return 1_000
@@ -219,21 +285,20 @@ func (a *abuse) upload(t *testing.T, token, name, content string) (path string) 
 }
 
 // send sends concurrent requests to an operation and counts the responses.
-func (a *abuse) send(t *testing.T, target *abused, o abusetest.Operation, n int) map[int]int {
+func (a *abuse) send(t *testing.T, door *abused, o abusetest.Operation, n int) map[int]int {
 	t.Helper()
 	var all sync.WaitGroup
 	counts := make([]map[int]int, abusers)
-	for i := range abusers {
-		cfg := target.config
+	for i, cfg := range door.callers {
 		cfg.Seed = rand.New(rand.NewPCG(cfg.Seed+uint64(n), uint64(i))).Uint64() // a deterministic generator is intended
 		counts[i] = map[int]int{}
 		all.Go(func() {
 			m := abusetest.New(cfg)
 			for range n / abusers {
 				r := m.Next(o)
-				status, err := target.tryAgain(t.Context(), r)
-				if err != nil && target.faults.Add(1) <= mostFaults {
-					t.Errorf("%s: %v\nto the request\n%s", o, err, r)
+				status, err := door.tryAgain(t.Context(), r)
+				if err != nil {
+					door.report(t, r, err)
 				}
 				counts[i][status]++
 			}
@@ -249,6 +314,14 @@ func (a *abuse) send(t *testing.T, target *abused, o abusetest.Operation, n int)
 	return statuses
 }
 
+// report fails the test; after mostFaults it is silent.
+func (a *abused) report(t *testing.T, r abusetest.Request, err error) {
+	t.Helper()
+	if a.faults.Add(1) <= mostFaults {
+		t.Errorf("%s: %v\nto the request\n%s", a.name, err, r)
+	}
+}
+
 // tryAgain retries after a 503, as every client does: on a busy machine an engine may time out. An error that the request itself
 // causes repeats.
 func (a *abused) tryAgain(ctx context.Context, r abusetest.Request) (status int, err error) {
@@ -262,24 +335,33 @@ func (a *abused) tryAgain(ctx context.Context, r abusetest.Request) (status int,
 
 // try sends a request and returns the error of its response. The status is 0 if net/http would have answered itself.
 func (a *abused) try(ctx context.Context, r abusetest.Request) (status int, err error) {
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
 	req, err := r.HTTP(ctx)
 	if err != nil {
-		return 0, nil //nolint:nilerr // such a request does not reach the API
+		return 0, nil // such a request does not reach the API
 	}
-	w := httptest.NewRecorder()
+	w := &recording{httptest.NewRecorder(), hangUp}
 	if err := serve(a.handler, w, req); err != nil {
 		return http.StatusInternalServerError, err
 	}
+	if a.repair != nil && changes(r.Method) && w.Code < http.StatusBadRequest {
+		if err := a.repair(context.WithoutCancel(ctx), req.URL.Path); err != nil {
+			return w.Code, err
+		}
+	}
 	body := w.Body.Bytes()
-	if req.Method == http.MethodHead {
-		body = nil // net/http drops it
+	if req.Method == http.MethodHead || w.isStream() {
+		body = nil // net/http drops it; of a stream there is only the beginning
 	}
 	switch status, header := w.Code, w.Result().Header; {
 	case status < 200 || status >= 500:
 		return status, fmt.Errorf("got %d %s, want neither a failure nor half an answer", status, body)
-	case a.isKnown(req, status, header, body) || status < 400 && isPage(req.URL.Path):
+	case a.isKnown(req, status, header, body) || status < 400 && a.pages(req.URL.Path):
 		return status, nil
-	case isPage(req.URL.Path):
+	case a.pages(req.URL.Path) && req.Method == http.MethodHead:
+		return status, nil
+	case a.pages(req.URL.Path):
 		return status, httpapitest.CheckProblem(status, header, body)
 	default:
 		return status, a.document.Check(req, status, header, body)
@@ -297,8 +379,24 @@ func serve(h http.Handler, w http.ResponseWriter, req *http.Request) (err error)
 	return nil
 }
 
-// isPage reports whether the path is one of the documentation pages, which the document does not list.
-func isPage(path string) bool { return path == "/openapi.json" || strings.HasPrefix(path, "/docs") }
+// recording records an answer. It hangs up when a stream of events begins, which would not end.
+type recording struct {
+	*httptest.ResponseRecorder
+	hangUp context.CancelFunc
+}
+
+// Flush implements [http.Flusher].
+func (r *recording) Flush() {
+	if r.isStream() {
+		r.hangUp()
+	}
+	r.ResponseRecorder.Flush()
+}
+
+func (r *recording) isStream() bool { return r.Header().Get("Content-Type") == "text/event-stream" }
+
+// isDocs reports whether the path is one of the documentation pages, which the document does not list.
+func isDocs(path string) bool { return path == "/openapi.json" || strings.HasPrefix(path, "/docs") }
 
 // isKnown reports whether an equal response was validated before: most errors differ only in their id.
 func (a *abused) isKnown(req *http.Request, status int, header http.Header, body []byte) bool {
@@ -306,7 +404,7 @@ func (a *abused) isKnown(req *http.Request, status int, header http.Header, body
 	if id == "" {
 		return false
 	}
-	key := fmt.Sprintf("%s %s %d %s %t %s", req.Method, shape(req.URL.Path), status, header.Get("Content-Type"), header.Get("Retry-After")+header.Get("Allow") != "",
+	key := fmt.Sprintf("%s %s %d %s %t %s", req.Method, a.shape(req.URL.Path), status, header.Get("Content-Type"), header.Get("Retry-After")+header.Get("Allow") != "",
 		bytes.ReplaceAll(body, []byte(id), []byte("id")))
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -322,21 +420,23 @@ func (a *abused) forget() {
 }
 
 // shape returns a path without the parts that differ between requests to one route.
-func shape(path string) string {
+func (a *abused) shape(path string) string {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
-		switch part {
-		case "", "message", "send", "push-message", "register", "settings", "files", "read":
-		default:
+		if !a.words[part] {
 			parts[i] = "*"
 		}
 	}
 	return strings.Join(parts, "/")
 }
 
-// wantMixed checks that both successes and errors occur: requests that are all rejected early would prove little.
-func wantMixed(t *testing.T, o abusetest.Operation, statuses map[int]int) {
+// wantMixed checks that both successes and errors occur: requests that are all rejected early would prove little. A few
+// requests may be.
+func (a *abused) wantMixed(t *testing.T, o abusetest.Operation, statuses map[int]int) {
 	t.Helper()
+	if a.requests < 1000 {
+		return
+	}
 	good, refused := 0, 0
 	for status, n := range statuses {
 		switch {
@@ -348,6 +448,77 @@ func wantMixed(t *testing.T, o abusetest.Operation, statuses map[int]int) {
 	}
 	if good == 0 || refused == 0 {
 		t.Errorf("%s: got %v, want some answers of either kind", o, statuses)
+	}
+}
+
+// quietRounds is how often the neighbour works before each flood.
+const quietRounds = 100
+
+// neighbourCalls are what another company does during the abuse.
+var neighbourCalls = [3]string{"POST /message/send", "POST /message", "GET /api/chats"}
+
+// neighbour is another company with a visitor and an agent, at the same doors.
+type neighbour struct {
+	*bystander
+	panel   *api
+	session header
+}
+
+func (a *abuse) newNeighbour(t *testing.T) *neighbour {
+	t.Helper()
+	p := a.place
+	for n, base := range []*string{&p.ClientBaseURL, &p.WidgetBaseURL, &p.PanelURL} {
+		server := httptest.NewServer(a.doors[n].handler)
+		t.Cleanup(server.Close)
+		*base = server.URL
+	}
+	b, s := newBystander(t, p), openStore(t, p)
+	agent := putUser(t, s, account.Agent, b.visitor.place.CompanyID)
+	return &neighbour{b, newAPI(t, p.PanelURL), header{"Cookie", "__Host-parley-panel=" + putSession(t, s, agent)}}
+}
+
+// send makes each call n times. All must succeed.
+func (n *neighbour) send(t *testing.T, times int) (took [3]latencies) {
+	t.Helper()
+	for range times {
+		two := n.bystander.send(t, 1)
+		began := time.Now()
+		n.listChats(t)
+		for i, l := range []latencies{two[0], two[1], {time.Since(began)}} {
+			took[i] = append(took[i], l...)
+		}
+	}
+	for _, l := range took {
+		slices.Sort(l)
+	}
+	return took
+}
+
+func (n *neighbour) listChats(t *testing.T) {
+	t.Helper()
+	got := n.panel.call(t, http.MethodGet, "/api/chats", nil, n.session)
+	if got.Status != http.StatusOK {
+		t.Fatalf("the neighbour's chats: got %d %s, want 200", got.Status, got.Body)
+	}
+}
+
+// sendUntil makes the calls at the pace of a busy company.
+func (n *neighbour) sendUntil(t *testing.T, done <-chan struct{}) (took [3]latencies) {
+	t.Helper()
+	pace := time.NewTicker(20 * time.Millisecond)
+	defer pace.Stop()
+	for {
+		for i, l := range n.send(t, 1) {
+			took[i] = append(took[i], l...)
+		}
+		select {
+		case <-pace.C:
+		case <-done:
+			for _, l := range took {
+				slices.Sort(l)
+			}
+			return took
+		}
 	}
 }
 
@@ -375,11 +546,11 @@ func settled(t *testing.T, earlier footprint) (now footprint) {
 	return now
 }
 
-// digested waits until the processing layer has handled all accepted events, and checks for errors.
-func (a *abuse) digested(t *testing.T) {
+// wantDigested waits until the processing layer has handled all accepted events, and checks for errors.
+func (a *abuse) wantDigested(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{subject.Inbound, subject.Sends} {
-		a.digestedIn(t, name)
+		digested(t, a.NATSURL, name)
 	}
 	wantNoDeadLetters(t, a.NATSURL)
 	if faults := faultLine.FindAllString(a.stderr.String(), -1); len(faults) > 0 {
@@ -387,10 +558,10 @@ func (a *abuse) digested(t *testing.T) {
 	}
 }
 
-// digestedIn waits until the consumers of a stream have acknowledged all of it.
-func (a *abuse) digestedIn(t *testing.T, name string) {
+// digested waits until the consumers of a stream have acknowledged all of it.
+func digested(t *testing.T, natsURL, name string) {
 	t.Helper()
-	stream, err := plainJetStream(t, a.NATSURL).Stream(t.Context(), name)
+	stream, err := plainJetStream(t, natsURL).Stream(t.Context(), name)
 	check(t, err)
 	eventually(t, "the accepted events are handled", func() error {
 		var consumers []*jetstream.ConsumerInfo // all first: a loop that ends early would leak the lister's goroutine

@@ -76,15 +76,20 @@ func TestLoadOfOneApplication(t *testing.T) {
 	flooding.Wait()
 	t.Logf("the flood: %d accepted, %d refused with 429, %d others", accepted.Load(), refused.Load(), strange.Load())
 	for n, name := range []string{"POST /message/send", "POST /message"} {
-		t.Logf("others' %s: p50 %v and p99 %v before, p50 %v and p99 %v under the flood",
-			name, before[n].at(50), before[n].at(99), during[n].at(50), during[n].at(99))
-		const unrest = 50 * time.Millisecond // of a machine with other work
-		if most := 2*before[n].at(99) + unrest; longForm() && during[n].at(99) > most {
-			t.Errorf("others' %s: got a p99 of %v, want at most %v", name, during[n].at(99), most)
-		}
+		wantUnharmed(t, name, before[n], during[n])
 	}
 	if strange.Load() > 0 || accepted.Load()*floodBytes > int64(budget)<<20 {
 		t.Errorf("got %d accepted and %d neither accepted nor 429, want the application at its own limit", accepted.Load(), strange.Load())
+	}
+}
+
+// wantUnharmed logs the latency of others' calls, and checks in the long form that a flood at most doubles it.
+func wantUnharmed(t *testing.T, call string, before, during latencies) {
+	t.Helper()
+	t.Logf("others' %s: p50 %v and p99 %v before, p50 %v and p99 %v under the flood", call, before.at(50), before.at(99), during.at(50), during.at(99))
+	const unrest = 50 * time.Millisecond // of a machine with other work
+	if most := 2*before.at(99) + unrest; longForm() && during.at(99) > most {
+		t.Errorf("others' %s: got a p99 of %v, want at most %v", call, during.at(99), most)
 	}
 }
 

@@ -28,15 +28,15 @@ type tenant struct {
 	sent     string // the id of a message that the company has sent into it
 }
 
-func newTenant(t *testing.T, p place, s store.Store) tenant {
+func newTenant(t *testing.T, client, widget *api, s store.Store) tenant {
 	t.Helper()
 	app, template, secret := putCompany(t, s)
 	app.WidgetConfigs = json.RawMessage(`{}`)
 	check(t, s.PutApplication(t.Context(), app))
 	// The same name as the other's visitor, so that only the application separates them.
-	v := want[struct{ AccessToken string }](t, http.StatusOK, p.widgetAPI(t).call(t, http.MethodPost, "/register",
+	v := want[struct{ AccessToken string }](t, http.StatusOK, widget.call(t, http.MethodPost, "/register",
 		map[string]string{"appId": app.ID, "email": "same@example.com", "userId": "same"}))
-	sent := want[struct{ ID string }](t, http.StatusCreated, p.widgetAPI(t).call(t, http.MethodPost, "/message",
+	sent := want[struct{ ID string }](t, http.StatusCreated, widget.call(t, http.MethodPost, "/message",
 		`{"type":"TEXT","data":{"text":"only for `+app.ID+`"}}`, bearer(v.AccessToken)))
 	id, _, err := s.ResolveVisitor(t.Context(), []store.Identity{{Scope: app.ID, Kind: store.KindUserID, Value: "same"}})
 	check(t, err)
@@ -44,7 +44,7 @@ func newTenant(t *testing.T, p place, s store.Store) tenant {
 	check(t, err)
 	c, err := s.CurrentChat(t.Context(), who, time.Now())
 	check(t, err)
-	company := want[struct{ MessageID string }](t, http.StatusOK, p.clientAPI(t).call(t, http.MethodPost, "/message/send",
+	company := want[struct{ MessageID string }](t, http.StatusOK, client.call(t, http.MethodPost, "/message/send",
 		`{"type":"TEXT","data":{"text":"only for `+app.ID+`"},"chatId":"`+c.ID+`"}`, accessToken(secret)))
 	return tenant{
 		token: secret, app: app, template: template.ID, chatID: c.ID, visitor: v.AccessToken, message: sent.ID, sent: company.MessageID,
@@ -173,7 +173,8 @@ func probes(me tenant) map[string]func(of tenant) []probe {
 func TestCompaniesNeverMeet(t *testing.T) {
 	p := commonStandalone(t).place
 	s := openStore(t, p)
-	me, other := newTenant(t, p, s), newTenant(t, p, s)
+	client, widget := p.clientAPI(t), p.widgetAPI(t)
+	me, other := newTenant(t, client, widget, s), newTenant(t, client, widget, s)
 	const none = "99999999-9999-4999-8999-999999999999"
 	nobody := tenant{app: chat.Application{ID: none}, token: "pat_" + strings.Repeat("A", 43), template: none, chatID: none, visitor: "none", message: none, sent: none}
 	known := probes(me)
@@ -182,7 +183,7 @@ func TestCompaniesNeverMeet(t *testing.T) {
 		name     string
 		api      *api
 		document []byte
-	}{{"Client API", p.clientAPI(t), clientapi.OpenAPI()}, {"Widget API", p.widgetAPI(t), widgetapi.OpenAPI()}} {
+	}{{"Client API", client, clientapi.OpenAPI()}, {"Widget API", widget, widgetapi.OpenAPI()}} {
 		document, err := openapi3.NewLoader().LoadFromData(one.document)
 		check(t, err)
 		for path, item := range document.Paths.Map() {
@@ -225,7 +226,7 @@ func TestCompaniesNeverMeet(t *testing.T) {
 		t.Errorf("tried %d requests, want all that are listed", tried)
 	}
 	// The other company's chat is unchanged, and two people with one name are two visitors.
-	history := p.widgetAPI(t).call(t, http.MethodGet, "/message", nil, bearer(other.visitor)).Body
+	history := widget.call(t, http.MethodGet, "/message", nil, bearer(other.visitor)).Body
 	if strings.Contains(history, me.app.ID) || !strings.Contains(history, other.app.ID) || strings.Contains(history, `"text":"x"`) {
 		t.Errorf("the other visitor's history: got %s, want theirs and nothing else", history)
 	}
