@@ -19,19 +19,16 @@ RUN npm run --silent --workspace web/widget build && npm run --silent --workspac
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}-bookworm AS build
 ARG SERVICE
 WORKDIR /src
-# go.mod and go.sum first: Docker caches the module download until they change.
-COPY pkg/go.mod pkg/go.sum pkg/
-COPY pkg/socketio/go.mod pkg/socketio/go.sum pkg/socketio/
-COPY proto-events/go.mod proto-events/go.sum proto-events/
-# Only tests import testkit, but go reads the go.mod of every required module.
-COPY testkit/go.mod testkit/
-COPY services/${SERVICE}/go.mod services/${SERVICE}/go.sum services/${SERVICE}/
-ENV GOWORK=off CGO_ENABLED=0
-RUN --mount=type=cache,target=/go/pkg/mod \
-    cd services/${SERVICE} && go mod download
+# go reads the go.mod of every module that the root module names; of testkit and the clients an image has no more.
+COPY go.mod go.sum ./
+COPY services/client-api/go.mod services/client-api/
+COPY services/widget-api/go.mod services/widget-api/
+COPY testkit/engines/go.mod testkit/engines/
+COPY clients/go/go.mod clients/go/
 COPY pkg pkg
 COPY proto-events proto-events
 COPY services/${SERVICE} services/${SERVICE}
+ENV GOWORK=off CGO_ENABLED=0
 COPY --from=web /src/services /web
 RUN if [ -d "/web/${SERVICE}" ]; then cp -r "/web/${SERVICE}/." "services/${SERVICE}/"; fi
 ARG VERSION=dev

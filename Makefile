@@ -13,9 +13,9 @@ GOVULNCHECK_VERSION   := v1.9.0
 KUBERNETES_VERSION    := v1.34.2
 
 TOOLS   := $(CURDIR)/.tools/bin
-MODULES := $(shell sed -n 's|^[[:space:]]*\./||p' go.work)
+MODULES := $(shell sed -n 's|^[[:space:]][[:space:]]*\(\.[^ ]*\)$$|\1|p' go.work)
 # Every package of every module in go.work.
-PACKAGES := $(addsuffix /...,$(addprefix ./,$(MODULES)))
+PACKAGES := $(addsuffix /...,$(MODULES))
 SERVICES := client-api widget-api socket-gateway processor panel parleyctl standalone
 FUZZTIME ?= 20s
 
@@ -89,7 +89,7 @@ deps: assets ## install what the tests need: official clients, redis-server, Chr
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 
 test: test-web ## the tests that need nothing but Go and Node.js; with CI=1 under the race detector
-	go test -short $(TESTFLAGS) $(filter-out ./services/standalone/...,$(PACKAGES)) ./services/standalone ./services/standalone/internal/...
+	go test -short $(TESTFLAGS) $$(go list $(PACKAGES) | grep -v /standalone/e2e)
 
 # The packages with tests that ask for more of the machine; those of whole systems run alone, after the others.
 test-all: deps ## the rest: browsers, redis-server, Caddy, PostgreSQL, the official clients, whole systems; with CI=1 without skipped tests
@@ -152,16 +152,16 @@ verify: generate ## check that generated files are current, and that each module
 	@for m in $(MODULES); do echo "GOWORK=off $$m"; (cd $$m && export GOWORK=off CGO_ENABLED=0 && go build -trimpath -o /dev/null ./... && go mod tidy -diff); done
 
 bench: build ## POST /message/send and the Widget API against their bounds, in ratios of one run
-	go run ./deploy/bench
+	go run ./bench
 
 bench-realtime: build ## the Socket gateway against the official Node packages, in ratios of one run
 	@scripts/require redis-server redis-server
-	go run ./deploy/bench/realtime
+	go run ./bench/realtime
 
 bench-scale: build ## throughput per replica of processor and gateway, and waiting times when replicas start, stop and die
 	@scripts/require redis-server redis-server
-	go run ./deploy/bench/scale
-	go run ./deploy/bench/realtime -rows readers -contenders parley
+	go run ./bench/scale
+	go run ./bench/realtime -rows readers -contenders parley
 
 bench-widget: assets ## how fast the widget opens and responds to typing, in Chromium; needs a running `make run`
 	@scripts/require chromium chromium

@@ -7,12 +7,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/moby/buildkit v0.25.1
 	github.com/nats-io/nats-server/v2 v2.15.2
-	github.com/parley-chat/parley/pkg v0.0.0
-	github.com/parley-chat/parley/proto-events v0.0.0
 	github.com/parley-chat/parley/services/client-api v0.0.0
-	github.com/parley-chat/parley/services/panel v0.0.0
-	github.com/parley-chat/parley/services/processor v0.0.0
-	github.com/parley-chat/parley/services/socket-gateway v0.0.0
 	github.com/parley-chat/parley/services/widget-api v0.0.0
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.85.0
 	github.com/prometheus/prometheus v0.308.0
@@ -41,19 +36,19 @@ require (
 	github.com/Masterminds/sprig/v3 v3.3.0 // indirect
 	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
-	github.com/aws/aws-sdk-go-v2 v1.39.6 // indirect
+	github.com/aws/aws-sdk-go-v2 v1.41.5 // indirect
 	github.com/aws/aws-sdk-go-v2/config v1.31.17 // indirect
 	github.com/aws/aws-sdk-go-v2/credentials v1.18.21 // indirect
 	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.18.13 // indirect
-	github.com/aws/aws-sdk-go-v2/internal/configsources v1.4.13 // indirect
-	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.7.13 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/configsources v1.4.21 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.7.21 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/ini v1.8.4 // indirect
-	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.3 // indirect
-	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.13.13 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.7 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.13.21 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sso v1.30.1 // indirect
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.35.5 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sts v1.39.1 // indirect
-	github.com/aws/smithy-go v1.23.2 // indirect
+	github.com/aws/smithy-go v1.24.2 // indirect
 	github.com/bboreham/go-loser v0.0.0-20230920113527-fcc2c21820a3 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/coreos/go-oidc/v3 v3.16.0 // indirect
@@ -191,8 +186,7 @@ require (
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
-	github.com/parley-chat/parley/services/parleyctl v0.0.0
-	github.com/parley-chat/parley/testkit v0.0.0
+	github.com/parley-chat/parley v0.0.0
 	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
@@ -243,16 +237,14 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-replace (
-	github.com/parley-chat/parley/pkg => ../../pkg
-	github.com/parley-chat/parley/pkg/socketio => ../../pkg/socketio
-	github.com/parley-chat/parley/proto-events => ../../proto-events
-	github.com/parley-chat/parley/services/client-api => ../../services/client-api
-	github.com/parley-chat/parley/services/panel => ../../services/panel
-	github.com/parley-chat/parley/services/processor => ../../services/processor
-	github.com/parley-chat/parley/services/socket-gateway => ../../services/socket-gateway
-	github.com/parley-chat/parley/services/widget-api => ../../services/widget-api
-	github.com/parley-chat/parley/testkit => ../../testkit
-)
+replace github.com/parley-chat/parley => ../..
 
-replace github.com/parley-chat/parley/services/parleyctl => ../../services/parleyctl
+replace github.com/parley-chat/parley/pkg/socketio => ../../pkg/socketio
+
+replace github.com/parley-chat/parley/services/client-api => ../../services/client-api
+
+replace github.com/parley-chat/parley/services/widget-api => ../../services/widget-api
+
+replace github.com/parley-chat/parley/clients/go => ../../clients/go
+
+replace github.com/parley-chat/parley/testkit/engines => ../../testkit/engines

@@ -9,14 +9,13 @@ require (
 	github.com/johannesboyne/gofakes3 v1.2.0
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/nats-io/nats.go v1.55.0
-	github.com/parley-chat/parley/pkg v0.0.0
-	github.com/parley-chat/parley/proto-events v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
 )
 
 require (
+	github.com/andybalholm/brotli v1.1.0 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/tink-crypto/tink-go/v2 v2.4.0 // indirect
 )
@@ -34,7 +33,7 @@ require (
 	github.com/go-openapi/jsonpointer v1.0.0 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
-	github.com/gorilla/mux v1.8.0 // indirect
+	github.com/gorilla/mux v1.8.1 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
@@ -54,7 +53,7 @@ require (
 	github.com/ncruces/go-strftime v0.1.9 // indirect
 	github.com/oasdiff/yaml v0.1.1 // indirect
 	github.com/oasdiff/yaml3 v0.0.14 // indirect
-	github.com/parley-chat/parley/testkit v0.0.0
+	github.com/parley-chat/parley v0.0.0
 	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
@@ -88,7 +87,7 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/exp v0.0.0-20250408133849-7e4ce0ab07d0 // indirect
+	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
@@ -106,8 +105,12 @@ require (
 	zombiezen.com/go/sqlite v1.4.2 // indirect
 )
 
-replace (
-	github.com/parley-chat/parley/pkg => ../../pkg
-	github.com/parley-chat/parley/proto-events => ../../proto-events
-	github.com/parley-chat/parley/testkit => ../../testkit
-)
+replace github.com/parley-chat/parley => ../..
+
+replace github.com/parley-chat/parley/pkg/socketio => ../../pkg/socketio
+
+replace github.com/parley-chat/parley/services/client-api => ../../services/client-api
+
+replace github.com/parley-chat/parley/clients/go => ../../clients/go
+
+replace github.com/parley-chat/parley/testkit/engines => ../../testkit/engines

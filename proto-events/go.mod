@@ -1,5 +1,0 @@
-module github.com/parley-chat/parley/proto-events
-
-go 1.26.0
-
-require google.golang.org/protobuf v1.36.12
