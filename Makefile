@@ -26,7 +26,7 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI runs the race detector. The tests read CI too: a test that would skip fails instead.
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
-.PHONY: help run engines parleyctl compose-secrets build assets deps test test-all test-web test-mongodb test-kubernetes test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
+.PHONY: help run engines parleyctl compose-secrets build assets deps test test-all pictures test-web test-mongodb test-kubernetes test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -95,6 +95,10 @@ test: test-web ## the tests that need nothing but Go and Node.js; with CI=1 unde
 test-all: deps ## the rest: browsers, redis-server, Caddy, PostgreSQL, the official clients, whole systems; with CI=1 without skipped tests
 	go test $(TESTFLAGS) $$(scripts/needy $(PACKAGES) | grep -v /standalone/e2e)
 	go test $(TESTFLAGS) ./services/standalone/e2e
+
+pictures: deps ## screenshots of the widget's and the panel's screens, into .pictures/; docs/images has those that documents show
+	@mkdir -p .pictures
+	PARLEY_SHOTS=$(CURDIR)/.pictures go test -count=1 -run 'TestWidget|TestPanel|TestSupport' ./services/standalone/e2e
 
 test-mongodb: assets ## the store's tests on FerretDB and on the MongoDB at MONGODB_URI
 	@[ -n "$${MONGODB_URI:-}" ] || { echo "MONGODB_URI is not set"; exit 1; }
@@ -186,5 +190,5 @@ $(eval $(call tool,oapi-codegen,$(OAPI_CODEGEN_VERSION),github.com/oapi-codegen/
 $(eval $(call tool,protoc-gen-go,$(PROTOC_GEN_GO_VERSION),google.golang.org/protobuf/cmd/protoc-gen-go))
 
 clean: ## remove everything that the targets above created, including the demo's data
-	rm -rf bin .tools .parley node_modules clients/typescript/dist
+	rm -rf bin .tools .parley .pictures node_modules clients/typescript/dist
 	git clean -fdxq services/widget-api/internal/web/dist services/panel/internal/web/dist services/panel/internal/web/dist

@@ -865,7 +865,7 @@ export async function screens(env) {
   report(`axe: 0 findings on ${checked} screens`);
 }
 
-const shot = (page, name) => process.env.PANEL_SHOTS && page.screenshot({ path: join(process.env.PANEL_SHOTS, `${name}.png`) });
+const shot = (page, name) => page.screenshot({ path: join(config.shots, `panel-${name}.png`) });
 
 /** Whether two elements of the page share a point. */
 const overlaps = (page, a, b) => page.evaluate(([a, b]) => {
