@@ -767,14 +767,16 @@ type Choice struct {
 }
 
 // Error Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type Error struct {
 	// Code Stable error code. Branch on this, not on the message.
 	Code string `json:"code"`
 
-	// Details All invalid fields. Only for errors of fields.
+	// Details What is wrong, field by field: every invalid field, or what to do about the field that the error is about. For an expired or revoked token that is otherwise authentic, the field `token` says so.
 	Details *[]ErrorField `json:"details,omitempty"`
 
-	// Message A sentence for people.
+	// Message A sentence for people. If several fields are wrong, it names the first one and the number of the others.
 	Message string `json:"message"`
 
 	// RequestId The same as the header X-Request-Id.
@@ -1179,7 +1181,7 @@ type PushMessage struct {
 	// TemplateId The approved template.
 	TemplateId string `json:"templateId"`
 
-	// Username The recipient's display name. When omitted, the name is not set.
+	// Username The recipient's display name, of at least 3 characters; leave out a shorter one. When omitted, the name is not set.
 	Username *string `json:"username,omitempty"`
 }
 
@@ -1444,7 +1446,7 @@ type TemplateMessageType string
 //
 // Examples: {"text":"Your parcel is on its way."}
 type TextData struct {
-	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message.
+	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message or of the model's answer. Show it: the text is incomplete.
 	FinishReason *string `json:"finishReason,omitempty"`
 
 	// Payload Present if the text is the choice of a button.
@@ -1584,30 +1586,48 @@ type VisitorVerifiedBy string
 type IdempotencyKey = string
 
 // InternalError Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type InternalError = Error
 
 // KeyInUse Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type KeyInUse = Error
 
 // KeyReused Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type KeyReused = Error
 
 // PayloadTooLarge Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type PayloadTooLarge = Error
 
 // TooManyMessages Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type TooManyMessages = Error
 
 // TooManyRequests Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type TooManyRequests = Error
 
 // Unauthorized Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type Unauthorized = Error
 
 // Unavailable Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type Unavailable = Error
 
 // UnsupportedMediaType Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type UnsupportedMediaType = Error
 
 // ListChatsParams defines parameters for ListChats.
@@ -1621,7 +1641,7 @@ type ListChatsParams struct {
 	// Email Only chats of visitors with this e-mail address. For example `sara@example.com`.
 	Email *string `form:"email,omitempty" json:"email,omitempty"`
 
-	// Phone Only chats of visitors with this phone number. For example `989121234567`.
+	// Phone Only chats of visitors with this phone number: 7 to 15 digits, with an optional leading `+` (escaped as `%2B` or not) and with spaces, dashes or parentheses between them. Found with and without the `+`. For example `989121234567`.
 	Phone *string `form:"phone,omitempty" json:"phone,omitempty"`
 
 	// Status Only chats in this state; `open` is pending or active. For example `open`.

@@ -549,14 +549,16 @@ type Choice struct {
 }
 
 // Error Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type Error struct {
 	// Code Stable error code. Branch on this, not on the message.
 	Code string `json:"code"`
 
-	// Details All invalid fields. Only for errors of fields.
+	// Details What is wrong, field by field: every invalid field, or what to do about the field that the error is about. For an expired or revoked token that is otherwise authentic, the field `token` says so.
 	Details *[]ErrorField `json:"details,omitempty"`
 
-	// Message A sentence for people.
+	// Message A sentence for people. If several fields are wrong, it names the first one and the number of the others.
 	Message string `json:"message"`
 
 	// RequestId The same as the header X-Request-Id.
@@ -1049,7 +1051,7 @@ type TemplateMessageType string
 //
 // Examples: {"text":"Your parcel is on its way."}
 type TextData struct {
-	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message.
+	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message or of the model's answer. Show it: the text is incomplete.
 	FinishReason *string `json:"finishReason,omitempty"`
 
 	// Payload Present if the text is the choice of a button.
@@ -1243,39 +1245,63 @@ type WidgetConfigs_GreetingMessages struct {
 type IdempotencyKey = string
 
 // HistoryUnavailable Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type HistoryUnavailable = Error
 
 // InternalError Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type InternalError = Error
 
 // KeyInUse Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type KeyInUse = Error
 
 // KeyReused Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type KeyReused = Error
 
 // OriginNotAllowed Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type OriginNotAllowed = Error
 
 // PayloadTooLarge Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type PayloadTooLarge = Error
 
 // TooManyMessages Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type TooManyMessages = Error
 
 // TooManyRegistrations Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type TooManyRegistrations = Error
 
 // TooManyRequests Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type TooManyRequests = Error
 
 // Unauthorized Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type Unauthorized = Error
 
 // Unavailable Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type Unavailable = Error
 
 // UnsupportedMediaType Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type UnsupportedMediaType = Error
 
 // GetKeysParams defines parameters for GetKeys.
@@ -4673,11 +4699,11 @@ type GetFileResponse struct {
 	// JSON416 the response for an HTTP 416 `application/json` response
 	JSON416 *Error
 	// JSON429 the response for an HTTP 429 `application/json` response
-	JSON429 *TooManyRequests
+	JSON429 *Error
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *InternalError
 	// JSON503 the response for an HTTP 503 `application/json` response
-	JSON503 *Unavailable
+	JSON503 *Error
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetFileResponse200Headers
 	// Headers206 the parsed response headers for an HTTP 206 response
@@ -8004,7 +8030,7 @@ func ParseGetFileResponse(rsp *http.Response) (*GetFileResponse, error) {
 		response.JSON416 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
-		var dest TooManyRequests
+		var dest Error
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -8018,7 +8044,7 @@ func ParseGetFileResponse(rsp *http.Response) (*GetFileResponse, error) {
 		response.JSON500 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
-		var dest Unavailable
+		var dest Error
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -379,7 +379,7 @@ export interface components {
             templateId: string;
             /** @description A phone number of 11 to 32 characters: 7 to 15 digits, with an optional leading + and with spaces, dashes or parentheses between them. */
             source: string;
-            /** @description The recipient's display name. When omitted, the name is not set. */
+            /** @description The recipient's display name, of at least 3 characters; leave out a shorter one. When omitted, the name is not set. */
             username?: string | null;
             /**
              * @description Texts for the template's placeholders, by name. `username` fills the placeholder of that name unless it is also given here. An omitted parameter has the template's default; one without a default is required, an unknown name is rejected. Names have 1 to 64 characters, the complete text at most 4096. Values are texts: the sender formats numbers and dates.
@@ -427,7 +427,7 @@ export interface components {
             text: string;
             /** @description Present if the text is the choice of a button. */
             payload?: string | null;
-            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message. */
+            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message or of the model's answer. Show it: the text is incomplete. */
             finishReason?: string;
         };
         /**
@@ -672,15 +672,29 @@ export interface components {
             /** @description Buttons, in the order in which they are shown. */
             buttons?: components["schemas"]["Button"][] | null;
         };
-        /** @description Parley's error body, of every status from 400 on. */
+        /**
+         * @description Parley's error body, of every status from 400 on.
+         * @example {
+         *       "statusCode": 404,
+         *       "code": "NOT_FOUND",
+         *       "message": "Route not found",
+         *       "requestId": "0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11"
+         *     }
+         * @example {
+         *       "statusCode": 405,
+         *       "code": "METHOD_NOT_ALLOWED",
+         *       "message": "Method not allowed",
+         *       "requestId": "0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11"
+         *     }
+         */
         Error: {
             /** @description The HTTP status. */
             statusCode: number;
             /** @description Stable error code. Branch on this, not on the message. */
             code: string;
-            /** @description A sentence for people. */
+            /** @description A sentence for people. If several fields are wrong, it names the first one and the number of the others. */
             message: string;
-            /** @description All invalid fields. Only for errors of fields. */
+            /** @description What is wrong, field by field: every invalid field, or what to do about the field that the error is about. For an expired or revoked token that is otherwise authentic, the field `token` says so. */
             details?: components["schemas"]["ErrorField"][];
             /** @description The same as the header X-Request-Id. */
             requestId: string;
@@ -1136,7 +1150,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The access token is missing (TOKEN_MISSING), not sent in a single header `x-access-token` (WRONG_AUTH_SCHEME), or unknown, expired or revoked (UNAUTHORIZED). */
+        /** @description The access token is missing (TOKEN_MISSING), not sent in a single header `x-access-token` (WRONG_AUTH_SCHEME), or unknown, expired or revoked (UNAUTHORIZED). For an expired or revoked token, `details` says which; for an unknown one, nothing. */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1441,7 +1455,7 @@ export interface operations {
                 userId?: string;
                 /** @description Only chats of visitors with this e-mail address. For example `sara@example.com`. */
                 email?: string;
-                /** @description Only chats of visitors with this phone number. For example `989121234567`. */
+                /** @description Only chats of visitors with this phone number: 7 to 15 digits, with an optional leading `+` (escaped as `%2B` or not) and with spaces, dashes or parentheses between them. Found with and without the `+`. For example `989121234567`. */
                 phone?: string;
                 /** @description Only chats in this state; `open` is pending or active. For example `open`. */
                 status?: "open" | "pending" | "active" | "closed";

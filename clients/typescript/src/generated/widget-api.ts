@@ -805,7 +805,7 @@ export interface components {
             text: string;
             /** @description Present if the text is the choice of a button. */
             payload?: string | null;
-            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message. */
+            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message or of the model's answer. Show it: the text is incomplete. */
             finishReason?: string;
         };
         /**
@@ -1119,15 +1119,29 @@ export interface components {
                 use?: "sig";
             }[];
         };
-        /** @description Parley's error body, of every status from 400 on. */
+        /**
+         * @description Parley's error body, of every status from 400 on.
+         * @example {
+         *       "statusCode": 404,
+         *       "code": "NOT_FOUND",
+         *       "message": "Route not found",
+         *       "requestId": "0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11"
+         *     }
+         * @example {
+         *       "statusCode": 405,
+         *       "code": "METHOD_NOT_ALLOWED",
+         *       "message": "Method not allowed",
+         *       "requestId": "0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11"
+         *     }
+         */
         Error: {
             /** @description The HTTP status. */
             statusCode: number;
             /** @description Stable error code. Branch on this, not on the message. */
             code: string;
-            /** @description A sentence for people. */
+            /** @description A sentence for people. If several fields are wrong, it names the first one and the number of the others. */
             message: string;
-            /** @description All invalid fields. Only for errors of fields. */
+            /** @description What is wrong, field by field: every invalid field, or what to do about the field that the error is about. For an expired or revoked token that is otherwise authentic, the field `token` says so. */
             details?: components["schemas"]["ErrorField"][];
             /** @description The same as the header X-Request-Id. */
             requestId: string;
@@ -1231,7 +1245,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The visitor's token is missing (TOKEN_MISSING), not sent as `Authorization: Bearer` (WRONG_AUTH_SCHEME), or not valid (UNAUTHORIZED): it is malformed, expired or revoked, or the application now requires a verified identity that the visitor does not have. Register again. */
+        /** @description The visitor's token is missing (TOKEN_MISSING), not sent as `Authorization: Bearer` (WRONG_AUTH_SCHEME), or not valid (UNAUTHORIZED): it is malformed, expired or revoked, or the application now requires a verified identity that the visitor does not have. `details` says whether an authentic token has expired or was revoked. Register again. */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1314,7 +1328,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A limit is reached: of requests or of idempotency keys (TOO_MANY_REQUESTS), of the bytes of the events of the visitor, the address, the application or the company (BYTE_BUDGET_EXCEEDED), or of the uploads at once of the visitor, the address or the application (TOO_MANY_UPLOADS). Nothing was done; send again after `Retry-After`. */
+        /** @description A limit is reached: of requests or of idempotency keys (TOO_MANY_REQUESTS), of the bytes of the events of the visitor, the address, the application or the company (BYTE_BUDGET_EXCEEDED), or of the uploads at once of the visitor, the address, the application or the company (TOO_MANY_UPLOADS). Nothing was done; send again after `Retry-After`. */
         TooManyMessages: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1723,7 +1737,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["KeyInUse"];
-            /** @description The JSON body is larger than 1 MiB, the file is larger than 25 MiB (or the operator's limit), the rest of the form is too large, or the visitor or the application has used up its quota of files (FILE_QUOTA_EXCEEDED). */
+            /** @description The JSON body is larger than 1 MiB, the file is larger than 25 MiB (or the operator's limit), the rest of the form is too large, or the files of the visitor, the visitor's network, the application or the company are as large as they may be (FILE_QUOTA_EXCEEDED). */
             413: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1750,7 +1764,7 @@ export interface operations {
             422: components["responses"]["KeyReused"];
             429: components["responses"]["TooManyMessages"];
             500: components["responses"]["InternalError"];
-            /** @description A dependency is unavailable, the message or file store is full (STREAM_FULL, FILE_STORE_FULL) or not writable, for example because of a full disk (STREAM_NOT_WRITABLE), or too many files are being uploaded (TOO_MANY_UPLOADS); nothing was accepted. A retry may succeed. */
+            /** @description A dependency is unavailable, the message store is full (STREAM_FULL), the file store is full or the rest of it is reserved for visitors and companies that use little (FILE_STORE_FULL), a store is not writable, for example because of a full disk (STREAM_NOT_WRITABLE), or too many files are being uploaded (TOO_MANY_UPLOADS); nothing was accepted. A retry may succeed. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1890,9 +1904,33 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            429: components["responses"]["TooManyRequests"];
+            /** @description A limit is reached: of requests (TOO_MANY_REQUESTS), or of the downloads at once of the address (TOO_MANY_DOWNLOADS). Send again after `Retry-After`. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            /** @description A dependency is unavailable, or too many files are being downloaded at once (TOO_MANY_DOWNLOADS). A retry may succeed. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     readMessage: {
