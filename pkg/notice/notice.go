@@ -69,5 +69,5 @@ func (b *Board) Tell(ctx context.Context, n Notice) {
 	if err != nil {
 		b.told.Remove(key)
 	}
-	b.log.WarnContext(ctx, n.Text, "companyId", n.CompanyID, "appId", n.AppID, "error", err)
+	b.log.WarnContext(ctx, "an application has reached a bound", "bound", n.Text, "companyId", n.CompanyID, "appId", n.AppID, "error", err)
 }
