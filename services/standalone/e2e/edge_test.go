@@ -27,7 +27,7 @@ import (
 func (f *deployment) startEdge(t *testing.T) {
 	t.Helper()
 	var err error
-	for _, name := range []string{"edge-client", "edge-widget"} {
+	for _, name := range []string{"edge-client", "edge-panel", "edge-widget"} {
 		f.addr[name], err = nettest.FreeAddr()
 		check(t, err)
 	}
@@ -39,8 +39,8 @@ func (f *deployment) startEdge(t *testing.T) {
 	}
 	c, err := spawn("edge", []string{
 		"XDG_DATA_HOME=" + f.dir, "XDG_CONFIG_HOME=" + f.dir, "EDGE_BIND=127.0.0.1",
-		"EDGE_CLIENT_ADDR=http://" + f.addr["edge-client"], "EDGE_WIDGET_ADDR=http://" + f.addr["edge-widget"],
-		"CLIENT_API=" + f.addr["client-api"], "WIDGET_API=" + f.addr["widget-api"], "SOCKET_GATEWAYS=" + strings.Join(gateways, " "),
+		"EDGE_CLIENT_ADDR=http://" + f.addr["edge-client"], "EDGE_PANEL_ADDR=http://" + f.addr["edge-panel"],
+		"EDGE_WIDGET_ADDR=http://" + f.addr["edge-widget"], "CLIENT_API=" + f.addr["client-api"], "WIDGET_API=" + f.addr["widget-api"], "SOCKET_GATEWAYS=" + strings.Join(gateways, " "),
 	}, needs.Program(t, "caddy"), "run", "--adapter", "caddyfile", "--config", filepath.Join(root(), "deploy/edge/Caddyfile"))
 	check(t, err)
 	c.stopAtEnd(f.t)

@@ -865,8 +865,6 @@ export async function screens(env) {
   report(`axe: 0 findings on ${checked} screens`);
 }
 
-const shot = (page, name) => page.screenshot({ path: join(config.shots, `panel-${name}.png`) });
-
 /** Whether two elements of the page share a point. */
 const overlaps = (page, a, b) => page.evaluate(([a, b]) => {
   const [x, y] = [a, b].map((s) => document.querySelector(s).getBoundingClientRect());
@@ -876,6 +874,7 @@ const overlaps = (page, a, b) => page.evaluate(([a, b]) => {
 /** Without a bot every visitor waits for an agent: the queue, assignment, closing with undo, and the next conversation. */
 export async function queue(env) {
   const { config } = env;
+  const shot = (page, name) => page.screenshot({ path: join(config.shots, `panel-${name}.png`), caret: 'initial' }); // hiding it would add styles
   const first = await signIn(env);
   const { page: bob } = await invite(env, first, 'Bob', 'agent');
   await navigate(first, '/inbox?view=waiting');
