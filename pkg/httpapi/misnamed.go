@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"maps"
 	"reflect"
 	"slices"
@@ -8,7 +9,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -57,28 +57,45 @@ func misnamed(body []byte, dst any) apperr.Fields {
 	return w.faults
 }
 
-type nameWalk struct{ faults apperr.Fields }
+// maxNames bounds the members and elements of a body that are looked at, which takes far longer than decoding them: real
+// requests have fewer, and a hostile body of a megabyte would take seconds.
+const maxNames = 1_000
+
+type nameWalk struct {
+	faults apperr.Fields
+	seen   int // members and elements
+}
+
+// more reports whether there is another member or element to look at.
+func (w *nameWalk) more(d *jsontext.Decoder) bool {
+	w.seen++
+	return w.seen <= maxNames && len(w.faults) < maxDetails && d.PeekKind() != '}' && d.PeekKind() != ']'
+}
 
 func (w *nameWalk) value(path string, t reflect.Type, raw jsontext.Value) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch {
-	case len(w.faults) >= maxDetails || decodesItself(reflect.New(t).Elem()):
+	case w.seen >= maxNames || decodesItself(reflect.New(t).Elem()):
 	case t.Kind() == reflect.Struct && raw.Kind() == '{':
 		w.members(path, t, raw)
 	case t.Kind() == reflect.Slice && raw.Kind() == '[':
-		var elements []jsontext.Value
-		_ = json.Unmarshal(raw, &elements) // an array
-		for i, element := range elements {
-			w.value(path+"["+strconv.Itoa(i)+"]", t.Elem(), element)
-		}
+		w.elements(path, t.Elem(), raw)
+	}
+}
+
+func (w *nameWalk) elements(path string, t reflect.Type, raw jsontext.Value) {
+	d := jsontext.NewDecoder(bytes.NewReader(raw))
+	_, _ = d.ReadToken() // the bracket
+	for i := 0; w.more(d); i++ {
+		element, _ := d.ReadValue() // valid JSON
+		w.value(path+"["+strconv.Itoa(i)+"]", t, element.Clone())
 	}
 }
 
 func (w *nameWalk) members(path string, t reflect.Type, raw jsontext.Value) {
-	var members map[string]jsontext.Value
-	_ = json.Unmarshal(raw, &members) // an object
+	members := w.membersOf(raw)
 	fields, takesAll := fieldsOf(t)
 	var absent []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -100,6 +117,23 @@ func (w *nameWalk) members(path string, t reflect.Type, raw jsontext.Value) {
 			w.faults.Add(join(path, name), "is not a field of this request ("+join(path, k)+" is)")
 		}
 	}
+}
+
+// membersOf returns the members of an object, none if there are too many.
+func (w *nameWalk) membersOf(raw jsontext.Value) map[string]jsontext.Value {
+	d := jsontext.NewDecoder(bytes.NewReader(raw))
+	_, _ = d.ReadToken() // the brace
+	members := make(map[string]jsontext.Value)
+	for w.more(d) {
+		name, _ := d.ReadToken()
+		key := name.String() // before the next read
+		value, _ := d.ReadValue()
+		members[key] = value.Clone()
+	}
+	if w.seen > maxNames {
+		return nil
+	}
+	return members
 }
 
 // fieldsOf returns the types of the members that a struct decodes, by name, and whether it takes all others too.

@@ -118,6 +118,29 @@ func TestRequestsInFlight(t *testing.T) {
 	}
 }
 
+// The users of two companies take all places with slow requests. They lose them to those that wait.
+func TestSlowRequestsLoseTheirPlaces(t *testing.T) {
+	t.Parallel()
+	const ofUser, ofCompany = 16, 128
+	w := newWorld(t, unlimited)
+	operator := w.session(w.operator)
+	for _, company := range []string{w.acme.id, w.other.id} {
+		for n := range ofCompany / ofUser {
+			user := w.session(w.user(fmt.Sprintf("slow%d@%s.example", n, company), account.Agent, company))
+			for range ofUser {
+				user.stall("/api/templates/preview", func(int) {})
+			}
+		}
+	}
+	began := time.Now()
+	for range 3 {
+		if a := operator.do(http.MethodGet, "/api/session", ""); a.Status != http.StatusOK {
+			t.Errorf("another user: got %d %s, want 200 in the place of a slow request", a.Status, a.Body)
+		}
+	}
+	t.Log("three requests took", time.Since(began))
+}
+
 // Slow requests without a session hold few places, and lose them to those that wait. Their bodies are small.
 func TestGuestsInFlight(t *testing.T) {
 	t.Parallel()

@@ -28,14 +28,14 @@ const (
 	streamsOfCompany = streamsAtOnce / 4
 	streamsAtOnce    = 10_000
 
-	// guestsOfAddress bounds the requests without a session of one address: an office that signs in at nine. Others wait for guestWait,
-	// which is longer than it takes to cut off a slow client.
+	// guestsOfAddress bounds the requests without a session of one address: an office that signs in at nine.
 	guestsOfAddress = 32
 	guestsAtOnce    = 128
-	guestWait       = 5 * time.Second
 	// guestBody bounds their bodies: credentials and invitations.
 	guestBody = 16 << 10
 
+	// slotWait is how long a request waits for a place: longer than it takes to cut off a slow client.
+	slotWait       = 5 * time.Second
 	busyRetryAfter = time.Second
 )
 
@@ -56,8 +56,8 @@ type bounds struct {
 
 func newBounds() bounds {
 	return bounds{
-		requests: places{slot.NewPool(requestsAtOnce, 1), requestsOfUser, requestsOfCompany},
-		streams:  places{slot.NewPool(streamsAtOnce, 1), streamsOfUser, streamsOfCompany},
+		requests: places{slot.NewPool(requestsAtOnce, 1), requestsOfUser, requestsOfCompany, slotWait},
+		streams:  places{slot.NewPool(streamsAtOnce, 1), streamsOfUser, streamsOfCompany, 0},
 		guests:   slot.NewPool(guestsAtOnce, 1),
 	}
 }
@@ -66,15 +66,20 @@ func newBounds() bounds {
 type places struct {
 	pool              *slot.Pool
 	ofUser, ofCompany int64
+	wait              time.Duration // for a place, if those of all users are in use
 }
 
-// take takes a place for a user without waiting for one. Operators have no company.
+// take takes a place for a user. Operators have no company.
 func (p places) take(c echo.Context, who caller) (*slot.Slot, error) {
 	shares := []slot.Share{{Of: "user", Key: who.User.ID, Most: p.ofUser}}
 	if who.User.CompanyID != "" {
 		shares = append(shares, slot.Share{Of: "company", Key: who.User.CompanyID, Most: p.ofCompany})
 	}
-	return placed(p.pool.Acquire(ctxOf(c), 0, shares...))
+	held, err := p.pool.Acquire(ctxOf(c), 0, shares...)
+	if full, ok := errors.AsType[*slot.FullError](err); ok && full.Share == "" {
+		held, err = p.pool.Acquire(ctxOf(c), p.wait, shares...)
+	}
+	return placed(held, err)
 }
 
 // placed returns the public error of a caller without a place.
@@ -89,7 +94,7 @@ func placed(s *slot.Slot, err error) (*slot.Slot, error) {
 }
 
 // admit charges a request to its user and company and takes a slot for it, which the caller releases. An event stream takes none here: it
-// has a bound of its own.
+// has a bound of its own. A slow client loses its place to those that wait.
 func (a api) admit(c echo.Context, who caller) (*slot.Slot, error) {
 	if err := a.Limits.User.Admit(c, who.User.ID); err != nil {
 		return nil, err
@@ -102,40 +107,74 @@ func (a api) admit(c echo.Context, who caller) (*slot.Slot, error) {
 	if isStream(c) {
 		return nil, nil
 	}
-	return a.requests.take(c, who)
+	held, err := a.requests.take(c, who)
+	if err != nil {
+		return nil, err
+	}
+	pace(c, held)
+	return held, nil
 }
 
-// forAnyone bounds a route without a session by the address of its caller. A caller that sends its body slowly loses its place to those
-// that wait.
+// forAnyone bounds a route without a session by the address of its caller. A slow client loses its place to those that wait.
 func (a api) forAnyone(handle echo.HandlerFunc) echo.HandlerFunc {
 	return a.Limits.Address.ByAddress(func(c echo.Context) error {
 		address := slot.Share{Of: "address", Key: httpapi.ClientAddress(c), Most: guestsOfAddress}
-		held, err := placed(a.guests.Acquire(ctxOf(c), guestWait, address))
+		held, err := placed(a.guests.Acquire(ctxOf(c), slotWait, address))
 		if err != nil {
 			return err
 		}
 		defer held.Release()
-		connection := http.NewResponseController(c.Response())
-		held.Watch(func() { _ = connection.SetReadDeadline(time.Now()) })
+		pace(c, held)
 		r := c.Request()
-		r.Body = http.MaxBytesReader(c.Response(), guestReader{r.Body, held}, guestBody)
+		r.Body = http.MaxBytesReader(c.Response(), r.Body, guestBody)
 		return handle(c)
 	})
 }
 
-// guestReader reads a body and reports its progress to the slot of the request.
-type guestReader struct {
+// pace reports to the slot of a request how its client moves: first the body, then the answer.
+func pace(c echo.Context, held *slot.Slot) {
+	connection := http.NewResponseController(c.Response().Writer)
+	held.Watch(func() { _ = connection.SetReadDeadline(time.Now()) })
+	c.Request().Body = pacedBody{c.Request().Body, held}
+	c.Response().Writer = &pacedWriter{ResponseWriter: c.Response().Writer, held: held}
+}
+
+// pacedBody reads a body.
+type pacedBody struct {
 	io.ReadCloser
 	held *slot.Slot
 }
 
 // Read implements io.Reader.
-func (g guestReader) Read(p []byte) (int, error) {
-	g.held.Await()
-	n, err := g.ReadCloser.Read(p)
-	g.held.Moved(n)
+func (b pacedBody) Read(p []byte) (int, error) {
+	b.held.Await()
+	n, err := b.ReadCloser.Read(p)
+	b.held.Moved(n)
 	return n, err
 }
+
+// pacedWriter writes an answer.
+type pacedWriter struct {
+	http.ResponseWriter
+	held  *slot.Slot
+	began bool
+}
+
+// Write implements io.Writer. A client that was too slow with its body gets its answer.
+func (w *pacedWriter) Write(p []byte) (int, error) {
+	if !w.began {
+		w.began = true
+		connection := http.NewResponseController(w.ResponseWriter)
+		w.held.Watch(func() { _ = connection.SetWriteDeadline(time.Now()) })
+	}
+	w.held.Await()
+	n, err := w.ResponseWriter.Write(p)
+	w.held.Moved(n)
+	return n, err
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // isStream reports whether the route answers with an event stream.
 func isStream(c echo.Context) bool { return c.Path() == eventsPath || c.Path() == tailPath }

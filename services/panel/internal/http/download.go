@@ -26,7 +26,11 @@ func (d *download) run(produce func(io.Writer) error) error {
 	if err == nil {
 		err = out.Flush()
 	}
-	if err != nil && d.c.Response().Committed {
+	switch {
+	case err == nil || !d.c.Response().Committed:
+	case ctxOf(d.c).Err() != nil:
+		panic(http.ErrAbortHandler) // the browser has disconnected or does not read: no error to log
+	default:
 		panic(fmt.Errorf("producing a file: %w", err)) // aborts the connection, so that the browser notices that the file is incomplete
 	}
 	_ = d.deadline(time.Time{}) // of the connection's next response
