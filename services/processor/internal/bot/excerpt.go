@@ -1,9 +1,11 @@
 package bot
 
 import (
+	"cmp"
 	"encoding/base64"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -16,13 +18,18 @@ const (
 )
 
 // secretsOf returns what must not be repeated of a server's address and its further credentials: the user information, also as
-// the header Authorization has it, and the values of the query.
+// the header Authorization has it, and the values of the query; each also as URLs and JSON have it. The longest is first, so that a
+// short one inside it leaves no half of it.
 func secretsOf(address string, more ...string) []string {
-	all := more
+	all := slices.Clone(more)
 	if u, err := url.Parse(address); err == nil {
-		if password, ok := u.User.Password(); ok {
-			basic := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
-			all = append(all, password, basic)
+		if u.User != nil {
+			name := u.User.Username()
+			password, ok := u.User.Password()
+			if !ok {
+				all = append(all, name) // a token, as no password comes with it
+			}
+			all = append(all, password, base64.StdEncoding.EncodeToString([]byte(name+":"+password)))
 		}
 		for _, values := range u.Query() {
 			all = append(all, values...)
@@ -31,10 +38,11 @@ func secretsOf(address string, more ...string) []string {
 	var secrets []string
 	for _, s := range all {
 		if len(s) >= minSecretText {
-			secrets = append(secrets, s)
+			secrets = append(secrets, s, url.QueryEscape(s), url.PathEscape(s), strings.ReplaceAll(s, "/", `\/`))
 		}
 	}
-	return secrets
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(secrets)
 }
 
 // excerpt returns the beginning of a refusal's body as one printable line, without our secrets. It reads a whole small body, so

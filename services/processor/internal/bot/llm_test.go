@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -259,6 +260,22 @@ func TestARefusalSaysWhatTheServerSaid(t *testing.T) {
 		got := apperr.LogText(err)
 		if !strings.HasPrefix(got, test.want) || len(got) > len("The LLM answered 401: ...")+maxExcerpt || !utf8.ValidString(got) {
 			t.Errorf("%s: got %q, want it to begin with %q", name, got, test.want)
+		}
+	}
+}
+
+// A secret is recognised as URLs and JSON write it, and one that has another inside is replaced as a whole.
+func TestSecretsOfAnAddress(t *testing.T) {
+	t.Parallel()
+	c := caller{secrets: secretsOf("https://to+ken%2F1@bot.example/hook?part=sesame&key=sesame%2Fopen%3D", "sk/1=")}
+	for said, want := range map[string]string{
+		"no such page /hook?part=sesame&key=sesame%2Fopen%3D":             "no such page /hook?part=[secret]&key=[secret]",
+		`{"key":"sesame\/open=","got":"sesame/open="}`:                    `{"key":"[secret]","got":"[secret]"}`,
+		"Basic " + base64.StdEncoding.EncodeToString([]byte("to+ken/1:")): "Basic [secret]",
+		"to+ken/1 to%2Bken%2F1 sk/1=":                                     "[secret] [secret] [secret]",
+	} {
+		if got := c.printable(said); got != want {
+			t.Errorf("%s: got %q, want %q", said, got, want)
 		}
 	}
 }

@@ -121,6 +121,7 @@ func (f *Forwarder) rewrite(p *httputil.ProxyRequest) {
 	h := p.In.Context().Value(hopKey{}).(hop)
 	p.SetURL(&url.URL{Scheme: "http", Host: h.addr})
 	p.Out.Host = p.In.Host
+	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"] // the proxy drops what came; the client's address is there
 	p.SetXForwarded()
 	p.Out.Header.Set(hopHeader, string(f.id))
 }

@@ -121,6 +121,32 @@ func TestUnregisteredAddressesAreNotDialled(t *testing.T) {
 	}
 }
 
+// The gateway that holds a session sees the client's address past trusted gateways and proxies.
+func TestForwardedRequestsKeepTheAddress(t *testing.T) {
+	t.Parallel()
+	_, client := newRedis(t)
+	id, other := NewID(), NewID()
+	log := slog.New(slog.DiscardHandler)
+	var got string
+	holder := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("X-Forwarded-For") }))
+	t.Cleanup(holder.Close)
+	if err := NewRegistry(client, other, log).Register(t.Context(), holder.Listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewForwarder(id, NewRegistry(client, id, log), nil, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	r := httptest.NewRequest(http.MethodGet, "/?sid="+other.SessionID(), nil)
+	r.RemoteAddr = "192.0.2.1:40000"
+	r.Header.Set("X-Forwarded-For", "203.0.113.9")
+	f.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+	if want := "203.0.113.9, 192.0.2.1"; got != want {
+		t.Errorf("got X-Forwarded-For %q, want %q", got, want)
+	}
+}
+
 func TestClosedForwarderServesHere(t *testing.T) {
 	t.Parallel()
 	_, client := newRedis(t)
