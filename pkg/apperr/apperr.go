@@ -121,12 +121,16 @@ type Fields []Field
 // Add appends an invalid field.
 func (f *Fields) Add(name, message string) { *f = append(*f, Field{Name: name, Message: message}) }
 
-// Err returns nil if no field was added, otherwise an [Invalid] error with the reason VALIDATION_ERROR. Its message
-// names the first field, and the number of all if there are more.
+// maxFields bounds an error body: a hundred wrong elements of an array add nothing over the first few.
+const maxFields = 50
+
+// Err returns nil if no field was added, otherwise an [Invalid] error with the reason VALIDATION_ERROR and the first 50 fields. Its
+// message names the first field, and the number of the others if there are more.
 func (f Fields) Err() error {
 	if len(f) == 0 {
 		return nil
 	}
+	f = f[:min(len(f), maxFields)]
 	message := ValidationError.Message + ": " + f[0].Name + " " + f[0].Message
 	if len(f) > 1 {
 		message += fmt.Sprintf(" (%d more in details)", len(f)-1)

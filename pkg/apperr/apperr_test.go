@@ -96,4 +96,10 @@ func TestFieldsAreReportedTogether(t *testing.T) {
 	if got, want := err.Message, "Validation failed: type is required (1 more in details)"; got != want {
 		t.Errorf("message: got %q, want %q", got, want)
 	}
+	for range 1000 { // of a hostile body
+		fields.Add("headers", "must have valid names")
+	}
+	if err, ok = errors.AsType[*apperr.Error](fields.Err()); !ok || len(err.Fields) != 50 {
+		t.Errorf("a thousand fields: got %d in the error, want 50", len(err.Fields))
+	}
 }

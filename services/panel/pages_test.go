@@ -324,6 +324,7 @@ func TestRedriveHasPages(t *testing.T) {
 	if count, next = redrive(next); count != 1 || next != "" {
 		t.Errorf("the second page: got %d results and next %q, want 1 and none", count, next)
 	}
+	operator.done(http.StatusBadRequest, http.MethodGet, "/api/dead-letters?cursor=18446744073709551615", "")
 }
 
 // An export is written while the history is read: it holds one page of messages at a time.

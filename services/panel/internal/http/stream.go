@@ -148,7 +148,7 @@ func (a api) getDeadLetters(c echo.Context, _ caller) error {
 // deadLetters reads a page of the dead letters that match a filter.
 func (a api) deadLetters(ctx context.Context, f inspect.DeadLetterFilter, p store.Page) (found []inspect.DeadLetter, err error) {
 	if p.After != "" {
-		if f.After, err = strconv.ParseUint(p.After, 10, 64); err != nil {
+		if f.After, err = strconv.ParseUint(p.After, 10, 63); err != nil {
 			return nil, errCursor()
 		}
 	}
