@@ -39,6 +39,7 @@ func TestErrors(t *testing.T) {
 	const tooOld = "chatId is older than 24 hours: send a template with POST /push-message, or wait until the visitor writes"
 	const isClosed = "chatId is closed: the visitor's next message opens a chat with another id, which GET /chats finds; " +
 		"a template with POST /push-message reaches a phone number at any time"
+	const dryRunInBody = "dryRun is not a field of the body but a parameter of the query: ?dryRun=true"
 	tests := []struct {
 		name, path, token, body string
 		status                  int
@@ -110,6 +111,10 @@ func TestErrors(t *testing.T) {
 		{"push: an unknown parameter", "/push-message", w.token, order(`{"order":"1","oder":"2"}`), 400, "VALIDATION_ERROR", "", "parameters.oder is not a parameter of the template"},
 		{"push: 404 before the parameters", "/push-message", w.other, order(`{"oder":"2"}`), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
 
+		{"dry run: in the body", "/message/send", w.token, strings.Replace(message("TEXT", text, w.chatID), "{", `{"dryRun":true,`, 1), 400, "VALIDATION_ERROR", "", dryRunInBody},
+		{"dry run: in the body of a push", "/push-message", w.token, strings.Replace(push(templateID, "989121234567"), "{", `{"dryRun":"yes",`, 1), 400, "VALIDATION_ERROR", "", dryRunInBody},
+		{"dry run: false in the body of a missing chat", "/message/send", w.token,
+			strings.Replace(message("TEXT", text, unknownID), "{", `{"dryRun":false,`, 1), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"dry run: neither true nor false", "/message/send?dryRun=1", w.token, message("TEXT", text, w.chatID), 400, "VALIDATION_ERROR", "", "dryRun must be true or false"},
 		{"dry run: nothing", "/push-message?dryRun=", w.token, push(templateID, "989121234567"), 400, "VALIDATION_ERROR", "", "dryRun must be true or false"},
 		{"dry run: both", "/push-message?dryRun=true&dryRun=false", w.token, push(templateID, "989121234567"), 400, "VALIDATION_ERROR", "", "dryRun must be true or false"},

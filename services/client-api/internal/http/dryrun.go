@@ -1,6 +1,8 @@
 package http
 
 import (
+	"encoding/json"
+
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -36,6 +38,25 @@ func dryRunOf(c echo.Context) dryRun {
 func (d dryRun) validate(body apperr.Fields) apperr.Fields {
 	if d == dryRunMalformed {
 		body.Add("dryRun", "must be true or false")
+	}
+	return body
+}
+
+// dryRunInBody is a member dryRun of the body, where it has no effect: the parameter belongs to the query.
+type dryRunInBody json.RawMessage
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (d *dryRunInBody) UnmarshalJSON(value []byte) error {
+	*d = append((*d)[:0], value...)
+	return nil
+}
+
+// validate refuses a body that asks for a dry run: ignored, it would send.
+func (d dryRunInBody) validate(body apperr.Fields) apperr.Fields {
+	switch string(d) {
+	case "", "null", "false":
+	default:
+		body.Add("dryRun", "is not a field of the body but a parameter of the query: ?dryRun=true")
 	}
 	return body
 }

@@ -19,6 +19,7 @@ type sendRequest struct {
 	Data       httpapi.Object `json:"data"`
 	ChatID     string         `json:"chatId"`
 	SenderName *string        `json:"senderName"`
+	DryRun     dryRunInBody   `json:"dryRun"`
 	dryRun     dryRun
 }
 
@@ -27,7 +28,9 @@ func (r *sendRequest) draft() message.Draft {
 }
 
 // Validate implements [httpapi.Validator].
-func (r *sendRequest) Validate() apperr.Fields { return r.dryRun.validate(r.draft().Validate()) }
+func (r *sendRequest) Validate() apperr.Fields {
+	return r.dryRun.validate(r.DryRun.validate(r.draft().Validate()))
+}
 
 func (a api) sendMessage(c echo.Context, companyID string) error {
 	r := sendRequest{dryRun: dryRunOf(c)}

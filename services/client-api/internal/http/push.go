@@ -21,6 +21,7 @@ type pushRequest struct {
 	Source     string         `json:"source"`
 	Username   *string        `json:"username"`
 	Parameters httpapi.Object `json:"parameters"`
+	DryRun     dryRunInBody   `json:"dryRun"`
 	dryRun     dryRun
 	order      push.Request // set by Validate
 }
@@ -51,7 +52,7 @@ func (r *pushRequest) read() (push.Request, apperr.Fields) {
 func (r *pushRequest) Validate() apperr.Fields {
 	order, faults := r.read()
 	r.order = order
-	return r.dryRun.validate(append(order.Validate(), faults...))
+	return r.dryRun.validate(r.DryRun.validate(append(order.Validate(), faults...)))
 }
 
 func (a api) pushMessage(c echo.Context, companyID string) error {
