@@ -73,8 +73,11 @@ func Unreachable(dependency string, cause error) *Error {
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Message)
-	for _, f := range e.Fields {
-		b.WriteString("; " + f.Name + " " + f.Message)
+	for i, f := range e.Fields {
+		fault := f.Name + " " + f.Message
+		if i > 0 || !strings.Contains(e.Message, fault) { // the message of [Fields.Err] has the first one
+			b.WriteString("; " + fault)
+		}
 	}
 	if e.Err != nil {
 		b.WriteString(": " + e.Err.Error())

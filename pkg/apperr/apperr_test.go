@@ -96,6 +96,9 @@ func TestFieldsAreReportedTogether(t *testing.T) {
 	if got, want := err.Message, "Validation failed: type is required (1 more in details)"; got != want {
 		t.Errorf("message: got %q, want %q", got, want)
 	}
+	if got, want := err.Error(), err.Message+"; chatId must be a UUID"; got != want {
+		t.Errorf("text: got %q, want %q", got, want)
+	}
 	for range 1000 { // of a hostile body
 		fields.Add("headers", "must have valid names")
 	}

@@ -135,7 +135,7 @@ func (b *Bus) payload(ctx context.Context, l DeadLetter) ([]byte, error) {
 		return l.Data, nil
 	}
 	original, err := b.Get(ctx, l.Stream, l.Original)
-	if err == nil && original.Subject == l.Subject && original.Header.Get(headerID) == l.EventID {
+	if err == nil && original.Subject == l.Subject && (original.Header.Get(headerID) == l.EventID || original.ID == l.EventID) {
 		return original.Data, nil
 	}
 	if err == nil || apperr.Is(err, apperr.NotFound) {
@@ -157,6 +157,9 @@ func replayHeader(l DeadLetter) nats.Header {
 	h[headerMsgID] = []string{"replay-" + sequence + "-" + strconv.FormatInt(l.Time.UnixNano(), 36)}
 	h[headerExpectedStream] = []string{l.Stream}
 	h[HeaderReplayFor] = []string{l.Consumer}
+	if h.Get(headerID) == "" && l.EventID != "" { // a layer that sends no CloudEvents attributes: its id was the Nats-Msg-Id
+		h[headerID] = []string{l.EventID}
+	}
 	h[HeaderReplayLetter] = []string{sequence}
 	return h
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
@@ -87,6 +89,32 @@ func TestReplayReachesOnlyTheFailedConsumer(t *testing.T) {
 	}
 	if left := letters(t, b, "", ""); len(left) != 0 {
 		t.Errorf("got %d dead letters, want the replayed one removed", len(left))
+	}
+}
+
+// An event of another program may have a Nats-Msg-Id and no CloudEvents attributes.
+func TestReplayKeepsTheIDOfAnEventWithoutAttributes(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	e := reply("visitor", 7)
+	if _, err := b.JetStream().Publish(t.Context(), e.Subject(), e.AppendJSON(nil), jetstream.WithMsgID("their-id")); err != nil {
+		t.Fatal(err)
+	}
+	consume(t, b, bus.Consumer{Durable: "failed", Handle: refusing(nil, func() bool { return false })})
+	timetest.Until(t, "DEAD has the dead letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
+	for _, truncated := range []bool{true, false} { // the payload of the original, then that of the letter
+		letter := letters(t, b, "", "")[0]
+		letter.Truncated = truncated
+		if err := b.Replay(t.Context(), letter); err != nil {
+			t.Fatal(err)
+		}
+		timetest.Until(t, "the consumer gives up again", func() bool {
+			again := letters(t, b, "", "")
+			return len(again) == 1 && again[0].Sequence > letter.Sequence
+		})
+		if again := letters(t, b, "", "")[0]; again.EventID != "their-id" {
+			t.Errorf("got the id %q, want that of the event", again.EventID)
+		}
 	}
 }
 
