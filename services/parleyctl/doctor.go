@@ -444,8 +444,8 @@ func (e *examiner) storeWrite(ctx context.Context, s store.Store) {
 
 // spacious is a store that knows its disk.
 type spacious interface {
-	// Space returns the free bytes of the disk and its size; zero: unknown.
-	Space(ctx context.Context) (free, size uint64, err error)
+	// FreeSpace returns the free bytes of the disk and its size; zero: unknown.
+	FreeSpace(ctx context.Context) (free, size uint64, err error)
 }
 
 func (e *examiner) storeSpace(ctx context.Context, opened store.Store) {
@@ -454,7 +454,7 @@ func (e *examiner) storeSpace(ctx context.Context, opened store.Store) {
 	if !ok {
 		return
 	}
-	free, size, err := s.Space(ctx)
+	free, size, err := s.FreeSpace(ctx)
 	switch {
 	case err != nil:
 		e.warn(check, "let the user of the store read its statistics", "%v", err)

@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 			"Missing required fields: company", "company is required"},
 		{"register: not JSON", "POST", "/register", "", `{"appId"`, 400, "MALFORMED_JSON", "", ""},
 		{"register: a name twice", "POST", "/register", "", form(`"email":"a@example.com","email":"b@example.com"`), 400, "MALFORMED_JSON", "", ""},
-		{"register: too large", "POST", "/register", "", form(`"email":"a@example.com","x":"` + strings.Repeat("x", 1<<20) + `"`), 413, "PAYLOAD_TOO_LARGE", "", ""},
+		{"register: too large", "POST", "/register", "", form(`"email":"a@example.com","x":"` + strings.Repeat("x", 128<<10) + `"`), 413, "PAYLOAD_TOO_LARGE", "", ""},
 
 		{"history without a token", "GET", "/message", "", "", 401, "TOKEN_MISSING", "Unauthorized: the token is missing. Send one header: Authorization: Bearer <accessToken>.", ""},
 		{"history with a wrong token", "GET", "/message", "x.y.z", "", 401, "UNAUTHORIZED", "Unauthorized", ""},
@@ -66,7 +66,7 @@ func TestErrors(t *testing.T) {
 		{"a choice without payload", "POST", "/message", token, `{"type":"MULTIPLE_CHOICE_REPLY","data":{"text":"a"}}`, 400, "VALIDATION_ERROR", "", "data.payload is required"},
 		{"too much data", "POST", "/message", token, `{"type":"TEXT","data":{"text":"a","x":"` + strings.Repeat("x", 65536) + `"}}`, 400, "VALIDATION_ERROR", "", "data must have at most 8192 bytes"},
 		{"not JSON", "POST", "/message", token, `hello`, 400, "MALFORMED_JSON", "", ""},
-		{"too large", "POST", "/message", token, `{"type":"TEXT","data":{"text":"` + strings.Repeat("x", 1<<20) + `"}}`, 413, "PAYLOAD_TOO_LARGE", "", ""},
+		{"too large", "POST", "/message", token, `{"type":"TEXT","data":{"text":"` + strings.Repeat("x", 128<<10) + `"}}`, 413, "PAYLOAD_TOO_LARGE", "", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

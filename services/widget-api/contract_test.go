@@ -71,7 +71,7 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	w.post("/register", "", `{"appId":"`+unknownID+`","email":"a@example.com"}`)
 	for _, path := range []string{"/register", "/message"} {
 		w.post(path, token, `{}`)
-		w.post(path, token, strings.Repeat(" ", 1<<20+1))
+		w.post(path, token, strings.Repeat(" ", 128<<10+1))
 		_, err := w.do("POST", path, form, headers{"Authorization": "Bearer " + token, "Content-Type": "text/plain"})
 		w.must(err)
 	}

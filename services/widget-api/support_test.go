@@ -270,7 +270,7 @@ func (w *world) showAgents(token, closed string) {
 	rating := "/chat/" + w.chatOf(w.get("/chat", closed)).ChatID + "/rating"
 	for _, path := range []string{"/chat/offline-message", rating} {
 		w.post(path, token, `{}`)
-		w.post(path, token, strings.Repeat(" ", 1<<20+1))
+		w.post(path, token, strings.Repeat(" ", 128<<10+1))
 		_, err := w.do("POST", path, "{}", headers{"Authorization": "Bearer " + token, "Content-Type": "text/plain"})
 		w.must(err)
 		_, err = w.do("POST", path, "{}", headers{"Authorization": "Bearer " + guarded, "Content-Type": "application/json", "Origin": "https://elsewhere.example"})

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store/encrypted"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
 	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
@@ -59,6 +60,7 @@ var actionsOf = map[string][]string{
 // TestRoles compares the roles of deploy/mongodb/users.js with the store's methods that each service calls, and the commands that
 // these send.
 func TestRoles(t *testing.T) {
+	needs.Long(t) // the commands are recorded on FerretDB
 	text, err := os.ReadFile(filepath.Join(repository, "deploy/mongodb/users.js"))
 	ok(t, err)
 	table := regexp.MustCompile(`(?s)const roles = (\{.*?\n\});`).FindSubmatch(text)

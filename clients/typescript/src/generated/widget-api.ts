@@ -1183,7 +1183,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The body is larger than 1 MiB. */
+        /** @description The body is larger than 128 KiB. */
         PayloadTooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1737,7 +1737,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["KeyInUse"];
-            /** @description The JSON body is larger than 1 MiB, the file is larger than 25 MiB (or the operator's limit), the rest of the form is too large, or the files of the visitor, the visitor's network, the application or the company are as large as they may be (FILE_QUOTA_EXCEEDED). */
+            /** @description The JSON body is larger than 128 KiB, the file is larger than 25 MiB (or the operator's limit), the rest of the form is too large, or the files of the visitor, the visitor's network, the application or the company are as large as they may be (FILE_QUOTA_EXCEEDED). */
             413: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

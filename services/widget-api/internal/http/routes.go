@@ -53,10 +53,16 @@ type Limits struct {
 
 type api struct{ Config }
 
+// maxBody is the limit of a JSON body in bytes, far above what a visitor's requests need: data of a message has at most 8 KiB. Anyone may
+// post, and decoding costs processor time by the byte.
+const maxBody = 128 << 10
+
 // New returns the API.
 func New(cfg Config) *echo.Echo {
 	a := api{Config: cfg}
-	e := httpapi.New(httpapi.Config{Service: "widget-api", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies})
+	e := httpapi.New(httpapi.Config{
+		Service: "widget-api", MaxBody: maxBody, Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies,
+	})
 	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read a 429
 	e.GET("/settings/:id", a.getSettings)
 	e.POST("/register", a.register, a.Limits.Register.ByAddress)
