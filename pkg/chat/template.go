@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -50,6 +51,23 @@ func (t MessageTemplate) Fill(username string, given map[string]string) (filled 
 		faults = append(faults, DataFault{"parameters", fmt.Sprintf("must not make the text longer than %d characters", MaxTextLength)})
 	}
 	return Filled{Text: text, Values: values}, faults
+}
+
+// templateData is the data of a TEMPLATE message.
+type templateData struct {
+	TemplateID string            `json:"templateId"`
+	Name       string            `json:"name"`
+	Text       string            `json:"text"`
+	Parameters map[string]string `json:"parameters,omitempty"` // values of the text by placeholder
+}
+
+// Data returns the data of the message that the filled template is sent as.
+func (t MessageTemplate) Data(f Filled) json.RawMessage {
+	data, err := json.Marshal(templateData{TemplateID: t.ID, Name: t.Name, Text: f.Text, Parameters: f.Values})
+	if err != nil {
+		panic("chat: a struct of strings does not encode: " + err.Error())
+	}
+	return data
 }
 
 // Check returns the faults of the template's size. Other faults depend on what the template is for.

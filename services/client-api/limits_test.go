@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
@@ -106,6 +107,30 @@ func TestAFloodingCompanyReachesItsOwnLimit(t *testing.T) {
 			t.Errorf("the other company's push %d: got %d %s, want it served", n, a.Status, a.Body)
 		}
 	}
+}
+
+// A push pays for the message that its recipient gets, not for the short request that names the template.
+func TestAPushPaysForItsMessage(t *testing.T) {
+	t.Parallel()
+	const messages = 20
+	text := strings.Repeat("\U0001F600", 4096) // 16 KiB
+	w := start(t, func(cfg *clientapi.Config) {
+		cfg.BytesCompany = config.Rate{Count: messages * len(text), Per: 168 * time.Hour}
+	})
+	w.must(w.store.PutTemplate(t.Context(), chat.MessageTemplate{
+		ID: templateID, CompanyID: companyID, Name: "long", Status: chat.TemplateApproved, Text: text,
+	}))
+	for n := range messages + 1 {
+		a := w.post("/push-message", pushBody("989121234567"))
+		if a.Status == http.StatusOK {
+			continue
+		}
+		if a.Problem(t).Code != "BYTE_BUDGET_EXCEEDED" || n < messages/2 {
+			t.Errorf("push %d: got %d %s, want the budget to last for about %d", n, a.Status, a.Body, messages)
+		}
+		return
+	}
+	t.Errorf("got more than %d messages of %d bytes accepted, want their budget used up", messages, len(text))
 }
 
 func TestIdempotencyKeysAreLimitedByCompany(t *testing.T) {

@@ -37,10 +37,16 @@ type Recipients interface {
 	Register(ctx context.Context, r store.Registration) (store.Registered, error)
 }
 
-// Publisher returns after the event is stored for the processing layer.
+// Publisher publishes events at the expense of an account.
 type Publisher interface {
+	// Charge charges an event of about that size before another one is published in its place.
+	Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error)
+	// Publish returns after the event is stored for the processing layer.
 	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
+
+// eventBytes approximates the event of the recipient's message without its data.
+const eventBytes = 512
 
 // Request is a push request: the recipient, and the template with its values.
 type Request struct {
@@ -121,6 +127,9 @@ const recipientTimeout = 2 * time.Second
 // Push accepts a valid request of a company. Errors: NotFound for a template that is unknown, another company's or not approved
 // (the last with the reason TEMPLATE_NOT_APPROVED), Invalid for parameters that do not fit it. The message gets the identity's id
 // and time, or new ones if the identity is zero.
+//
+// The company pays for the message that its recipient gets: the event of the request names a template of up to 4096 characters, and may
+// be much smaller.
 func (d *Service) Push(ctx context.Context, companyID string, o Request, identity chat.MessageIdentity) (Accepted, error) {
 	if identity.Again {
 		chatID, _, err := d.cfg.Histories.FindMessage(ctx, identity.ID)
@@ -131,7 +140,11 @@ func (d *Service) Push(ctx context.Context, companyID string, o Request, identit
 	if identity.ID == "" {
 		identity = chat.NewMessageIdentity(d.cfg.Now())
 	}
-	template, err := d.validTemplate(ctx, companyID, o)
+	template, filled, err := d.validTemplate(ctx, companyID, o)
+	if err != nil {
+		return Accepted{}, err
+	}
+	payer, err := d.cfg.Publisher.Charge(ctx, event.ForCompany(companyID), len(template.Data(filled))+eventBytes)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -144,7 +157,7 @@ func (d *Service) Push(ctx context.Context, companyID string, o Request, identit
 		Username:   o.username(),
 		Parameters: o.Parameters,
 	}
-	if err := d.cfg.Publisher.Publish(ctx, event.ForCompany(companyID), accepted); err != nil {
+	if err := d.cfg.Publisher.Publish(ctx, payer, accepted); err != nil {
 		return Accepted{}, err
 	}
 	return Accepted{MessageID: accepted.MessageID, ChatID: d.chatOf(ctx, accepted)}, nil
@@ -165,22 +178,22 @@ func (d *Service) chatOf(ctx context.Context, e event.PushAccepted) string {
 
 // Check validates like Push and sends nothing.
 func (d *Service) Check(ctx context.Context, companyID string, o Request) error {
-	_, err := d.validTemplate(ctx, companyID, o)
+	_, _, err := d.validTemplate(ctx, companyID, o)
 	return err
 }
 
-// validTemplate returns the template if the parameters fit it.
-func (d *Service) validTemplate(ctx context.Context, companyID string, o Request) (chat.MessageTemplate, error) {
+// validTemplate returns the template and what the parameters make of it, if they fit it.
+func (d *Service) validTemplate(ctx context.Context, companyID string, o Request) (chat.MessageTemplate, chat.Filled, error) {
 	template, err := d.approved(ctx, companyID, o.TemplateID)
 	if err != nil {
-		return template, err
+		return template, chat.Filled{}, err
 	}
 	var wrong apperr.Fields
-	_, faults := template.Fill(o.username(), o.Parameters)
+	filled, faults := template.Fill(o.username(), o.Parameters)
 	for _, f := range faults {
 		wrong.Add(f.Field, f.Message)
 	}
-	return template, wrong.Err()
+	return template, filled, wrong.Err()
 }
 
 func (d *Service) approved(ctx context.Context, companyID, templateID string) (chat.MessageTemplate, error) {

@@ -2,7 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -61,14 +60,6 @@ func (d *Dispatcher) recipient(ctx context.Context, e event.PushAccepted, phone 
 	return r, nil
 }
 
-// templateData is the data of a TEMPLATE message.
-type templateData struct {
-	TemplateID string            `json:"templateId"`
-	Name       string            `json:"name"`
-	Text       string            `json:"text"`
-	Parameters map[string]string `json:"parameters,omitempty"` // values of the text by placeholder
-}
-
 // templateMessage renders the template. It may have changed since the push was validated: a message with an unset placeholder is
 // not sent.
 func templateMessage(e event.PushAccepted, t chat.MessageTemplate, sender string) (chat.Message, error) {
@@ -77,11 +68,7 @@ func templateMessage(e event.PushAccepted, t chat.MessageTemplate, sender string
 		return chat.Message{}, apperr.New(apperr.Invalid, "TEMPLATE_CHANGED",
 			"The template has changed: "+faults[0].Field+" "+faults[0].Message)
 	}
-	data, err := json.Marshal(templateData{TemplateID: t.ID, Name: t.Name, Text: filled.Text, Parameters: filled.Values})
-	if err != nil {
-		panic("dispatcher: a struct of strings does not encode: " + err.Error())
-	}
 	return chat.Message{
-		ID: e.MessageID, CreatedAt: e.CreatedAt, Type: chat.Template, Data: data, NameOfSender: sender, IsFromSupport: true,
+		ID: e.MessageID, CreatedAt: e.CreatedAt, Type: chat.Template, Data: t.Data(filled), NameOfSender: sender, IsFromSupport: true,
 	}, nil
 }
