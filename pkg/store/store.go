@@ -84,6 +84,8 @@ type Applications interface {
 	PutApplication(ctx context.Context, a chat.Application) error
 	// Applications lists the applications of a company, or all if companyID is empty, ordered by id.
 	Applications(ctx context.Context, companyID string, p Page) ([]chat.Application, error)
+	// ApplicationIDs lists the ids of the applications of a company, sorted. It reads no settings, which may have a megabyte each.
+	ApplicationIDs(ctx context.Context, companyID string, p Page) ([]string, error)
 	// SetVerification sets how visitors prove their identity. Errors: NotFound; Invalid for an unknown mode, or for a
 	// mode that requires a secret if the application has none.
 	SetVerification(ctx context.Context, appID string, mode chat.Verification) error

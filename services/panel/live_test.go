@@ -1,9 +1,11 @@
 package panel_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/testkit/bustest"
@@ -236,5 +239,46 @@ func TestEventStreamsAreBounded(t *testing.T) {
 		if e := w.next(events, "message"); !strings.Contains(e.data, m.ID) || e.id == "" {
 			t.Errorf("browser %d: got %+v, want the message with its position", i, e)
 		}
+	}
+}
+
+// readings counts what a panel reads of applications.
+type readings struct {
+	store.Store
+	whole, ids atomic.Int32
+}
+
+func (r *readings) Applications(ctx context.Context, companyID string, p store.Page) ([]chat.Application, error) {
+	r.whole.Add(1)
+	return r.Store.Applications(ctx, companyID, p)
+}
+
+func (r *readings) ApplicationIDs(ctx context.Context, companyID string, p store.Page) ([]string, error) {
+	r.ids.Add(1)
+	return r.Store.ApplicationIDs(ctx, companyID, p)
+}
+
+// An event stream reads no settings, which may have a megabyte in each application, and one that is refused reads nothing.
+func TestEventStreamsReadNoSettings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	counted := &readings{Store: w.store}
+	agent := w.as(w.acme.users[account.Agent])
+	agent.base = w.panel(unlimited, func(cfg *panel.Config) { cfg.Storage.SharedStore = counted })
+	for range 10 {
+		events, _ := agent.events("/api/events", "")
+		w.next(events, "ready")
+	}
+	before := counted.ids.Load()
+	for range 20 {
+		if a := agent.do(http.MethodGet, "/api/events", ""); a.Status != http.StatusTooManyRequests {
+			t.Fatalf("got %d %s, want 429", a.Status, a.Body)
+		}
+	}
+	if after := counted.ids.Load(); before != 10 || after > before+10 { // each heartbeat of a stream reads them again
+		t.Errorf("got %d readings of ids by ten streams and %d after twenty refused ones, want 10", before, after)
+	}
+	if n := counted.whole.Load(); n != 0 {
+		t.Errorf("got %d readings of whole applications, want none", n)
 	}
 }

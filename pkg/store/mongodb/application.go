@@ -79,6 +79,13 @@ func (s *Store) Applications(ctx context.Context, companyID string, p store.Page
 		func(d applicationDocument) (chat.Application, bool) { return d.application(), true })
 }
 
+// ApplicationIDs implements [store.Applications].
+func (s *Store) ApplicationIDs(ctx context.Context, companyID string, p store.Page) ([]string, error) {
+	q := ofCompany(companyID, byIDs(p))
+	q.fields = bson.D{{Key: "_id", Value: 1}}
+	return list(ctx, s, applications, q, func(d applicationDocument) (string, bool) { return d.ID, true })
+}
+
 // SetVerification implements [store.Applications].
 func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Verification) error {
 	a, err := s.Application(ctx, appID)

@@ -78,6 +78,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"put a known application", 1, func() error { return s.PutApplication(ctx, app) }},
 		{"application", 1, func() error { _, err := s.Application(ctx, "app"); return err }},
 		{"applications", 1, func() error { _, err := s.Applications(ctx, company, store.Page{After: "a", Limit: 10}); return err }},
+		{"the ids of applications", 1, func() error { _, err := s.ApplicationIDs(ctx, company, store.Page{After: "a"}); return err }},
 		{"all applications", 1, func() error { _, err := s.Applications(ctx, "", store.Page{}); return err }},
 		{"rotate an identity secret", 2, func() error {
 			_, err := s.ChangeIdentitySecrets(ctx, "app", store.RotateSecret("secret", at(0), time.Hour))

@@ -93,8 +93,8 @@ func placed(s *slot.Slot, err error) (*slot.Slot, error) {
 	return s, nil
 }
 
-// admit charges a request to its user and company and takes a slot for it, which the caller releases. An event stream takes none here: it
-// has a bound of its own. A slow client loses its place to those that wait.
+// admit charges a request to its user and company and takes a slot for it, which the caller releases. An event stream takes one of its
+// own bound before it reads anything. A slow client loses its place to those that wait.
 func (a api) admit(c echo.Context, who caller) (*slot.Slot, error) {
 	if err := a.Limits.User.Admit(c, who.User.ID); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (a api) admit(c echo.Context, who caller) (*slot.Slot, error) {
 		}
 	}
 	if isStream(c) {
-		return nil, nil
+		return a.streams.take(c, who)
 	}
 	held, err := a.requests.take(c, who)
 	if err != nil {

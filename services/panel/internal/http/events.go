@@ -11,7 +11,6 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/live"
 )
@@ -62,11 +61,6 @@ func (a api) streaming(
 	c echo.Context, who caller, needs account.Permission, changed func(context.Context) bool,
 	run func(context.Context, func(context.Context, live.Event) error) error,
 ) error {
-	held, err := a.streams.take(c, who)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
 	ctx, cancel := context.WithCancel(ctxOf(c))
 	defer cancel()
 	defer context.AfterFunc(a.Stopping, cancel)()
@@ -157,14 +151,14 @@ func (a api) getEvents(c echo.Context, who caller) error {
 
 // appIDs returns the sorted ids of the company's applications.
 func (a api) appIDs(ctx context.Context, company string) (ids []string, err error) {
-	read := func(ctx context.Context, p store.Page) ([]chat.Application, error) {
-		return a.Store.Applications(ctx, company, p)
+	read := func(ctx context.Context, p store.Page) ([]string, error) {
+		return a.Store.ApplicationIDs(ctx, company, p)
 	}
-	for app, err := range store.All(ctx, read, applicationID) {
+	for id, err := range store.All(ctx, read, func(id string) string { return id }) {
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, app.ID)
+		ids = append(ids, id)
 	}
 	return ids, nil
 }
