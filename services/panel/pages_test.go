@@ -271,6 +271,42 @@ func TestPagesHaveFewBytes(t *testing.T) {
 	}
 }
 
+// So is a page of the inbox, whose chats have long last messages.
+func TestPagesOfTheInboxHaveFewBytes(t *testing.T) {
+	t.Parallel()
+	const stored, most = 150, 6 << 20
+	w := newWorld(t, unlimited)
+	data := []byte(`{"text":"x","own":"` + strings.Repeat("x", 60<<10) + `"}`)
+	for range stored {
+		v, err := w.store.SaveVisitor(t.Context(), chat.Visitor{ID: chat.NewID(), CompanyID: w.acme.id, AppID: w.acme.app})
+		w.must(err)
+		opened, _, err := w.store.OpenChat(t.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: time.Now()})
+		w.must(err)
+		w.must(w.store.AppendMessage(t.Context(), opened.ID, chat.Message{
+			ID: chat.NewID(), CreatedAt: time.Now().UTC(), Type: chat.Text, Data: data, IsFromSupport: true,
+		}))
+	}
+	agent, seen := w.session(w.acme.users[account.Agent]), 0
+	for cursor := ""; ; {
+		a := agent.done(http.StatusOK, http.MethodGet, "/api/chats?limit=200&cursor="+cursor, "")
+		if len(a.Body) > most {
+			t.Fatalf("got a page of %d bytes, want at most %d", len(a.Body), most)
+		}
+		var page struct {
+			Chats []struct{ ID string }
+			Next  string
+		}
+		a.Into(t, &page)
+		seen += len(page.Chats)
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	if seen != stored+1 { // and the company's own
+		t.Errorf("got %d chats on all pages, want %d", seen, stored+1)
+	}
+}
+
 // A replay takes a page of the deliveries; its next leads to the rest.
 func TestReplayHasPages(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -204,11 +205,36 @@ func (a api) getChats(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	views, err := a.viewsOfChats(ctxOf(c), entries)
+	rows, err := a.rowsOfChats(ctxOf(c), entries)
 	if err != nil {
 		return err
 	}
-	return answerPage(c, cursorOf(next), map[string]any{"chats": views})
+	if len(rows) < len(entries) {
+		next = filter.CursorAt(entries[len(rows)-1].Chat)
+	}
+	return answerPage(c, cursorOf(next), map[string]any{"chats": rows})
+}
+
+// rowsOfChats encodes a page of chats, at most [pageBytes] or one part of largeRecords: their messages may have 64 KiB each.
+func (a api) rowsOfChats(ctx context.Context, entries []store.InboxEntry) ([]json.RawMessage, error) {
+	rows, size := []json.RawMessage{}, 0
+	for part := range slices.Chunk(entries, largeRecords) {
+		if size >= pageBytes {
+			break
+		}
+		views, err := a.viewsOfChats(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range views {
+			row, err := encodeJSON(v)
+			if err != nil {
+				return nil, err
+			}
+			rows, size = append(rows, row), size+len(row)
+		}
+	}
+	return rows, nil
 }
 
 // cursorOf returns the text of a cursor of the inbox; "" for nil.
