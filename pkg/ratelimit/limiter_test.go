@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -230,6 +231,33 @@ func TestHangingRedisDoesNotBlockCallers(t *testing.T) {
 	if got := allowed(t, l, "a", 100); got != 60 {
 		t.Errorf("got %d of 100, want 60", got)
 	}
+}
+
+// A caller that hangs up while permits are leased is not let pass: what it began may go on.
+func TestADisconnectedCallerWaitsForTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Name: "test", Rate: hourly, Redis: &Redis{}})
+		a := l.account("a")
+		a.leasing = make(chan struct{}) // another request asks Redis
+		gone, hangUp := context.WithCancel(t.Context())
+		hangUp()
+		decided := make(chan Decision, 1)
+		go func() { decided <- l.Take(gone, "a") }()
+		synctest.Wait()
+		if len(decided) != 0 {
+			t.Fatalf("got %+v during the lease, want the caller to wait", <-decided)
+		}
+		a.mu.Lock()
+		a.refusedFor, a.refusedUntil = 1, time.Now().Add(time.Minute)
+		close(a.leasing)
+		a.leasing = nil
+		a.mu.Unlock()
+		synctest.Wait()
+		if d := <-decided; d.Allowed {
+			t.Errorf("got %+v after the lease without permits, want a refusal", d)
+		}
+	})
 }
 
 func TestOpenRedisErrorOmitsTheURL(t *testing.T) {

@@ -150,6 +150,22 @@ func TestAFloodingApplicationReachesItsOwnLimit(t *testing.T) {
 	}
 }
 
+// A registration pays for the greetings that its new chat stores.
+func TestGreetingsAreCharged(t *testing.T) {
+	t.Parallel()
+	w := start(t, uncached, func(cfg *widgetapi.Config) { cfg.BytesAddress = config.Rate{Count: 300 << 10, Per: 168 * time.Hour} })
+	greeting := `{"content":"` + strings.Repeat("x", 4096) + `"}`
+	w.must(w.store.PutApplication(t.Context(), chat.Application{
+		ID: appID, CompanyID: companyID, Provider: chat.ProviderWidget,
+		WidgetConfigs: []byte(`{"greetingMessages":[` + strings.Repeat(greeting+",", 49) + greeting + `]}`),
+	}))
+	w.register(appID, `"email":"a@example.com"`)
+	a := w.tryRegister(appID, `"email":"b@example.com"`)
+	if a.Status != http.StatusTooManyRequests || a.Problem(t).Code != "BYTE_BUDGET_EXCEEDED" {
+		t.Errorf("400 KiB of greetings with a budget of 300: got %d %s, want 429 BYTE_BUDGET_EXCEEDED", a.Status, a.Body)
+	}
+}
+
 // A rating is an event like a message, so it counts like one.
 func TestRatingsAreCharged(t *testing.T) {
 	t.Parallel()
