@@ -19,7 +19,8 @@ const (
 	minUsername, maxUsername = 3, 256
 )
 
-// mustBePhone is the complete rule for phone numbers, whichever part is violated; docs/api.md and openapi.json repeat it.
+// mustBePhone is the complete rule for phone numbers, whichever part is violated; docs/api.md and
+// openapi.json repeat it.
 const mustBePhone = "must be a phone number of 11 to 32 characters: " + chat.PhoneRule
 
 // Templates finds templates.
@@ -118,10 +119,15 @@ type Accepted struct {
 // recipientTimeout bounds how long the answer waits for the recipient's chat.
 const recipientTimeout = 2 * time.Second
 
-// Push accepts a valid request of a company. Errors: NotFound for a template that is unknown, another company's or not approved
-// (the last with the reason TEMPLATE_NOT_APPROVED), Invalid for parameters that do not fit it. The message gets the identity's id
-// and time, or new ones if the identity is zero.
-func (d *Service) Push(ctx context.Context, companyID string, o Request, identity chat.MessageIdentity) (Accepted, error) {
+// Push accepts a valid request of a company. Errors: NotFound for a template that is unknown, another
+// company's or not approved (the last with the reason TEMPLATE_NOT_APPROVED), Invalid for parameters that do
+// not fit it. The message gets the identity's id and time, or new ones if the identity is zero.
+func (d *Service) Push(
+	ctx context.Context,
+	companyID string,
+	o Request,
+	identity chat.MessageIdentity,
+) (Accepted, error) {
 	if identity.Again {
 		chatID, _, err := d.cfg.Histories.FindMessage(ctx, identity.ID)
 		if !apperr.Is(err, apperr.NotFound) {
@@ -150,15 +156,19 @@ func (d *Service) Push(ctx context.Context, companyID string, o Request, identit
 	return Accepted{MessageID: accepted.MessageID, ChatID: d.chatOf(ctx, accepted)}, nil
 }
 
-// chatOf opens the recipient's chat unless one is open, as the dispatcher does when it handles the event. In either order, both
-// end with one visitor and one chat (see [store.PushRecipient]). The push is accepted even if this fails.
+// chatOf opens the recipient's chat unless one is open, as the dispatcher does when it handles the event. In
+// either order, both end with one visitor and one chat (see [store.PushRecipient]). The push is accepted even
+// if this fails.
 func (d *Service) chatOf(ctx context.Context, e event.PushAccepted) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recipientTimeout)
 	defer cancel()
 	phone, _ := chat.ParsePhone(e.Source) // Validate has checked it
 	r, err := d.cfg.Recipients.Register(ctx, store.PushRecipient(e.CompanyID, phone, e.Username, e.CreatedAt))
 	if err != nil {
-		d.cfg.Logger.WarnContext(ctx, "looking up the chat of a push failed, the answer omits it", "messageId", e.MessageID, "error", err)
+		d.cfg.Logger.WarnContext(
+			ctx, "looking up the chat of a push failed, the answer omits it", "messageId", e.MessageID,
+			"error", err,
+		)
 	}
 	return r.Chat.ID
 }
