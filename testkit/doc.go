@@ -1,4 +1,5 @@
-// Package testkit holds what tests run on, a package for each purpose. Only tests and benchmarks import it; depguard enforces that.
+// Package testkit holds what tests run on, a package for each purpose. Only tests and benchmarks import it;
+// depguard enforces that.
 //
 //	bustest       NATS for tests of package bus
 //	redistest     Redis in this process
@@ -18,9 +19,9 @@
 //	fulldisk      a disk that is full
 //	proxy         a TCP proxy that delays what passes
 //
-// testkit and pkg require each other: tests of pkg import testkit, and testkit imports what it tests. No packages import each other
-// in a circle, because such tests are external (package bus_test).
+// testkit and pkg require each other: tests of pkg import testkit, and testkit imports what it tests. No
+// packages import each other in a circle, because such tests are external (package bus_test).
 //
-// FerretDB, PostgreSQL and the tests of pkg/store/mongodb, which need them, are a module of their own (testkit/engines): no module that
-// requires testkit reads FerretDB's requirements.
+// FerretDB, PostgreSQL and the tests of pkg/store/mongodb, which need them, are a module of their own
+// (testkit/engines): no module that requires testkit reads FerretDB's requirements.
 package testkit

@@ -18,7 +18,9 @@ import (
 //		}
 //		return answer.HTTPResponse.Header, answer.JSON200, nil
 //	})
-func All[T any, Editor ~func(context.Context, *http.Request) error](list func(page Editor) (http.Header, *[]T, error)) iter.Seq2[T, error] {
+func All[T any, Editor ~func(context.Context, *http.Request) error](
+	list func(page Editor) (http.Header, *[]T, error),
+) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for query, first := "", true; first || query != ""; first = false {
 			header, elements, err := list(func(_ context.Context, req *http.Request) error {

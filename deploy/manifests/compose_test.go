@@ -309,7 +309,8 @@ func TestComposePinsImagesAndDropsPrivileges(t *testing.T) {
 			t.Errorf("%s: got image %q, want one with a full version", name, s.Image)
 		}
 		for _, p := range s.Ports {
-			if p.HostIP != "127.0.0.1" && (name != "edge" || p.Target == panelPort) { // plain HTTP must not carry sessions of the panel
+			// plain HTTP must not carry sessions of the panel
+			if p.HostIP != "127.0.0.1" && (name != "edge" || p.Target == panelPort) {
 				t.Errorf("%s is reachable from outside at %s", name, p.Published)
 			}
 		}

@@ -430,7 +430,8 @@ func TestServicesCannotTouchStreams(t *testing.T) {
 				return err
 			},
 		} {
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // the server does not reply to rejected requests
+			// the server does not reply to rejected requests
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			if err := try(ctx); err == nil {
 				t.Errorf("%s may %s streams", user, act)
 			}

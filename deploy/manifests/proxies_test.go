@@ -11,8 +11,8 @@ import (
 // edgeServices are the services that the edge connects to.
 func edgeServices() []string { return []string{"client-api", "widget-api", "socket-gateway", "panel"} }
 
-// trusted returns the networks of a service's TRUSTED_PROXIES and reports those that cover a private network: callers could
-// then forge their address with an entry of their own in X-Forwarded-For.
+// trusted returns the networks of a service's TRUSTED_PROXIES and reports those that cover a private network:
+// callers could then forge their address with an entry of their own in X-Forwarded-For.
 func trusted(t *testing.T, where, text string) config.Prefixes {
 	t.Helper()
 	var networks config.Prefixes
@@ -63,7 +63,8 @@ func TestComposeTrustsTheEdgeOnly(t *testing.T) {
 	}
 }
 
-// The overlays trust no private network as a whole; that of production names a placeholder to replace. TestChart compares the chart with it.
+// The overlays trust no private network as a whole; that of production names a placeholder to replace.
+// TestChart compares the chart with it.
 func TestKubernetesTrustsTheEdgeOnly(t *testing.T) {
 	t.Parallel()
 	production, dev := build(t, "production"), build(t, "dev")

@@ -42,7 +42,8 @@ type workflowStep struct {
 func TestWorkflowRunsTheTargets(t *testing.T) {
 	t.Parallel()
 	var w workflow
-	text := strings.Replace(string(read(t, ".github/workflows/ci.yml")), "\non:", "\n\"on\":", 1) // YAML 1.1 parses on as true
+	// YAML 1.1 parses on as true
+	text := strings.Replace(string(read(t, ".github/workflows/ci.yml")), "\non:", "\n\"on\":", 1)
 	if err := yaml.UnmarshalStrict([]byte(text), &w); err != nil {
 		t.Fatal(err)
 	}

@@ -12,15 +12,16 @@ import (
 // DeviceTTL is how long a device counts as known after a sign-in.
 const DeviceTTL = 180 * 24 * time.Hour
 
-// NewDevice returns the value of the cookie by which a device of the user is recognised: a random id, the end of its validity and
-// their signature with the user's [User.DeviceKey]. Nothing is stored for a device; a new key ends all of the user's devices.
+// NewDevice returns the value of the cookie by which a device of the user is recognised: a random id, the end
+// of its validity and their signature with the user's [User.DeviceKey]. Nothing is stored for a device; a new
+// key ends all of the user's devices.
 func NewDevice(key string, now time.Time) string {
 	signed := NewSecret() + "." + strconv.FormatInt(now.Add(DeviceTTL).Unix(), 10)
 	return signed + "." + signDevice(key, signed)
 }
 
-// VerifyDevice returns the id of a device that the user has signed in on; false if the cookie is not one of the user's, has expired,
-// or was revoked.
+// VerifyDevice returns the id of a device that the user has signed in on; false if the cookie is not one of
+// the user's, has expired, or was revoked.
 func (u User) VerifyDevice(cookie string, now time.Time) (id string, ok bool) {
 	end := strings.LastIndexByte(cookie, '.')
 	if end < 0 || u.DeviceKey == "" {

@@ -56,7 +56,10 @@ func HashPassword(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	encode := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes, encode(salt[:]), encode(key)), nil
+	return fmt.Sprintf(
+		"$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
+		encode(salt[:]), encode(key),
+	), nil
 }
 
 // VerifyPassword reports whether the password matches the hash. With an empty hash it takes the same time and returns
@@ -100,10 +103,11 @@ func parsePHC(hash string) (p phc, ok bool) {
 	if _, err := fmt.Sscanf(parts[2], "v=%d", &version); err != nil || version != argon2.Version {
 		return p, false
 	}
-	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.memory, &p.time, &p.lanes); err != nil || p.time == 0 || p.lanes == 0 || p.memory > 1<<20 {
+	_, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.memory, &p.time, &p.lanes)
+	if err != nil || p.time == 0 || p.lanes == 0 || p.memory > 1<<20 {
 		return p, false
 	}
-	var err, failed error
+	var failed error
 	p.salt, err = base64.RawStdEncoding.DecodeString(parts[4])
 	p.key, failed = base64.RawStdEncoding.DecodeString(parts[5])
 	return p, err == nil && failed == nil && len(p.key) == argonKey

@@ -44,7 +44,8 @@ func hashRecoveryCode(code string) string {
 	return HashSecret(strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(code)))
 }
 
-// SpendRecoveryCode uses up a recovery code. It returns the hashes of the others, and false if the code is wrong or has been used.
+// SpendRecoveryCode uses up a recovery code. It returns the hashes of the others, and false if the code is
+// wrong or has been used.
 func SpendRecoveryCode(hashes, code string) (left string, ok bool) {
 	stored := strings.Fields(hashes)
 	n := slices.Index(stored, hashRecoveryCode(code))

@@ -34,7 +34,13 @@ type Session struct {
 func NewSession(userID, address, userAgent string, now time.Time) (secret string, s Session) {
 	secret = NewSecret()
 	return secret, Session{
-		ID: HashSecret(secret), UserID: userID, CreatedAt: now, LastSeenAt: now, ExpiresAt: now.Add(SessionIdle), Address: address, UserAgent: userAgent,
+		ID:         HashSecret(secret),
+		UserID:     userID,
+		CreatedAt:  now,
+		LastSeenAt: now,
+		ExpiresAt:  now.Add(SessionIdle),
+		Address:    address,
+		UserAgent:  userAgent,
 	}
 }
 

@@ -44,7 +44,8 @@ type User struct {
 	// RecoveryCodes has the hashes of the unused recovery codes, separated by spaces; see [NewRecoveryCodes].
 	RecoveryCodes string
 
-	// Issuer and Subject identify the user at the OpenID Connect issuer. The first sign-in there sets them; empty: none yet.
+	// Issuer and Subject identify the user at the OpenID Connect issuer. The first sign-in there sets them;
+	// empty: none yet.
 	Issuer, Subject string
 
 	// DeviceKey signs the cookies of the devices that the user has signed in on; see [NewDevice]. Empty: none.
@@ -93,7 +94,14 @@ func CanonicalEmail(email string) string { return strings.ToLower(strings.TrimSp
 
 // NewUser returns a user with its id.
 func NewUser(email, name string, role Role, companyID string, now time.Time) User {
-	return User{ID: UserID(email), Email: CanonicalEmail(email), Name: strings.TrimSpace(name), Role: role, CompanyID: companyID, CreatedAt: now}
+	return User{
+		ID:        UserID(email),
+		Email:     CanonicalEmail(email),
+		Name:      strings.TrimSpace(name),
+		Role:      role,
+		CompanyID: companyID,
+		CreatedAt: now,
+	}
 }
 
 // Check validates the user's fields.
@@ -118,7 +126,8 @@ func (u User) Check() error {
 
 func validEmail(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
-	return ok && local != "" && domain != "" && !strings.Contains(domain, "@") && len(s) <= maxEmail && utf8.ValidString(s) &&
+	return ok && local != "" && domain != "" && !strings.Contains(domain, "@") && len(s) <= maxEmail &&
+		utf8.ValidString(s) &&
 		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 }
 

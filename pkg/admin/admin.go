@@ -65,7 +65,14 @@ type change struct {
 // audit writes the audit log entry of a completed change.
 func (s *Service) audit(ctx context.Context, by Actor, c change) error {
 	e := account.AuditEntry{
-		ID: chat.NewID(), CompanyID: c.companyID, At: s.now(), UserID: by.UserID, User: by.Name, Action: c.action, Target: c.target, TargetID: c.id,
+		ID:        chat.NewID(),
+		CompanyID: c.companyID,
+		At:        s.now(),
+		UserID:    by.UserID,
+		User:      by.Name,
+		Action:    c.action,
+		Target:    c.target,
+		TargetID:  c.id,
 	}
 	for _, side := range []struct {
 		value any

@@ -20,8 +20,9 @@ const actionCreate = "application.create"
 func applicationFields(a chat.Application) fields {
 	f := fields{
 		"name": a.Name, "botName": a.BotName, "allowedOrigins": append([]string{}, a.AllowedOrigins...),
-		"fileRetentionSeconds": int64(a.FileRetention / time.Second), "verification": cmp.Or(a.Identity.Mode, chat.VerificationOff),
-		"support": a.Support,
+		"fileRetentionSeconds": int64(a.FileRetention / time.Second),
+		"verification":         cmp.Or(a.Identity.Mode, chat.VerificationOff),
+		"support":              a.Support,
 	}
 	if json.Valid(a.WidgetConfigs) {
 		f["widgetConfigs"] = a.WidgetConfigs
@@ -90,7 +91,12 @@ func (s *Service) changedApplication(ctx context.Context, by Actor, c change) (c
 }
 
 // SetVerification sets what proof of identity visitors must provide.
-func (s *Service) SetVerification(ctx context.Context, by Actor, appID string, mode chat.Verification) (chat.Application, error) {
+func (s *Service) SetVerification(
+	ctx context.Context,
+	by Actor,
+	appID string,
+	mode chat.Verification,
+) (chat.Application, error) {
 	before, err := s.store.Application(ctx, appID)
 	if err != nil {
 		return before, err
@@ -98,11 +104,20 @@ func (s *Service) SetVerification(ctx context.Context, by Actor, appID string, m
 	if err := s.store.SetVerification(ctx, appID, mode); err != nil {
 		return before, err
 	}
-	return s.changedApplication(ctx, by, change{action: "application.verification", id: appID, before: applicationFields(before)})
+	return s.changedApplication(
+		ctx,
+		by,
+		change{action: "application.verification", id: appID, before: applicationFields(before)},
+	)
 }
 
 // RotateIdentitySecret creates a new identity secret, which is shown once. Earlier secrets stay valid for the overlap.
-func (s *Service) RotateIdentitySecret(ctx context.Context, by Actor, appID string, overlap time.Duration) (chat.Secret, chat.Application, error) {
+func (s *Service) RotateIdentitySecret(
+	ctx context.Context,
+	by Actor,
+	appID string,
+	overlap time.Duration,
+) (chat.Secret, chat.Application, error) {
 	if overlap < 0 || overlap > MaxOverlap {
 		return "", chat.Application{}, apperr.Fields{{Name: "overlapSeconds", Message: "must be 0 to 2592000"}}.Err()
 	}

@@ -48,7 +48,13 @@ func (d Draft) Check() error {
 // time of identity; repeating an identity does not send a second message. Errors: NotFound, Conflict with the reason
 // CHAT_CLOSED or TEMPLATE_NOT_APPROVED, Invalid with the reason CHAT_TOO_OLD for any type except TEMPLATE outside the
 // window of a phone chat.
-func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d Draft, identity chat.MessageIdentity) (chat.Message, error) {
+func (s *Service) Reply(
+	ctx context.Context,
+	by account.User,
+	chatID string,
+	d Draft,
+	identity chat.MessageIdentity,
+) (chat.Message, error) {
 	if identity.Again {
 		if at, m, err := s.store.FindMessage(ctx, identity.ID); err == nil && at == chatID {
 			return m, nil
@@ -75,7 +81,14 @@ func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d D
 			return chat.Message{}, err
 		}
 	}
-	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: d.Type, Data: d.Data, NameOfSender: by.DisplayName(), IsFromSupport: true}
+	m := chat.Message{
+		ID:            identity.ID,
+		CreatedAt:     identity.At,
+		Type:          d.Type,
+		Data:          d.Data,
+		NameOfSender:  by.DisplayName(),
+		IsFromSupport: true,
+	}
 	return m, s.Send(ctx, ActorOf(by), c, m, true)
 }
 
@@ -108,7 +121,9 @@ func (s *Service) fill(ctx context.Context, c chat.Chat, d Draft) (Draft, error)
 	if err := f.Err(); err != nil {
 		return d, err
 	}
-	d.Data, err = json.Marshal(map[string]any{"templateId": t.ID, "name": t.Name, "text": filled.Text, "parameters": filled.Values})
+	d.Data, err = json.Marshal(
+		map[string]any{"templateId": t.ID, "name": t.Name, "text": filled.Text, "parameters": filled.Values},
+	)
 	return d, err
 }
 
@@ -122,14 +137,22 @@ func (s *Service) Send(ctx context.Context, by Actor, c chat.Chat, m chat.Messag
 	if err := s.bus.Publish(ctx, event.ForAgent(c.CompanyID, by.UserID), e); err != nil {
 		return err
 	}
-	_ = s.store.AppendMessage(ctx, c.ID, m) // so that the sender sees it immediately; the recorder also writes it if this fails
+	// so that the sender sees it immediately; the recorder also writes it if this fails
+	_ = s.store.AppendMessage(ctx, c.ID, m)
 	return nil
 }
 
 // addressed returns the message as an event for the chat's channel.
 func (s *Service) addressed(ctx context.Context, c chat.Chat, m chat.Message, receipt bool) (event.Event, error) {
 	if c.Channel == chat.ChannelWidget {
-		return event.Reply{CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Message: m, Receipt: receipt}, nil
+		return event.Reply{
+			CompanyID:  c.CompanyID,
+			AppID:      c.AppID,
+			ChatUserID: c.ChatUserID,
+			ChatID:     c.ID,
+			Message:    m,
+			Receipt:    receipt,
+		}, nil
 	}
 	v, err := s.store.Visitor(ctx, c.ChatUserID)
 	if err != nil {
@@ -139,7 +162,14 @@ func (s *Service) addressed(ctx context.Context, c chat.Chat, m chat.Message, re
 	if v.FirstName != "" || v.LastName != "" {
 		recipient.Name = v.Name()
 	}
-	return event.OutboundMessage{CompanyID: c.CompanyID, Channel: c.Channel, ChatID: c.ID, ChatUserID: c.ChatUserID, Recipient: recipient, Message: m}, nil
+	return event.OutboundMessage{
+		CompanyID:  c.CompanyID,
+		Channel:    c.Channel,
+		ChatID:     c.ID,
+		ChatUserID: c.ChatUserID,
+		Recipient:  recipient,
+		Message:    m,
+	}, nil
 }
 
 // TakeOver hands a chat to an agent and silences the bot. The chat is assigned to the agent unless it is already
@@ -174,7 +204,10 @@ func (s *Service) Assign(ctx context.Context, by Actor, c chat.Chat, userID stri
 			return c, apperr.Fields{{Name: "userId", Message: "must be a user who may use the inbox"}}.Err()
 		}
 	}
-	return s.changeControl(ctx, by, "chat.assign", c, chat.Control{Agent: c.Control.Agent, Assignee: userID, Handover: c.Control.Handover}, time.Time{})
+	return s.changeControl(
+		ctx, by, "chat.assign", c,
+		chat.Control{Agent: c.Control.Agent, Assignee: userID, Handover: c.Control.Handover}, time.Time{},
+	)
 }
 
 // CloseChat closes a chat permanently. Within a second companies can no longer write into it; the visitor's next

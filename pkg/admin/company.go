@@ -33,7 +33,13 @@ func (s *Service) PutCompany(ctx context.Context, by Actor, c chat.Company) (cha
 		return c, err
 	}
 	c.ID = cmp.Or(c.ID, chat.NewID())
-	changed := change{companyID: c.ID, action: "company.create", target: "company", id: c.ID, after: fields{"name": c.Name}}
+	changed := change{
+		companyID: c.ID,
+		action:    "company.create",
+		target:    "company",
+		id:        c.ID,
+		after:     fields{"name": c.Name},
+	}
 	before, err := s.store.Company(ctx, c.ID)
 	switch {
 	case err == nil:

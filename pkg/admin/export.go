@@ -36,8 +36,9 @@ type exportedChat struct {
 	ClosedAt  *time.Time   `json:"closedAt,omitempty"`
 }
 
-// ExportVisitor writes all stored data of a visitor as one JSON object, chats and messages newest first. It reads and writes page by
-// page, so that its memory does not depend on the length of the histories. After an error w has an incomplete object.
+// ExportVisitor writes all stored data of a visitor as one JSON object, chats and messages newest first. It
+// reads and writes page by page, so that its memory does not depend on the length of the histories. After an
+// error w has an incomplete object.
 func (s *Service) ExportVisitor(ctx context.Context, by Actor, v chat.Visitor, w io.Writer) error {
 	if err := s.audit(ctx, by, change{companyID: v.CompanyID, action: "visitor.export", target: "visitor", id: v.ID}); err != nil {
 		return err
@@ -47,7 +48,14 @@ func (s *Service) ExportVisitor(ctx context.Context, by Actor, v chat.Visitor, w
 	out.value(store.UTC(s.now()))
 	out.text(`,"visitor":`)
 	out.value(exportedVisitor{
-		ID: v.ID, CompanyID: v.CompanyID, AppID: v.AppID, FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID,
+		ID:         v.ID,
+		CompanyID:  v.CompanyID,
+		AppID:      v.AppID,
+		FirstName:  v.FirstName,
+		LastName:   v.LastName,
+		Email:      v.Email,
+		Phone:      v.Phone,
+		UserID:     v.UserID,
 		VerifiedBy: v.VerifiedBy,
 	})
 	out.text(`,"chats":[`)

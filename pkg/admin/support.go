@@ -7,7 +7,12 @@ import (
 )
 
 // SetSupport sets how agents serve an application's visitors.
-func (s *Service) SetSupport(ctx context.Context, by Actor, appID string, support chat.Support) (chat.Application, error) {
+func (s *Service) SetSupport(
+	ctx context.Context,
+	by Actor,
+	appID string,
+	support chat.Support,
+) (chat.Application, error) {
 	before, err := s.store.Application(ctx, appID)
 	if err != nil {
 		return before, err
@@ -15,5 +20,9 @@ func (s *Service) SetSupport(ctx context.Context, by Actor, appID string, suppor
 	if err := s.store.SetSupport(ctx, appID, support); err != nil {
 		return before, err
 	}
-	return s.changedApplication(ctx, by, change{action: "application.support", id: appID, before: applicationFields(before)})
+	return s.changedApplication(
+		ctx,
+		by,
+		change{action: "application.support", id: appID, before: applicationFields(before)},
+	)
 }

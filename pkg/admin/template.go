@@ -86,7 +86,12 @@ func (s *Service) writeTemplate(ctx context.Context, by Actor, t chat.MessageTem
 
 // SetTemplateStatus changes a template's status. It returns Conflict with the reason TEMPLATE_STATE unless the current
 // status is one of from; without from, any status is accepted. The reason is written to the audit log.
-func (s *Service) SetTemplateStatus(ctx context.Context, by Actor, id, status, reason string, from ...string) (chat.MessageTemplate, error) {
+func (s *Service) SetTemplateStatus(
+	ctx context.Context,
+	by Actor,
+	id, status, reason string,
+	from ...string,
+) (chat.MessageTemplate, error) {
 	t, err := s.store.Template(ctx, id)
 	if err != nil {
 		return t, err
@@ -94,7 +99,13 @@ func (s *Service) SetTemplateStatus(ctx context.Context, by Actor, id, status, r
 	if len(from) > 0 && !slices.Contains(from, t.Status) {
 		return t, apperr.TemplateState.WithMessage("The template is " + t.Status)
 	}
-	c := change{companyID: t.CompanyID, action: "template." + status, target: "template", id: t.ID, before: fields{"status": t.Status}}
+	c := change{
+		companyID: t.CompanyID,
+		action:    "template." + status,
+		target:    "template",
+		id:        t.ID,
+		before:    fields{"status": t.Status},
+	}
 	t.Status = status
 	after := fields{"status": status, "text": t.Text}
 	if reason != "" {

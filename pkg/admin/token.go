@@ -15,7 +15,12 @@ const MaxOverlap = 30 * 24 * time.Hour
 
 // CreateToken creates an access token for a company. The secret is returned once and not stored. A zero expiresAt: no
 // expiry.
-func (s *Service) CreateToken(ctx context.Context, by Actor, companyID, name string, expiresAt time.Time) (secret string, t chat.AccessToken, err error) {
+func (s *Service) CreateToken(
+	ctx context.Context,
+	by Actor,
+	companyID, name string,
+	expiresAt time.Time,
+) (secret string, t chat.AccessToken, err error) {
 	return s.createToken(ctx, by, "token.create", companyID, name, expiresAt)
 }
 
@@ -30,7 +35,11 @@ func (s *Service) createToken(
 	if t, err = s.store.AccessToken(ctx, t.Hash); err != nil {
 		return "", t, err
 	}
-	return secret, t, s.audit(ctx, by, change{companyID: companyID, action: action, target: "token", id: t.Hash, after: tokenFields(t)})
+	return secret, t, s.audit(
+		ctx,
+		by,
+		change{companyID: companyID, action: action, target: "token", id: t.Hash, after: tokenFields(t)},
+	)
 }
 
 func tokenFields(t chat.AccessToken) fields {
@@ -73,7 +82,12 @@ func (s *Service) RotateToken(
 		return "", fresh, old, err
 	}
 	return secret, fresh, replaced, s.audit(ctx, by, change{
-		companyID: old.CompanyID, action: "token.expire", target: "token", id: old.Hash, before: tokenFields(old), after: tokenFields(replaced),
+		companyID: old.CompanyID,
+		action:    "token.expire",
+		target:    "token",
+		id:        old.Hash,
+		before:    tokenFields(old),
+		after:     tokenFields(replaced),
 	})
 }
 
@@ -94,6 +108,11 @@ func (s *Service) RevokeToken(ctx context.Context, by Actor, hash string) (chat.
 		return after, err
 	}
 	return after, s.audit(ctx, by, change{
-		companyID: after.CompanyID, action: "token.revoke", target: "token", id: hash, before: tokenFields(before), after: tokenFields(after),
+		companyID: after.CompanyID,
+		action:    "token.revoke",
+		target:    "token",
+		id:        hash,
+		before:    tokenFields(before),
+		after:     tokenFields(after),
 	})
 }

@@ -109,9 +109,10 @@ func (s *Service) AcceptInvitation(ctx context.Context, token, name, password st
 	})
 }
 
-// BindIdentity returns the user of an e-mail address that an OpenID Connect issuer has proven. The first call binds the user to the
-// issuer's subject and accepts an open invitation. Errors: NotFound; Conflict with IDENTITY_BOUND if the user is bound to another subject;
-// NotFound with INVITATION_NOT_FOUND if the invitation has expired.
+// BindIdentity returns the user of an e-mail address that an OpenID Connect issuer has proven. The first call
+// binds the user to the issuer's subject and accepts an open invitation. Errors: NotFound; Conflict with
+// IDENTITY_BOUND if the user is bound to another subject; NotFound with INVITATION_NOT_FOUND if the
+// invitation has expired.
 func (s *Service) BindIdentity(ctx context.Context, id, issuer, subject string) (account.User, error) {
 	u, err := s.store.User(ctx, id)
 	if err != nil {
@@ -135,8 +136,8 @@ func (s *Service) BindIdentity(ctx context.Context, id, issuer, subject string) 
 	})
 }
 
-// UnbindIdentity forgets which identity at the issuer is the user's, and ends all sessions: the next sign-in there with the user's address
-// binds another one. Conflict with IDENTITY_NOT_BOUND if there is none.
+// UnbindIdentity forgets which identity at the issuer is the user's, and ends all sessions: the next sign-in
+// there with the user's address binds another one. Conflict with IDENTITY_NOT_BOUND if there is none.
 func (s *Service) UnbindIdentity(ctx context.Context, by Actor, id string) (account.User, error) {
 	u, err := s.UpdateUser(ctx, by, "user.unbind", id, func(u *account.User) error {
 		if u.Subject == "" {
@@ -155,7 +156,12 @@ func (s *Service) UnbindIdentity(ctx context.Context, by Actor, id string) (acco
 const updates = 8
 
 // UpdateUser reads a user, applies edit and writes the result; it retries after a concurrent change.
-func (s *Service) UpdateUser(ctx context.Context, by Actor, action, id string, edit func(*account.User) error) (account.User, error) {
+func (s *Service) UpdateUser(
+	ctx context.Context,
+	by Actor,
+	action, id string,
+	edit func(*account.User) error,
+) (account.User, error) {
 	for try := 0; ; try++ {
 		u, err := s.store.User(ctx, id)
 		if err != nil {
@@ -187,7 +193,14 @@ func (s *Service) UpdateUser(ctx context.Context, by Actor, action, id string, e
 
 // EditUser changes the name, the role and whether the user may sign in; nil leaves a field unchanged. Disabling a user
 // ends all of their sessions.
-func (s *Service) EditUser(ctx context.Context, by Actor, id string, name *string, role *account.Role, disabled *bool) (account.User, error) {
+func (s *Service) EditUser(
+	ctx context.Context,
+	by Actor,
+	id string,
+	name *string,
+	role *account.Role,
+	disabled *bool,
+) (account.User, error) {
 	u, err := s.UpdateUser(ctx, by, "user.update", id, func(u *account.User) error {
 		before := *u
 		if name != nil {
@@ -250,7 +263,11 @@ func (s *Service) DeleteUser(ctx context.Context, by Actor, id string) error {
 	if err := s.store.DeleteUser(ctx, id); err != nil {
 		return err
 	}
-	return s.audit(ctx, by, change{companyID: u.CompanyID, action: "user.delete", target: "user", id: id, before: userFields(u)})
+	return s.audit(
+		ctx,
+		by,
+		change{companyID: u.CompanyID, action: "user.delete", target: "user", id: id, before: userFields(u)},
+	)
 }
 
 // SetPassword changes a user's password, ends all sessions and forgets the user's devices.

@@ -68,7 +68,13 @@ type Receipt struct {
 // EraseVisitor removes all data of a visitor from the store and the streams, and writes the receipt to the audit log.
 // It revokes the visitor's tokens first, so that no new data arrives. Repeating the call completes an interrupted
 // erasure.
-func (s *Service) EraseVisitor(ctx context.Context, by Actor, v chat.Visitor, streams Purger, files FileDeleter) (Receipt, error) {
+func (s *Service) EraseVisitor(
+	ctx context.Context,
+	by Actor,
+	v chat.Visitor,
+	streams Purger,
+	files FileDeleter,
+) (Receipt, error) {
 	r := Receipt{ID: chat.NewID(), VisitorID: v.ID, At: store.UTC(s.now()), By: by.Name}
 	// A company that erases more visitors than it may revoke erases them all the same: the store refuses their tokens.
 	if err := s.revokeVisitor(ctx, v); err != nil && !apperr.Is(err, apperr.TooMany) {
@@ -95,7 +101,10 @@ func (s *Service) EraseVisitor(ctx context.Context, by Actor, v chat.Visitor, st
 	for _, id := range chats {
 		failures = append(failures, s.bus.Invalidate(ctx, store.CachedChat, id))
 	}
-	failures = append(failures, s.audit(ctx, by, change{companyID: v.CompanyID, action: "visitor.erase", target: "visitor", id: v.ID, after: r}))
+	failures = append(
+		failures,
+		s.audit(ctx, by, change{companyID: v.CompanyID, action: "visitor.erase", target: "visitor", id: v.ID, after: r}),
+	)
 	return r, errors.Join(failures...)
 }
 
@@ -143,14 +152,29 @@ func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []string) 
 	type part struct{ stream, filter string }
 	var parts []part
 	if v.AppID != "" {
-		parts = append(parts,
-			part{subject.Inbound, subject.VisitorRegistered(v.AppID, v.ID)}, part{subject.Inbound, subject.VisitorMessage(v.AppID, v.ID)},
-			part{subject.Inbound, subject.ChatRated(v.AppID, v.ID)}, part{subject.Replies, subject.Reply(v.AppID, v.ID)}, part{subject.Parts, subject.Part(v.AppID, v.ID)})
+		parts = append(
+			parts,
+			part{
+				subject.Inbound,
+				subject.VisitorRegistered(v.AppID, v.ID),
+			},
+			part{subject.Inbound, subject.VisitorMessage(v.AppID, v.ID)},
+			part{
+				subject.Inbound,
+				subject.ChatRated(v.AppID, v.ID),
+			},
+			part{subject.Replies, subject.Reply(v.AppID, v.ID)},
+			part{subject.Parts, subject.Part(v.AppID, v.ID)},
+		)
 	}
 	ids := map[string]bool{v.ID: true}
 	for _, id := range chats {
 		ids[id] = true
-		parts = append(parts, part{subject.Inbound, subject.ControlChanged(v.CompanyID, id)}, part{subject.Sends, subject.CompanyMessage(v.CompanyID, id)})
+		parts = append(
+			parts,
+			part{subject.Inbound, subject.ControlChanged(v.CompanyID, id)},
+			part{subject.Sends, subject.CompanyMessage(v.CompanyID, id)},
+		)
 	}
 	for _, p := range parts {
 		n, err := streams.Purge(ctx, p.stream, p.filter)
@@ -165,7 +189,11 @@ func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []string) 
 
 // NoteLetters records in the audit log that dead letters were redriven or dropped.
 func (s *Service) NoteLetters(ctx context.Context, by Actor, action string, count int, stream, consumer string) error {
-	return s.audit(ctx, by, change{action: action, target: "dead-letters", after: fields{"count": count, "stream": stream, "consumer": consumer}})
+	return s.audit(
+		ctx,
+		by,
+		change{action: action, target: "dead-letters", after: fields{"count": count, "stream": stream, "consumer": consumer}},
+	)
 }
 
 // mentions reports whether an event belongs to one of these chats or visitors.

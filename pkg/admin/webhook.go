@@ -20,8 +20,8 @@ const (
 
 	// MaxReplay is the maximum number of deliveries of one call of [Service.ReplayWebhooks].
 	MaxReplay = 200
-	// maxTests is how many tests a company may request in testPeriod: each one is a stored delivery and a request to a server that the
-	// company chooses.
+	// maxTests is how many tests a company may request in testPeriod: each one is a stored delivery and a
+	// request to a server that the company chooses.
 	maxTests   = 10
 	testPeriod = time.Minute
 	// changeAttempts limits the retries of a change that conflicts with concurrent changes of the endpoint.
@@ -30,7 +30,12 @@ const (
 
 // endpointFields omits secrets and header values, which are often secrets.
 func endpointFields(e webhook.Endpoint) fields {
-	f := fields{"url": shownURL(e.URL), "description": e.Description, "events": append([]string{}, e.Events...), "ordered": e.Ordered}
+	f := fields{
+		"url":         shownURL(e.URL),
+		"description": e.Description,
+		"events":      append([]string{}, e.Events...),
+		"ordered":     e.Ordered,
+	}
 	if len(e.Headers) > 0 {
 		f["headers"] = slices.Sorted(maps.Keys(e.Headers))
 	}
@@ -61,7 +66,12 @@ func (s *Service) changedWebhooks(ctx context.Context, by Actor, e webhook.Endpo
 
 // CreateWebhookEndpoint adds an endpoint with a new secret of each kind; without kinds, one for HMAC. Errors: Invalid,
 // NotFound (no such company), Conflict with the reason TOO_MANY_ENDPOINTS.
-func (s *Service) CreateWebhookEndpoint(ctx context.Context, by Actor, e webhook.Endpoint, kinds ...webhook.Kind) (webhook.Endpoint, error) {
+func (s *Service) CreateWebhookEndpoint(
+	ctx context.Context,
+	by Actor,
+	e webhook.Endpoint,
+	kinds ...webhook.Kind,
+) (webhook.Endpoint, error) {
 	if _, err := s.store.Company(ctx, e.CompanyID); err != nil {
 		return e, err
 	}
@@ -121,12 +131,18 @@ type WebhookChange struct {
 	Ordered     *bool
 }
 
-// headersOfOrigin is the error for a change of the origin that would take the stored header values, often secrets, to another server.
+// headersOfOrigin is the error for a change of the origin that would take the stored header values, often
+// secrets, to another server.
 const headersOfOrigin = "must be given again, or removed, when the scheme, host or port of the URL changes: " +
 	"the current values are not sent to another server"
 
 // UpdateWebhookEndpoint changes an endpoint. A change of the URL's origin also needs the headers: Invalid.
-func (s *Service) UpdateWebhookEndpoint(ctx context.Context, by Actor, id string, c WebhookChange) (webhook.Endpoint, error) {
+func (s *Service) UpdateWebhookEndpoint(
+	ctx context.Context,
+	by Actor,
+	id string,
+	c WebhookChange,
+) (webhook.Endpoint, error) {
 	return s.changeWebhookEndpoint(ctx, by, id, "webhook.update", func(e *webhook.Endpoint) error {
 		origin := e.URL
 		set(&e.URL, c.URL)
@@ -211,15 +227,23 @@ func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) 
 	}
 	key := chat.NewID()
 	ev := webhook.Event{
-		Type: webhook.TypeTest, Timestamp: chat.Time(now), Key: key, Data: webhook.Test{CompanyID: e.CompanyID, EndpointID: e.ID},
+		Type:      webhook.TypeTest,
+		Timestamp: chat.Time(now),
+		Key:       key,
+		Data:      webhook.Test{CompanyID: e.CompanyID, EndpointID: e.ID},
 	}
 	body, err := ev.Body()
 	if err != nil {
 		return webhook.Delivery{}, err
 	}
 	d := webhook.Delivery{
-		ID: webhook.DeliveryID(e.ID, ev), CompanyID: e.CompanyID, EndpointID: e.ID, EventType: ev.Type, Body: body, Position: now.UnixNano(),
-		CreatedAt: now, Status: webhook.Pending, DueAt: now,
+		ID:         webhook.DeliveryID(e.ID, ev),
+		CompanyID:  e.CompanyID,
+		EndpointID: e.ID,
+		EventType:  ev.Type,
+		Body:       body,
+		Position:   now.UnixNano(),
+		CreatedAt:  now, Status: webhook.Pending, DueAt: now,
 	}
 	if _, err := s.store.InsertWebhookDelivery(ctx, d); err != nil {
 		return d, err
@@ -239,8 +263,8 @@ func (s *Service) admitTest(ctx context.Context, companyID string, now time.Time
 	return tooMany
 }
 
-// WebhookReplay selects deliveries to send again: one by its id, or a page of those that match the filter, newest first. Without a
-// status the filter matches failed deliveries.
+// WebhookReplay selects deliveries to send again: one by its id, or a page of those that match the filter,
+// newest first. Without a status the filter matches failed deliveries.
 type WebhookReplay struct {
 	ID     string
 	Filter store.WebhookFilter
@@ -248,15 +272,21 @@ type WebhookReplay struct {
 	DryRun bool
 }
 
-// ReplayWebhooks queues up to [MaxReplay] deliveries again, with the same webhook-id and a full set of attempts, and returns them, oldest
-// first, and the cursor of the next page, or "". It skips pending deliveries. A dry run only returns the selection.
-func (s *Service) ReplayWebhooks(ctx context.Context, by Actor, r WebhookReplay) (replayed []webhook.Delivery, next string, err error) {
+// ReplayWebhooks queues up to [MaxReplay] deliveries again, with the same webhook-id and a full set of
+// attempts, and returns them, oldest first, and the cursor of the next page, or "". It skips pending
+// deliveries. A dry run only returns the selection.
+func (s *Service) ReplayWebhooks(
+	ctx context.Context,
+	by Actor,
+	r WebhookReplay,
+) (replayed []webhook.Delivery, next string, err error) {
 	if r.ID != "" {
 		d, err := s.store.WebhookDelivery(ctx, r.ID)
 		if err != nil {
 			return nil, "", err
 		}
-		if r.Filter.CompanyID != "" && d.CompanyID != r.Filter.CompanyID || r.Filter.EndpointID != "" && d.EndpointID != r.Filter.EndpointID {
+		if r.Filter.CompanyID != "" && d.CompanyID != r.Filter.CompanyID ||
+			r.Filter.EndpointID != "" && d.EndpointID != r.Filter.EndpointID {
 			return nil, "", apperr.WebhookDeliveryNotFound.New()
 		}
 		replayed, err = s.replay(ctx, by, []webhook.Delivery{d}, r.DryRun)
@@ -277,7 +307,12 @@ func (s *Service) ReplayWebhooks(ctx context.Context, by Actor, r WebhookReplay)
 	return replayed, next, err
 }
 
-func (s *Service) replay(ctx context.Context, by Actor, found []webhook.Delivery, dryRun bool) (replayed []webhook.Delivery, err error) {
+func (s *Service) replay(
+	ctx context.Context,
+	by Actor,
+	found []webhook.Delivery,
+	dryRun bool,
+) (replayed []webhook.Delivery, err error) {
 	count := map[string]int{}
 	companies := map[string]string{}
 	for _, d := range found {
@@ -298,7 +333,11 @@ func (s *Service) replay(ctx context.Context, by Actor, found []webhook.Delivery
 	}
 	for _, endpoint := range slices.Sorted(maps.Keys(count)) {
 		err := s.audit(ctx, by, change{
-			companyID: companies[endpoint], action: "webhook.replay", target: "webhook", id: endpoint, after: fields{"count": count[endpoint]},
+			companyID: companies[endpoint],
+			action:    "webhook.replay",
+			target:    "webhook",
+			id:        endpoint,
+			after:     fields{"count": count[endpoint]},
 		})
 		if err != nil {
 			return replayed, err
@@ -309,7 +348,12 @@ func (s *Service) replay(ctx context.Context, by Actor, found []webhook.Delivery
 
 // SetWebhookRetention sets how long a company's delivery log is kept; zero: the default. It applies to deliveries that
 // finish afterwards.
-func (s *Service) SetWebhookRetention(ctx context.Context, by Actor, companyID string, d time.Duration) (chat.Company, error) {
+func (s *Service) SetWebhookRetention(
+	ctx context.Context,
+	by Actor,
+	companyID string,
+	d time.Duration,
+) (chat.Company, error) {
 	if d != 0 && (d < MinWebhookRetention || d > MaxWebhookRetention) {
 		return chat.Company{}, apperr.Fields{{Name: "retentionDays", Message: "must be 1 to 365, or 0 for the default"}}.Err()
 	}

@@ -1,5 +1,5 @@
-// Package apperr defines Parley's error codes, the error type that carries them, and the catalogue of the errors that callers of the APIs
-// can get (catalogue.go).
+// Package apperr defines Parley's error codes, the error type that carries them, and the catalogue of the
+// errors that callers of the APIs can get (catalogue.go).
 //
 // A package wraps a failure into an [Error] where its meaning is known. Each protocol reads the code with [CodeOf] and
 // maps it in one table: httpapi to a status, bus to ack, retry or DEAD. An error without a code is [Internal], and its
@@ -41,7 +41,8 @@ type Error struct {
 	Err   error // the cause, for the log only; may be nil
 }
 
-// Field says what is wrong with a field of a request, or what to do about it. Name is a path such as data.choices[1].title.
+// Field says what is wrong with a field of a request, or what to do about it. Name is a path such as
+// data.choices[1].title.
 type Field struct {
 	Name    string `json:"field"`
 	Message string `json:"message"`
@@ -127,8 +128,8 @@ func (f *Fields) Add(name, message string) { *f = append(*f, Field{Name: name, M
 // maxFields bounds an error body: a hundred wrong elements of an array add nothing over the first few.
 const maxFields = 50
 
-// Err returns nil if no field was added, otherwise an [Invalid] error with the reason VALIDATION_ERROR and the first 50 fields. Its
-// message names the first field, and the number of the others if there are more.
+// Err returns nil if no field was added, otherwise an [Invalid] error with the reason VALIDATION_ERROR and
+// the first 50 fields. Its message names the first field, and the number of the others if there are more.
 func (f Fields) Err() error {
 	if len(f) == 0 {
 		return nil

@@ -1,7 +1,7 @@
 package apperr
 
-// Definition is one public error: what callers of the APIs, of the panel and of the socket see. Reason and the class are stable; the
-// message may be reworded.
+// Definition is one public error: what callers of the APIs, of the panel and of the socket see. Reason and
+// the class are stable; the message may be reworded.
 type Definition struct {
 	Code    Code
 	Reason  string
@@ -24,8 +24,8 @@ func (d Definition) WithField(name, message string) *Error {
 	return e
 }
 
-// TokenExpired returns the error for an authentic credential that has expired. Only its holder gets it: the details are absent from
-// the error for an unknown credential.
+// TokenExpired returns the error for an authentic credential that has expired. Only its holder gets it: the
+// details are absent from the error for an unknown credential.
 func TokenExpired() *Error { return Unauthorized.WithField(tokenField, "has expired") }
 
 // TokenRevoked returns the error for an authentic credential that was revoked; see [TokenExpired].
@@ -51,9 +51,13 @@ var (
 
 // Credentials and rights.
 var (
-	Unauthorized        = define(Unauthenticated, "UNAUTHORIZED", "Unauthorized")
-	TokenMissing        = define(Unauthenticated, "TOKEN_MISSING", "Unauthorized: the token is missing.")
-	WrongAuthScheme     = define(Unauthenticated, "WRONG_AUTH_SCHEME", "Unauthorized: the token is not sent in the required form.")
+	Unauthorized    = define(Unauthenticated, "UNAUTHORIZED", "Unauthorized")
+	TokenMissing    = define(Unauthenticated, "TOKEN_MISSING", "Unauthorized: the token is missing.")
+	WrongAuthScheme = define(
+		Unauthenticated,
+		"WRONG_AUTH_SCHEME",
+		"Unauthorized: the token is not sent in the required form.",
+	)
 	OriginNotAllowed    = define(Invalid, "ORIGIN_NOT_ALLOWED", "Origin is not allowed")
 	IdentityNotVerified = define(Invalid, "IDENTITY_NOT_VERIFIED", "Identity could not be verified")
 	Forbidden           = define(Invalid, "FORBIDDEN", "Your role does not allow this")
@@ -68,21 +72,49 @@ var (
 	TooManyDownloads   = define(TooMany, "TOO_MANY_DOWNLOADS", "Too many files are being downloaded. Please try again.")
 	TooManyReads       = define(Unavailable, "TOO_MANY_READS", "Too many histories are being read. Please try again.")
 	TooManyConnections = define(Unavailable, "TOO_MANY_CONNECTIONS", "Too many connections")
-	ServiceUnavailable = define(Unavailable, "SERVICE_UNAVAILABLE", "Service is temporarily unavailable. Please try again.")
-	StreamFull         = define(Unavailable, "STREAM_FULL", ServiceUnavailable.Message)
-	StreamNotWritable  = define(Unavailable, "STREAM_NOT_WRITABLE", ServiceUnavailable.Message)
-	FileStoreFull      = define(Unavailable, "FILE_STORE_FULL", "There is no space for more files. Please try again later.")
-	WidgetNotBuilt     = define(Unavailable, "WIDGET_NOT_BUILT", "This build has no widget. Run `make assets` and build again.")
-	PanelNotBuilt      = define(Unavailable, "PANEL_NOT_BUILT", "This build has no panel. Run `make assets` and build again.")
-	InternalError      = define(Internal, "INTERNAL_ERROR", "Internal server error")
+	ServiceUnavailable = define(
+		Unavailable,
+		"SERVICE_UNAVAILABLE",
+		"Service is temporarily unavailable. Please try again.",
+	)
+	StreamFull        = define(Unavailable, "STREAM_FULL", ServiceUnavailable.Message)
+	StreamNotWritable = define(Unavailable, "STREAM_NOT_WRITABLE", ServiceUnavailable.Message)
+	FileStoreFull     = define(
+		Unavailable,
+		"FILE_STORE_FULL",
+		"There is no space for more files. Please try again later.",
+	)
+	WidgetNotBuilt = define(
+		Unavailable,
+		"WIDGET_NOT_BUILT",
+		"This build has no widget. Run `make assets` and build again.",
+	)
+	PanelNotBuilt = define(
+		Unavailable,
+		"PANEL_NOT_BUILT",
+		"This build has no panel. Run `make assets` and build again.",
+	)
+	InternalError = define(Internal, "INTERNAL_ERROR", "Internal server error")
 )
 
 // Idempotency keys.
 var (
-	IdempotencyKeyInvalid  = define(Invalid, "IDEMPOTENCY_KEY_INVALID", `Idempotency-Key must be one string of 1 to 255 printable ASCII characters, such as "8e03978e-40d5-43dd-bc93-6894a57f9324".`)
+	IdempotencyKeyInvalid = define(
+		Invalid,
+		"IDEMPOTENCY_KEY_INVALID",
+		`Idempotency-Key must be one string of 1 to 255 printable ASCII characters, such as "8e03978e-40d5-43dd-bc93-6894a57f9324".`,
+	)
 	IdempotencyKeyRequired = define(Invalid, "IDEMPOTENCY_KEY_REQUIRED", "The header Idempotency-Key is required")
-	IdempotencyKeyReused   = define(Invalid, "IDEMPOTENCY_KEY_REUSED", "This Idempotency-Key was used for another request.")
-	IdempotencyKeyInUse    = define(Conflict, "IDEMPOTENCY_KEY_IN_USE", "A request with this Idempotency-Key is in progress.")
+	IdempotencyKeyReused   = define(
+		Invalid,
+		"IDEMPOTENCY_KEY_REUSED",
+		"This Idempotency-Key was used for another request.",
+	)
+	IdempotencyKeyInUse = define(
+		Conflict,
+		"IDEMPOTENCY_KEY_IN_USE",
+		"A request with this Idempotency-Key is in progress.",
+	)
 )
 
 // Chats, messages and files.
@@ -97,45 +129,61 @@ var (
 	MessageExists       = define(Invalid, "MESSAGE_EXISTS", "A message with this id is in another chat")
 	MessageComplete     = define(Conflict, "MESSAGE_COMPLETE", "Message is complete")
 	TemplateNotFound    = define(NotFound, "TEMPLATE_NOT_FOUND", "Template not found")
-	TemplateNotApproved = define(NotFound, "TEMPLATE_NOT_APPROVED", "Template not found: it exists, but it is not approved.")
-	EventTooLarge       = define(Invalid, "EVENT_TOO_LARGE", "The content is too large.")
-	InvalidEvent        = define(Invalid, "INVALID_EVENT", "The event is not valid.")
-	FileNotFound        = define(NotFound, "FILE_NOT_FOUND", "File not found")
-	FileTypeMismatch    = define(Invalid, "FILE_TYPE_MISMATCH", "The file is not what its Content-Type says.")
-	FileQuotaExceeded   = define(Invalid, "FILE_QUOTA_EXCEEDED", "The files exceed their quota.")
-	HandoverNotOffered  = define(Conflict, "HANDOVER_NOT_OFFERED", "The application does not offer to talk to a person")
-	RatingNotOffered    = define(Conflict, "RATING_NOT_OFFERED", "The application does not ask for ratings")
-	RatingEnded         = define(Conflict, "RATING_ENDED", "The chat can no longer be rated")
+	TemplateNotApproved = define(
+		NotFound,
+		"TEMPLATE_NOT_APPROVED",
+		"Template not found: it exists, but it is not approved.",
+	)
+	EventTooLarge      = define(Invalid, "EVENT_TOO_LARGE", "The content is too large.")
+	InvalidEvent       = define(Invalid, "INVALID_EVENT", "The event is not valid.")
+	FileNotFound       = define(NotFound, "FILE_NOT_FOUND", "File not found")
+	FileTypeMismatch   = define(Invalid, "FILE_TYPE_MISMATCH", "The file is not what its Content-Type says.")
+	FileQuotaExceeded  = define(Invalid, "FILE_QUOTA_EXCEEDED", "The files exceed their quota.")
+	HandoverNotOffered = define(Conflict, "HANDOVER_NOT_OFFERED", "The application does not offer to talk to a person")
+	RatingNotOffered   = define(Conflict, "RATING_NOT_OFFERED", "The application does not ask for ratings")
+	RatingEnded        = define(Conflict, "RATING_ENDED", "The chat can no longer be rated")
 )
 
 // The panel and parleyctl.
 var (
-	CompanyNotFound         = define(NotFound, "COMPANY_NOT_FOUND", "Company not found")
-	AccessTokenNotFound     = define(NotFound, "ACCESS_TOKEN_NOT_FOUND", "Access token not found")
-	AccessTokenExists       = define(Conflict, "ACCESS_TOKEN_EXISTS", "The access token exists already")
-	AccessTokenNotActive    = define(Conflict, "TOKEN_NOT_ACTIVE", "The token has expired or was revoked")
-	NoIdentitySecret        = define(Invalid, "NO_IDENTITY_SECRET", "The application has no identity secret yet")
-	ChangedMeanwhile        = define(Conflict, "CHANGED_MEANWHILE", "The record has been changed by somebody else")
-	AgentChatClosed         = define(Conflict, ChatClosed.Reason, "The chat is closed")
-	UnapprovedTemplate      = define(Conflict, TemplateNotApproved.Reason, "The template is not approved")
-	TemplateState           = define(Conflict, "TEMPLATE_STATE", "The template is in another state")
-	UserNotFound            = define(NotFound, "USER_NOT_FOUND", "User not found")
-	EmailTaken              = define(Conflict, "EMAIL_TAKEN", "A user with this e-mail address exists already")
-	LastOwner               = define(Conflict, "LAST_OWNER", "At least one user must be able to manage users")
-	NotInvited              = define(Conflict, "NOT_INVITED", "The user has accepted the invitation")
-	InvitationNotFound      = define(NotFound, "INVITATION_NOT_FOUND", "The invitation is not valid any more")
-	SessionNotFound         = define(NotFound, "SESSION_NOT_FOUND", "Session not found")
-	InvalidCredentials      = define(Unauthenticated, "INVALID_CREDENTIALS", "The e-mail address or the password is wrong")
-	TOTPRequired            = define(Unauthenticated, "TOTP_REQUIRED", "A one-time code is required")
-	InvalidCode             = define(Unauthenticated, "INVALID_CODE", "The one-time code is wrong")
-	UnconfirmedCode         = define(Invalid, InvalidCode.Reason, InvalidCode.Message)
-	TOTPNotSet              = define(Conflict, "TOTP_NOT_SET", "One-time codes are not turned on")
-	WrongPassword           = define(Invalid, "WRONG_PASSWORD", "The password is wrong")
-	IdentityBound           = define(Conflict, "IDENTITY_BOUND", "The user signs in with another account of the identity provider")
-	IdentityNotBound        = define(Conflict, "IDENTITY_NOT_BOUND", "The user has not signed in with the identity provider")
-	OIDCNotConfigured       = define(NotFound, "OIDC_NOT_CONFIGURED", "Signing in with an identity provider is not set up")
-	OIDCFailed              = define(Unauthenticated, "OIDC_FAILED", "The sign-in at the identity provider failed")
-	TooManyEndpoints        = define(Conflict, "TOO_MANY_ENDPOINTS", "The company has reached its limit of webhook endpoints")
+	CompanyNotFound      = define(NotFound, "COMPANY_NOT_FOUND", "Company not found")
+	AccessTokenNotFound  = define(NotFound, "ACCESS_TOKEN_NOT_FOUND", "Access token not found")
+	AccessTokenExists    = define(Conflict, "ACCESS_TOKEN_EXISTS", "The access token exists already")
+	AccessTokenNotActive = define(Conflict, "TOKEN_NOT_ACTIVE", "The token has expired or was revoked")
+	NoIdentitySecret     = define(Invalid, "NO_IDENTITY_SECRET", "The application has no identity secret yet")
+	ChangedMeanwhile     = define(Conflict, "CHANGED_MEANWHILE", "The record has been changed by somebody else")
+	AgentChatClosed      = define(Conflict, ChatClosed.Reason, "The chat is closed")
+	UnapprovedTemplate   = define(Conflict, TemplateNotApproved.Reason, "The template is not approved")
+	TemplateState        = define(Conflict, "TEMPLATE_STATE", "The template is in another state")
+	UserNotFound         = define(NotFound, "USER_NOT_FOUND", "User not found")
+	EmailTaken           = define(Conflict, "EMAIL_TAKEN", "A user with this e-mail address exists already")
+	LastOwner            = define(Conflict, "LAST_OWNER", "At least one user must be able to manage users")
+	NotInvited           = define(Conflict, "NOT_INVITED", "The user has accepted the invitation")
+	InvitationNotFound   = define(NotFound, "INVITATION_NOT_FOUND", "The invitation is not valid any more")
+	SessionNotFound      = define(NotFound, "SESSION_NOT_FOUND", "Session not found")
+	InvalidCredentials   = define(Unauthenticated, "INVALID_CREDENTIALS", "The e-mail address or the password is wrong")
+	TOTPRequired         = define(Unauthenticated, "TOTP_REQUIRED", "A one-time code is required")
+	InvalidCode          = define(Unauthenticated, "INVALID_CODE", "The one-time code is wrong")
+	UnconfirmedCode      = define(Invalid, InvalidCode.Reason, InvalidCode.Message)
+	TOTPNotSet           = define(Conflict, "TOTP_NOT_SET", "One-time codes are not turned on")
+	WrongPassword        = define(Invalid, "WRONG_PASSWORD", "The password is wrong")
+	IdentityBound        = define(
+		Conflict,
+		"IDENTITY_BOUND",
+		"The user signs in with another account of the identity provider",
+	)
+	IdentityNotBound = define(
+		Conflict,
+		"IDENTITY_NOT_BOUND",
+		"The user has not signed in with the identity provider",
+	)
+	OIDCNotConfigured = define(NotFound, "OIDC_NOT_CONFIGURED", "Signing in with an identity provider is not set up")
+	OIDCFailed        = define(Unauthenticated, "OIDC_FAILED", "The sign-in at the identity provider failed")
+	TooManyEndpoints  = define(
+		Conflict,
+		"TOO_MANY_ENDPOINTS",
+		"The company has reached its limit of webhook endpoints",
+	)
 	EndpointDisabled        = define(Conflict, "ENDPOINT_DISABLED", "The webhook endpoint is disabled")
 	WebhookEndpointNotFound = define(NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND", "Webhook endpoint not found")
 	WebhookDeliveryNotFound = define(NotFound, "WEBHOOK_DELIVERY_NOT_FOUND", "Webhook delivery not found")

@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Write writes data to path with mode 0600, atomically: data is on disk before the rename, and the rename is durable when Write returns.
-// The temporary file always has the same name, so that the next write overwrites a secret that a crash has left.
+// Write writes data to path with mode 0600, atomically: data is on disk before the rename, and the rename is
+// durable when Write returns. The temporary file always has the same name, so that the next write overwrites
+// a secret that a crash has left.
 func Write(path string, data []byte) error {
 	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".draft")
 	err := writeSynced(draft, data)

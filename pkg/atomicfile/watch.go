@@ -9,9 +9,16 @@ import (
 // WatchInterval is how often a key file is read again. The file is small.
 const WatchInterval = 2 * time.Second
 
-// Watch calls reload every [WatchInterval] and, after each change, changed, which may be nil. It returns nil when ctx is done. An error of
-// reload is logged once with the file's path; the caller keeps its current keys.
-func Watch(ctx context.Context, log *slog.Logger, path string, reload func() (changed bool, err error), changed func()) error {
+// Watch calls reload every [WatchInterval] and, after each change, changed, which may be nil. It returns nil
+// when ctx is done. An error of reload is logged once with the file's path; the caller keeps its current
+// keys.
+func Watch(
+	ctx context.Context,
+	log *slog.Logger,
+	path string,
+	reload func() (changed bool, err error),
+	changed func(),
+) error {
 	ticker := time.NewTicker(WatchInterval)
 	defer ticker.Stop()
 	failed := ""

@@ -1,6 +1,7 @@
-// Package attachment stores the files of visitors and agents, serves them, and removes them when they expire. It owns what they may
-// cost, so that each service that takes files has the same bounds: slots.go bounds the uploads and downloads at once, quota.go the
-// bytes that stay stored, share.go divides the store. A file can only be stored through an [Upload], which holds a slot.
+// Package attachment stores the files of visitors and agents, serves them, and removes them when they expire.
+// It owns what they may cost, so that each service that takes files has the same bounds: slots.go bounds the
+// uploads and downloads at once, quota.go the bytes that stay stored, share.go divides the store. A file can
+// only be stored through an [Upload], which holds a slot.
 package attachment
 
 import (
@@ -56,10 +57,11 @@ type Incoming struct {
 	Content      io.Reader
 }
 
-// Keep stores a file for the application's retention. It returns Invalid for a file that is empty, does not match its
-// declared type, or exceeds the quota of the visitor, the application or the company or the share of its origin (FILE_QUOTA_EXCEEDED,
-// before the file is read), Unavailable with FILE_STORE_FULL if the rest of the store is reserved for others, and otherwise the error of
-// in.Content. After an error nothing is stored.
+// Keep stores a file for the application's retention. It returns Invalid for a file that is empty, does not
+// match its declared type, or exceeds the quota of the visitor, the application or the company or the share
+// of its origin (FILE_QUOTA_EXCEEDED, before the file is read), Unavailable with FILE_STORE_FULL if the rest
+// of the store is reserved for others, and otherwise the error of in.Content. After an error nothing is
+// stored.
 func (u *Upload) Keep(ctx context.Context, app chat.Application, in Incoming) (file.Kept, error) {
 	s, record := u.service, u.sender.record()
 	record.ID = file.NewID(file.Expiry(app, s.cfg.Retention, s.cfg.Now()))
@@ -105,8 +107,8 @@ func mismatch(k file.Kind) error {
 	return e
 }
 
-// Discard removes a file that no message names, also after its sender has disconnected. If that fails the file stays until it
-// expires; its address is unknown to everyone.
+// Discard removes a file that no message names, also after its sender has disconnected. If that fails the
+// file stays until it expires; its address is unknown to everyone.
 func (u *Upload) Discard(ctx context.Context, k file.Kept) {
 	u.service.discard(ctx, k)
 	record := u.sender.record()

@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	// usageAge is how long the sum of an owner with many senders is cached. This replica adds its own uploads at once; uploads at other replicas
-	// may meanwhile exceed the quota.
+	// usageAge is how long the sum of an owner with many senders is cached. This replica adds its own uploads
+	// at once; uploads at other replicas may meanwhile exceed the quota.
 	usageAge = 5 * time.Second
 	// keptUsages bounds the number of cached sums.
 	keptUsages = 10_000
-	// fileOverhead is what a file counts besides its content: its metadata and headers in the store, so that many tiny files count too.
+	// fileOverhead is what a file counts besides its content: its metadata and headers in the store, so that
+	// many tiny files count too.
 	fileOverhead = 1 << 10
 	// reservedPrefix marks the record of an upload that is not stored yet; the file's id follows.
 	reservedPrefix = "upload-"
@@ -42,8 +43,8 @@ type Quota struct {
 	Company     int64 // of all its applications
 }
 
-// quotas enforces the quotas and the shares of the store. An upload reserves its size before the file is read; the reservation is a
-// record that expires, so that a crash never takes quota for good.
+// quotas enforces the quotas and the shares of the store. An upload reserves its size before the file is
+// read; the reservation is a record that expires, so that a crash never takes quota for good.
 type quotas struct {
 	records Records
 	store   file.Store
@@ -98,8 +99,8 @@ func (q *quotas) expect(bytes int64) {
 	q.coming += bytes
 }
 
-// check compares the sums, which include the upload, with the quotas and the shares of the store. The company is told what is refused
-// for reasons that are not the sender's own.
+// check compares the sums, which include the upload, with the quotas and the shares of the store. The company
+// is told what is refused for reasons that are not the sender's own.
 func (q *quotas) check(ctx context.Context, f chat.StoredFile) error {
 	if err := q.checkVisitor(ctx, f); err != nil {
 		return err
@@ -115,7 +116,10 @@ func (q *quotas) check(ctx context.Context, f chat.StoredFile) error {
 	if err = used.checkOrigin(f, space); err == nil {
 		if err = used.checkCompany(q.quota, space); err != nil {
 			q.notices.Tell(ctx, notice.Notice{
-				CompanyID: f.CompanyID, AppID: f.AppID, Action: ActionRefused, Text: "files of an application are refused: a quota or the store is full",
+				CompanyID: f.CompanyID,
+				AppID:     f.AppID,
+				Action:    ActionRefused,
+				Text:      "files of an application are refused: a quota or the store is full",
 			})
 		}
 	}

@@ -10,26 +10,27 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// This file divides the store, which all companies share and which may be smaller than the sum of the quotas: files stay for months, so
-// that what one takes the others miss for as long. A store without a capacity, such as a bucket in S3, is not divided.
+// This file divides the store, which all companies share and which may be smaller than the sum of the quotas:
+// files stay for months, so that what one takes the others miss for as long. A store without a capacity, such
+// as a bucket in S3, is not divided.
 //
 // The origin of a file is the address of its visitor, since a caller may be many visitors, or the agent.
 
 const (
-	// originShare: an address, or an agent, may hold an eighth of the store. With the default of 4 GiB that is as much as five visitors
-	// may hold by their quota.
+	// originShare: an address, or an agent, may hold an eighth of the store. With the default of 4 GiB that
+	// is as much as five visitors may hold by their quota.
 	originShare = 8
 	// reserveShare: the last quarter of the store is reserved for origins that use little.
 	reserveShare = 4
-	// companyReserveShare: in the last eighth the company must use little too, so that one whose files come from many addresses leaves
-	// room for the others.
+	// companyReserveShare: in the last eighth the company must use little too, so that one whose files come
+	// from many addresses leaves room for the others.
 	companyReserveShare = 8
 	// littleShare: an origin or a company uses little while it holds at most a 64th of the store, 64 MiB with the default.
 	littleShare = 64
 )
 
-// ActionRefused is the action of the audit log's entry when an application's files are refused, because its quota, the company's or
-// the store is used up.
+// ActionRefused is the action of the audit log's entry when an application's files are refused, because its
+// quota, the company's or the store is used up.
 const ActionRefused = "application.files-refused"
 
 var errReserved = errors.New("the rest of the store is reserved for those that use little of it")

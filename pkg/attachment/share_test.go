@@ -85,8 +85,8 @@ func (s *sharing) fill(from attachment.Sender) (stored int, refused string) {
 	return stored, ""
 }
 
-// An address holds an eighth of the store, however many visitors, applications and companies it writes to, and so does an agent. Neither
-// takes anything from the others.
+// An address holds an eighth of the store, however many visitors, applications and companies it writes to,
+// and so does an agent. Neither takes anything from the others.
 func TestShareOfAnOrigin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,8 +118,8 @@ func TestShareOfAnOrigin(t *testing.T) {
 	})
 }
 
-// Files from many addresses fill three quarters of the store. Visitors who use little go on, and in the last eighth those of companies
-// that use little.
+// Files from many addresses fill three quarters of the store. Visitors who use little go on, and in the last
+// eighth those of companies that use little.
 func TestReserveOfTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ const (
 	// busyRetryAfter is the Retry-After of a caller that got no slot.
 	busyRetryAfter = 5 * time.Second
 
-	// downloadsAtOnce bounds the downloads of a process, each of which holds a chunk of 128 KiB; downloadsOfAddress is the share of
-	// one address, far above the connections of a browser.
+	// downloadsAtOnce bounds the downloads of a process, each of which holds a chunk of 128 KiB;
+	// downloadsOfAddress is the share of one address, far above the connections of a browser.
 	downloadsAtOnce    = 256
 	downloadsOfAddress = 32
 )
@@ -37,7 +37,8 @@ type Sender struct {
 	Address    string // see [httpapi.ClientAddress]
 }
 
-// record returns the record of a file of the sender. Agents share the address of their office, and are known: they have no address.
+// record returns the record of a file of the sender. Agents share the address of their office, and are known:
+// they have no address.
 func (s Sender) record() chat.StoredFile {
 	f := chat.StoredFile{CompanyID: s.CompanyID, AppID: s.AppID, ChatUserID: s.ChatUserID, SenderID: s.ID}
 	if s.ID == s.ChatUserID {
@@ -53,8 +54,8 @@ type Upload struct {
 	slot    *slot.Slot
 }
 
-// Begin waits for the slot of an upload. Without one it returns TOO_MANY_UPLOADS: TooMany if a share of the sender is in use, else
-// Unavailable. Uploads that do not move lose their slots meanwhile.
+// Begin waits for the slot of an upload. Without one it returns TOO_MANY_UPLOADS: TooMany if a share of the
+// sender is in use, else Unavailable. Uploads that do not move lose their slots meanwhile.
 func (s *Service) Begin(ctx context.Context, from Sender) (*Upload, error) {
 	most := s.cfg.AtOnce
 	taken, err := s.uploads.Acquire(ctx, slotWait,

@@ -1,13 +1,15 @@
-// Package budget charges the bytes of events to the companies, applications, visitors, agents and addresses for which they are
-// published (see [event.Account]).
+// Package budget charges the bytes of events to the companies, applications, visitors, agents and addresses
+// for which they are published (see [event.Account]).
 //
-// All tenants share the streams. A budget bounds the bytes that one of them may have in a stream: it may be used up at once and refills
-// evenly. An event is charged to each budget of its account, the narrowest first, so that a refusal costs the wider ones nothing.
+// All tenants share the streams. A budget bounds the bytes that one of them may have in a stream: it may be
+// used up at once and refills evenly. An event is charged to each budget of its account, the narrowest first,
+// so that a refusal costs the wider ones nothing.
 //
-// Visitors are anonymous, so strangers can use up an application's budget. Two things keep its other visitors writing. An application
-// has a short budget beside the long one, so that a flood ends its own hour and not the week. And a part of each company's budget is
-// reserved for visitors and addresses that have used little of late: a flood has used more than little after its first messages.
-// The company finds an entry in its audit log.
+// Visitors are anonymous, so strangers can use up an application's budget. Two things keep its other visitors
+// writing. An application has a short budget beside the long one, so that a flood ends its own hour and not
+// the week. And a part of each company's budget is reserved for visitors and addresses that have used little
+// of late: a flood has used more than little after its first messages. The company finds an entry in its
+// audit log.
 package budget
 
 import (
@@ -24,17 +26,18 @@ import (
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
-// ActionExhausted is the action of the audit log's entry when the visitors of an application have used up its budget or the company's.
+// ActionExhausted is the action of the audit log's entry when the visitors of an application have used up its
+// budget or the company's.
 const ActionExhausted = "application.budget-exhausted"
 
 const (
-	// hourShare: an application's visitors may use an eighth of the application's budget in an hour. With the defaults that is 16 MiB,
-	// about 16,000 short messages.
+	// hourShare: an application's visitors may use an eighth of the application's budget in an hour. With the
+	// defaults that is 16 MiB, about 16,000 short messages.
 	hourShare = 8
 	// reserveShare: a quarter of the budget of a company's visitors is reserved for those who use little.
 	reserveShare = 4
-	// littleShare: a visitor or an address uses little while it has used at most a 64th of its own budget in the last day. With the
-	// defaults that is 256 KiB of a visitor and 1 MiB of an address.
+	// littleShare: a visitor or an address uses little while it has used at most a 64th of its own budget in
+	// the last day. With the defaults that is 256 KiB of a visitor and 1 MiB of an address.
 	littleShare = 64
 )
 
@@ -60,7 +63,8 @@ type Meter struct {
 
 	littleVisitor, littleAddress *ratelimit.Limiter // who may use the reserve
 	reserve                      *ratelimit.Limiter // of a company
-	reserves                     bool               // without these limits nobody may use the reserve: it would have no bound
+	// without these limits nobody may use the reserve: it would have no bound
+	reserves bool
 
 	agent          *ratelimit.Limiter // what agents send and change
 	answered       *ratelimit.Limiter // a bot's answers to a visitor
@@ -101,7 +105,8 @@ func New(cfg Config) *Meter {
 	}
 }
 
-// within returns a share of a budget that refills in a shorter time than the budget does. An unlimited budget has unlimited shares.
+// within returns a share of a budget that refills in a shorter time than the budget does. An unlimited budget
+// has unlimited shares.
 func within(r config.Rate, share int, per time.Duration) config.Rate {
 	r = part(r, 1, share)
 	r.Per = min(r.Per, per)
@@ -123,8 +128,8 @@ type charge struct {
 	name    string
 }
 
-// Charge charges the bytes that the account has not paid yet, and returns the account with them as prepaid. Errors: apperr.TooMany with
-// the reason BYTE_BUDGET_EXCEEDED and a RetryAfter.
+// Charge charges the bytes that the account has not paid yet, and returns the account with them as prepaid.
+// Errors: apperr.TooMany with the reason BYTE_BUDGET_EXCEEDED and a RetryAfter.
 func (m *Meter) Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error) {
 	due := bytes - a.Prepaid
 	if m == nil || due <= 0 {
@@ -153,7 +158,8 @@ func (m *Meter) Charge(ctx context.Context, a event.Account, bytes int) (event.A
 	return a, nil
 }
 
-// chargeVisitor charges a visitor's event to the application and the company, or, where these are used up, to the reserve.
+// chargeVisitor charges a visitor's event to the application and the company, or, where these are used up, to
+// the reserve.
 func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int) error {
 	own, little := visitorCharges(m, a)
 	if err := m.spend(ctx, n, own...); err != nil {
@@ -166,7 +172,10 @@ func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int) error
 		return nil
 	}
 	m.notices.Tell(ctx, notice.Notice{
-		CompanyID: a.CompanyID, AppID: a.AppID, Action: ActionExhausted, Text: "the visitors of an application have used up its byte budget",
+		CompanyID: a.CompanyID,
+		AppID:     a.AppID,
+		Action:    ActionExhausted,
+		Text:      "the visitors of an application have used up its byte budget",
 	})
 	if !m.reserves || !usesLittle || m.spend(ctx, n, charge{m.reserve, a.CompanyID}) != nil {
 		return used
@@ -174,8 +183,8 @@ func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int) error
 	return nil
 }
 
-// visitorCharges returns the visitor's own budgets, and those that tell whether the visitor uses little. A visitor has none of its own
-// before the registration.
+// visitorCharges returns the visitor's own budgets, and those that tell whether the visitor uses little. A
+// visitor has none of its own before the registration.
 func visitorCharges(m *Meter, a event.Account) (own, little []charge) {
 	if a.ChatUserID != "" {
 		own = append(own, charge{m.visitor, a.ChatUserID})

@@ -79,8 +79,8 @@ func TestEveryAccountIsBounded(t *testing.T) {
 	}
 }
 
-// Strangers from several addresses use up an application's hour. Its visitors who write little go on, those who write much wait for an
-// hour and not for days, and the company's other applications do not notice.
+// Strangers from several addresses use up an application's hour. Its visitors who write little go on, those
+// who write much wait for an hour and not for days, and the company's other applications do not notice.
 func TestAFloodLeavesRoomForTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,15 +26,16 @@ type StreamChange struct {
 // None reports whether the stream matches its declaration.
 func (c StreamChange) None() bool { return !c.Missing && len(c.Drift) == 0 }
 
-// FieldDiff is a field of a stream's configuration that differs, named as in the JetStream API. Have and Want are JSON; empty: not set.
+// FieldDiff is a field of a stream's configuration that differs, named as in the JetStream API. Have and Want
+// are JSON; empty: not set.
 type FieldDiff struct {
 	Field string          `json:"field"`
 	Have  json.RawMessage `json:"have,omitempty"`
 	Want  json.RawMessage `json:"want,omitempty"`
 }
 
-// CompareStreams compares every declared stream with the server, in the order of declaration. It covers all fields that the server
-// reports, including those unknown to this client library.
+// CompareStreams compares every declared stream with the server, in the order of declaration. It covers all
+// fields that the server reports, including those unknown to this client library.
 func (b *Bus) CompareStreams(ctx context.Context, s StreamSettings) ([]StreamChange, error) {
 	var changes []StreamChange
 	for _, want := range s.Streams() {
@@ -47,8 +48,9 @@ func (b *Bus) CompareStreams(ctx context.Context, s StreamSettings) ([]StreamCha
 	return changes, nil
 }
 
-// ApplyStreams creates missing declared streams, updates those that differ, and returns the differences that it found. It does not write
-// streams that match, nor touch other streams of the account. It stops at the first stream that the server rejects.
+// ApplyStreams creates missing declared streams, updates those that differ, and returns the differences that
+// it found. It does not write streams that match, nor touch other streams of the account. It stops at the
+// first stream that the server rejects.
 func (b *Bus) ApplyStreams(ctx context.Context, s StreamSettings) ([]StreamChange, error) {
 	var changes []StreamChange
 	for _, want := range s.Streams() {
@@ -89,8 +91,8 @@ func refused(err error) error {
 	return apperr.Unreachable("NATS", err)
 }
 
-// compare returns the difference between want and the server. It sets the partitions of want to those of the existing stream, which are
-// fixed.
+// compare returns the difference between want and the server. It sets the partitions of want to those of the
+// existing stream, which are fixed.
 func compare(ctx context.Context, js jetstream.JetStream, want *jetstream.StreamConfig) (StreamChange, error) {
 	change := StreamChange{Stream: want.Name}
 	have, err := storedConfig(ctx, js, want.Name)
@@ -116,8 +118,8 @@ func compare(ctx context.Context, js jetstream.JetStream, want *jetstream.Stream
 	return change, nil
 }
 
-// adoptPartitions replaces the subject transform of want by the stored one if both only partition: stored messages carry their partition.
-// Any other transform is drift.
+// adoptPartitions replaces the subject transform of want by the stored one if both only partition: stored
+// messages carry their partition. Any other transform is drift.
 func adoptPartitions(want *jetstream.StreamConfig, have configFields) error {
 	if want.SubjectTransform == nil {
 		return nil
@@ -131,7 +133,8 @@ func adoptPartitions(want *jetstream.StreamConfig, have configFields) error {
 	if err := json.Unmarshal(text, &stored); err != nil {
 		return fmt.Errorf("reading the subject transform: %w", err)
 	}
-	if source, destination := subject.Transform(">", subject.Partitions(stored.Destination)); stored.Source == source && stored.Destination == destination {
+	source, destination := subject.Transform(">", subject.Partitions(stored.Destination))
+	if stored.Source == source && stored.Destination == destination {
 		want.SubjectTransform = &stored
 	}
 	return nil
@@ -175,7 +178,8 @@ func diff(have, want configFields) []FieldDiff {
 	return found
 }
 
-// fieldValue normalises a value for comparison: an unset field is nil, whichever way the server or the client encodes it.
+// fieldValue normalises a value for comparison: an unset field is nil, whichever way the server or the client
+// encodes it.
 func fieldValue(field string, text json.RawMessage) any {
 	if len(text) == 0 {
 		return nil

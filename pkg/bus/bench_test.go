@@ -23,8 +23,9 @@ import (
 
 const benchCallers = 64
 
-// BenchmarkPublish compares the bus with the publish functions of nats.go, each with 64 concurrent callers that wait for the
-// acknowledgement. NATS_URL selects a server in a separate process; without it the server runs in this process, and its cost is included.
+// BenchmarkPublish compares the bus with the publish functions of nats.go, each with 64 concurrent callers
+// that wait for the acknowledgement. NATS_URL selects a server in a separate process; without it the server
+// runs in this process, and its cost is included.
 func BenchmarkPublish(b *testing.B) {
 	url := os.Getenv("NATS_URL")
 	if url == "" {
@@ -141,8 +142,8 @@ func purge(b *testing.B, bu *bus.Bus, name string) {
 	}
 }
 
-// BenchmarkConsumeUnordered measures the recorder's way of reading without its store: the number of events that one process receives and
-// acknowledges.
+// BenchmarkConsumeUnordered measures the recorder's way of reading without its store: the number of events
+// that one process receives and acknowledges.
 func BenchmarkConsumeUnordered(b *testing.B) {
 	c := bus.Consumer{Order: bus.Unordered, Concurrency: 256, Key: func(d bus.Delivery) string { return d.ID }}
 	bb := bustest.Open(b, bustest.Start(b).URL())

@@ -39,8 +39,9 @@ type Config struct {
 	KeyFile   string
 	Name      string // service name: names the connection; published events have the ce-source "/"+Name
 
-	// Streams are the streams that the service uses. The bus is not ready without them, and its metrics measure them. nil: all event
-	// streams. The bus never creates or changes a stream (see [Bus.ApplyStreams]).
+	// Streams are the streams that the service uses. The bus is not ready without them, and its metrics
+	// measure them. nil: all event streams. The bus never creates or changes a stream (see
+	// [Bus.ApplyStreams]).
 	Streams []string
 	// Observe skips the wait for streams, for tools that inspect a system in any state.
 	Observe bool
@@ -79,8 +80,8 @@ type Bus struct {
 	state      *connState
 }
 
-// Open returns at once and connects in the background, retrying without a time limit. It fails only if cfg is invalid. After every
-// connect it checks for the streams until all exist.
+// Open returns at once and connects in the background, retrying without a time limit. It fails only if cfg is
+// invalid. After every connect it checks for the streams until all exist.
 func Open(cfg Config) (*Bus, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -115,7 +116,10 @@ func (cfg Config) complete() (Config, error) {
 	need(cfg.URL != "" || cfg.InProcess != nil, "URL is missing")
 	need(subject.Valid(cfg.Name), "Name is missing or contains dots, wildcards or spaces")
 	need(cfg.Logger != nil, "Logger is missing")
-	need(!slices.ContainsFunc(cfg.Streams, func(name string) bool { return !subject.Valid(name) }), "Streams contains an invalid stream name")
+	need(
+		!slices.ContainsFunc(cfg.Streams, func(name string) bool { return !subject.Valid(name) }),
+		"Streams contains an invalid stream name",
+	)
 	for name, file := range map[string]string{"CredsFile": cfg.CredsFile, "CAFile": cfg.CAFile, "CertFile": cfg.CertFile, "KeyFile": cfg.KeyFile} {
 		if file != "" {
 			_, err := os.Stat(file)
@@ -199,8 +203,8 @@ func (b *Bus) start() error {
 	return nil
 }
 
-// connected, disconnected and closed run on the connection's goroutine, possibly before connect has returned and set b.conn. They
-// therefore use the connection passed to them.
+// connected, disconnected and closed run on the connection's goroutine, possibly before connect has returned
+// and set b.conn. They therefore use the connection passed to them.
 func (b *Bus) connected(conn *nats.Conn) {
 	b.log.Info("NATS connected", "server", conn.ConnectedAddr())
 	b.partitions.forgetAll()
@@ -249,7 +253,8 @@ func (b *Bus) redactedURL() string {
 	return strings.Join(servers, ",")
 }
 
-// Ready returns nil if NATS responds, all streams of the Config exist, and no stream that this process publishes to rejects writes.
+// Ready returns nil if NATS responds, all streams of the Config exist, and no stream that this process
+// publishes to rejects writes.
 func (b *Bus) Ready(ctx context.Context) error {
 	if !b.conn.IsConnected() {
 		return apperr.Unreachable("NATS", nats.ErrDisconnected)
@@ -267,7 +272,8 @@ func (b *Bus) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close waits for publishes in flight, closes the connection and returns. Stop all consumers first. Close may be called more than once.
+// Close waits for publishes in flight, closes the connection and returns. Stop all consumers first. Close may
+// be called more than once.
 func (b *Bus) Close() {
 	if b.closing.Swap(true) {
 		return

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// connState cancels requests when the connection is lost. The server never answers a request that was in flight then, and nats.go would
-// wait for the request's deadline.
+// connState cancels requests when the connection is lost. The server never answers a request that was in
+// flight then, and nats.go would wait for the request's deadline.
 type connState struct {
 	parent context.Context
 	mu     sync.Mutex

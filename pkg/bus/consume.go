@@ -41,7 +41,8 @@ type Delivery struct {
 	Time     time.Time // when the stream stored it
 	Attempt  int       // starts at 1; counts redeliveries and retries within the process
 
-	// TraceParent is the W3C traceparent of the consumer's processing span or, without a tracer, of the message; empty: none.
+	// TraceParent is the W3C traceparent of the consumer's processing span or, without a tracer, of the
+	// message; empty: none.
 	TraceParent string
 }
 
@@ -49,8 +50,8 @@ type Delivery struct {
 type Order int
 
 const (
-	// ByPartition handles each key in order if all its subjects map to the same partition. Each partition has one reader at a time; the
-	// partitions are distributed over the replicas.
+	// ByPartition handles each key in order if all its subjects map to the same partition. Each partition has
+	// one reader at a time; the partitions are distributed over the replicas.
 	ByPartition Order = iota
 	// ByStream handles each key in order whatever its subjects: one replica reads the whole stream, the others stand by.
 	ByStream
@@ -58,41 +59,46 @@ const (
 	Unordered
 )
 
-// Consumer configures a consumer group: durable JetStream consumers of a stream, one per partition, and the handlers of their deliveries.
+// Consumer configures a consumer group: durable JetStream consumers of a stream, one per partition, and the
+// handlers of their deliveries.
 type Consumer struct {
 	Stream  string
 	Durable string   // name of the group; replicas with the same name share the deliveries
 	Filters []string // published subjects, wildcards allowed; empty: the whole stream
 	Order   Order
-	// Positions saves an offset per partition instead of acknowledging each delivery (see consume_positions.go), which halves the load on
-	// NATS. Use it for short handlers that tolerate duplicates: after a crash, the deliveries of the last half second are handled again.
-	// It requires ByPartition and starts at the beginning of the stream.
+	// Positions saves an offset per partition instead of acknowledging each delivery (see
+	// consume_positions.go), which halves the load on NATS. Use it for short handlers that tolerate
+	// duplicates: after a crash, the deliveries of the last half second are handled again. It requires
+	// ByPartition and starts at the beginning of the stream.
 	Positions bool
-	// Handle handles a delivery; its error decides the disposition (see consume_disposition.go). It must be idempotent. Its ctx is
-	// cancelled only when the bus closes, and carries the delivery's origin: request id and trace.
+	// Handle handles a delivery; its error decides the disposition (see consume_disposition.go). It must be
+	// idempotent. Its ctx is cancelled only when the bus closes, and carries the delivery's origin: request
+	// id and trace.
 	Handle func(ctx context.Context, d Delivery) error
-	// HandleBatch, instead of Handle, handles the waiting deliveries of different keys together, up to MaxBatch. It returns an error per
-	// delivery, in their order, or nil if all were handled. Its ctx carries no origin; see Delivery.TraceParent. If it panics, it is
-	// called again for each delivery separately.
+	// HandleBatch, instead of Handle, handles the waiting deliveries of different keys together, up to
+	// MaxBatch. It returns an error per delivery, in their order, or nil if all were handled. Its ctx carries
+	// no origin; see Delivery.TraceParent. If it panics, it is called again for each delivery separately.
 	HandleBatch func(ctx context.Context, batch []Delivery) []error
 	// MaxBatch is the maximum number of deliveries per call of HandleBatch; 0: 128.
 	MaxBatch int
-	// GaveUp is called when the consumer gives up on a delivery, before the dead letter is published and before the next delivery of the
-	// key is handled; nil: not called. It is retried until it succeeds, possibly by another process, so it must be idempotent.
+	// GaveUp is called when the consumer gives up on a delivery, before the dead letter is published and
+	// before the next delivery of the key is handled; nil: not called. It is retried until it succeeds,
+	// possibly by another process, so it must be idempotent.
 	GaveUp func(ctx context.Context, d Delivery) error
 	// Key returns the ordering key of a delivery; nil: the subject. It must not panic.
 	Key func(Delivery) string
-	// Concurrency is the number of handlers that run concurrently in this process; 0: 16. The process buffers up to about four times as
-	// many deliveries, and at least 4096; then it stops pulling.
+	// Concurrency is the number of handlers that run concurrently in this process; 0: 16. The process buffers
+	// up to about four times as many deliveries, and at least 4096; then it stops pulling.
 	Concurrency int
-	// MaxAckPending is the maximum number of unacknowledged deliveries per partition, including those waiting here; 0: 1000. If that many
-	// wait for a retry, the partition stalls.
+	// MaxAckPending is the maximum number of unacknowledged deliveries per partition, including those waiting
+	// here; 0: 1000. If that many wait for a retry, the partition stalls.
 	MaxAckPending int
 	// MaxPause is the maximum delay between two tries; 0: 5 seconds.
 	MaxPause time.Duration
 	// DeliverPolicy is the starting point of a new consumer; zero: the beginning of the stream.
 	DeliverPolicy jetstream.DeliverPolicy
-	// AckWait is the time without a progress acknowledgement after which the server redelivers; 0: 3 seconds. It does not limit handlers.
+	// AckWait is the time without a progress acknowledgement after which the server redelivers; 0: 3 seconds.
+	// It does not limit handlers.
 	AckWait time.Duration
 }
 
@@ -106,7 +112,10 @@ func (c Consumer) complete() (Consumer, error) {
 	need(subject.Valid(c.Stream), "Stream is missing or not a valid subject token")
 	need(subject.Valid(c.Durable), "Durable is missing or not a valid subject token")
 	need((c.Handle != nil) != (c.HandleBatch != nil), "exactly one of Handle and HandleBatch is required")
-	need(!c.Positions || c.Order == ByPartition && c.DeliverPolicy == jetstream.DeliverAllPolicy, "Positions requires ByPartition and DeliverAllPolicy")
+	need(
+		!c.Positions || c.Order == ByPartition && c.DeliverPolicy == jetstream.DeliverAllPolicy,
+		"Positions requires ByPartition and DeliverAllPolicy",
+	)
 	need(c.MaxBatch >= 0, "MaxBatch is negative")
 	need(c.MaxPause >= 0, "MaxPause is negative")
 	need(c.Concurrency >= 0, "Concurrency is negative")
@@ -196,9 +205,9 @@ func (c Consumer) config(s slot) jetstream.ConsumerConfig {
 // sharedAckPending is the MaxAckPending of a shared consumer, across all replicas.
 const sharedAckPending = 20_000
 
-// Consume handles deliveries until ctx is done. It returns nil after all running handlers have finished and their deliveries are
-// acknowledged. It waits for NATS, creates the consumers, and recovers from restarts and deleted consumers. It fails only if c is
-// invalid.
+// Consume handles deliveries until ctx is done. It returns nil after all running handlers have finished and
+// their deliveries are acknowledged. It waits for NATS, creates the consumers, and recovers from restarts and
+// deleted consumers. It fails only if c is invalid.
 func (b *Bus) Consume(ctx context.Context, c Consumer) error {
 	c, err := c.complete()
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"strconv"
 )
 
-// assign returns the member that owns each partition. Loads differ by at most one partition. It is rendezvous hashing with a load bound:
-// replicas that know the same members compute the same result, and few partitions move when a member joins or leaves.
+// assign returns the member that owns each partition. Loads differ by at most one partition. It is rendezvous
+// hashing with a load bound: replicas that know the same members compute the same result, and few partitions
+// move when a member joins or leaves.
 func assign(partitions int, members []string) []string {
 	owners := make([]string, partitions)
 	if len(members) == 0 {

@@ -71,7 +71,8 @@ func TestHandleBatchErrorsArePerDelivery(t *testing.T) {
 		return errs
 	}})
 	publishAll(t, b, keys, 0, each)
-	timetest.Until(t, "all deliveries have arrived", func() bool { return got.len() == keys*each }) // with the default pauses this would take over a minute
+	// with the default pauses this would take over a minute
+	timetest.Until(t, "all deliveries have arrived", func() bool { return got.len() == keys*each })
 	awaitEmpty(t, b, "tester")
 	got.check(t, keys, each)
 }

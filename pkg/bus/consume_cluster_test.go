@@ -21,8 +21,8 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-// A consumer whose connection is to another server than its stream reaches its limits again and again. Nothing that the stream's server
-// sent is lost on the way, where it would wait for its redelivery.
+// A consumer whose connection is to another server than its stream reaches its limits again and again.
+// Nothing that the stream's server sent is lost on the way, where it would wait for its redelivery.
 func TestBackPressureInACluster(t *testing.T) {
 	t.Parallel()
 	servers := startCluster(t)

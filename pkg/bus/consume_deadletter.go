@@ -17,8 +17,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Headers of a dead letter, in addition to those of the original. Stream and sequence locate the original; with its subject the event can
-// be replayed.
+// Headers of a dead letter, in addition to those of the original. Stream and sequence locate the original;
+// with its subject the event can be replayed.
 const (
 	HeaderDeadStream    = "Parley-Dead-Stream"
 	HeaderDeadConsumer  = "Parley-Dead-Consumer"
@@ -34,8 +34,8 @@ const (
 
 const maxReason = 1024
 
-// newDeadLetter returns the dead letter of a task: the original event plus the reason. Its Nats-Msg-Id derives from the delivery and the
-// consumer, so that a consumer stores one dead letter per delivery.
+// newDeadLetter returns the dead letter of a task: the original event plus the reason. Its Nats-Msg-Id
+// derives from the delivery and the consumer, so that a consumer stores one dead letter per delivery.
 func newDeadLetter(c Consumer, t *task) *nats.Msg {
 	d := t.delivery
 	m := &nats.Msg{Subject: subject.DeadLetter(c.Stream, c.Durable), Data: d.Data, Header: deadLetterHeader(d)}
@@ -97,8 +97,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// publishDead publishes a dead letter and returns after DEAD has stored it. It drops a payload that is too large: the original is still
-// in its stream.
+// publishDead publishes a dead letter and returns after DEAD has stored it. It drops a payload that is too
+// large: the original is still in its stream.
 func (b *Bus) publishDead(ctx context.Context, m *nats.Msg) (err error) {
 	if b.cfg.Tracer != nil {
 		var span *tracing.Span

@@ -44,8 +44,9 @@ func policyOf(code apperr.Code) policy {
 	return policy{tries: 5, within: time.Hour, firstWait: 100 * time.Millisecond, maxWait: maxPause}
 }
 
-// decide returns the disposition of a delivery whose latest try returned err, and the delay before a retry. tries counts the tries so
-// far, elapsed is the time since the first. longest limits the delay, unless the error carries its own (RetryAfter).
+// decide returns the disposition of a delivery whose latest try returned err, and the delay before a retry.
+// tries counts the tries so far, elapsed is the time since the first. longest limits the delay, unless the
+// error carries its own (RetryAfter).
 func decide(err error, tries int, elapsed, longest time.Duration) (disposition, time.Duration) {
 	if err == nil {
 		return acknowledge, 0

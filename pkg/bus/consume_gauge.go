@@ -10,7 +10,8 @@ import (
 // gaugeInterval is the interval of gauges that need a server request.
 const gaugeInterval = 5 * time.Second
 
-// gauge calls measure every gaugeInterval until ctx ends. After an error it retries with a growing delay, at most gaugeInterval.
+// gauge calls measure every gaugeInterval until ctx ends. After an error it retries with a growing delay, at
+// most gaugeInterval.
 func gauge(ctx context.Context, measure func(context.Context) error) {
 	const minWait = 100 * time.Millisecond
 	timer, wait := time.NewTimer(0), minWait

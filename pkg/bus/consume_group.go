@@ -120,7 +120,8 @@ func (g *group) leave() {
 	}
 }
 
-// rebalance starts and stops readers as replicas join and leave, until ctx is done or the stream's number of partitions has changed.
+// rebalance starts and stops readers as replicas join and leave, until ctx is done or the stream's number of
+// partitions has changed.
 func (g *group) rebalance(ctx context.Context, slots []slot) {
 	g.discoverMembers(ctx)
 	tick := time.NewTicker(memberHeartbeat)
@@ -217,7 +218,8 @@ func (g *group) publishState(s memberState) {
 	g.members.publish(s)
 }
 
-// recheckPins notifies readers that the members have changed. A reader without the pin then clears it: a dead replica may hold it.
+// recheckPins notifies readers that the members have changed. A reader without the pin then clears it: a dead
+// replica may hold it.
 func (g *group) recheckPins() {
 	for _, r := range g.activePartitions() {
 		wake(r.membersChanged)

@@ -11,7 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// handleAll tries each task once and sets its outcome. A task that the group has given up on uses its tries to reach DEAD.
+// handleAll tries each task once and sets its outcome. A task that the group has given up on uses its tries
+// to reach DEAD.
 func (g *group) handleAll(tasks []*task, outcomes []outcome) {
 	live, indexes := make([]*task, 0, len(tasks)), make([]int, 0, len(tasks))
 	for i, t := range tasks {
@@ -97,8 +98,8 @@ func readyOf(err error) <-chan struct{} {
 	return nil
 }
 
-// handleBatch calls HandleBatch once for all tasks. After a panic it calls it for each delivery separately, so that only the one that
-// causes the panic fails.
+// handleBatch calls HandleBatch once for all tasks. After a panic it calls it for each delivery separately,
+// so that only the one that causes the panic fails.
 func (g *group) handleBatch(tasks []*task, errs []error) {
 	batch := make([]Delivery, len(tasks))
 	for i, t := range tasks {
@@ -152,8 +153,8 @@ func (g *group) countHandled(err error) {
 	g.bus.metrics.handled.WithLabelValues(g.cfg.Stream, g.cfg.Durable, string(apperr.CodeOf(err))).Inc()
 }
 
-// logRetry logs a failed try: internal errors at error level, the start of an outage once as a warning for all affected deliveries, and
-// everything else at debug level.
+// logRetry logs a failed try: internal errors at error level, the start of an outage once as a warning for
+// all affected deliveries, and everything else at debug level.
 func (g *group) logRetry(t *task, err error, wait time.Duration) {
 	level, outage := slog.LevelDebug, false
 	switch apperr.CodeOf(err) {
@@ -180,8 +181,11 @@ func (g *group) logRetry(t *task, err error, wait time.Duration) {
 // deliveryAttrs returns the log attributes of the delivery.
 func (g *group) deliveryAttrs(t *task) []slog.Attr {
 	return []slog.Attr{
-		slog.String("stream", g.cfg.Stream), slog.String("consumer", g.cfg.Durable), slog.String("subject", t.delivery.Subject),
-		slog.Uint64("sequence", t.delivery.Sequence), slog.String("eventId", t.delivery.ID),
+		slog.String("stream", g.cfg.Stream),
+		slog.String("consumer", g.cfg.Durable),
+		slog.String("subject", t.delivery.Subject),
+		slog.Uint64("sequence", t.delivery.Sequence),
+		slog.String("eventId", t.delivery.ID),
 	}
 }
 
@@ -198,7 +202,8 @@ func (g *group) giveUp(t *task, err error) outcome {
 	return g.deadLetter(t)
 }
 
-// notifyGaveUp calls GaveUp unless it has already succeeded for the delivery. A panic counts as success: a retry would panic again.
+// notifyGaveUp calls GaveUp unless it has already succeeded for the delivery. A panic counts as success: a
+// retry would panic again.
 func (g *group) notifyGaveUp(ctx context.Context, t *task) (err error) {
 	if g.cfg.GaveUp == nil || t.notified {
 		return nil
@@ -215,8 +220,8 @@ func (g *group) notifyGaveUp(ctx context.Context, t *task) (err error) {
 	return err
 }
 
-// deadLetter calls GaveUp, publishes the dead letter of t, and finishes the delivery after DEAD has stored it. It retries without a
-// limit: giving up here would lose the delivery.
+// deadLetter calls GaveUp, publishes the dead letter of t, and finishes the delivery after DEAD has stored
+// it. It retries without a limit: giving up here would lose the delivery.
 func (g *group) deadLetter(t *task) outcome {
 	t.tries++
 	ctx := context.WithoutCancel(g.originOf(t))
@@ -229,7 +234,11 @@ func (g *group) deadLetter(t *task) outcome {
 	}
 	if err := g.bus.publishDead(ctx, newDeadLetter(g.cfg, t)); err != nil {
 		if t.tries == 1 {
-			g.bus.log.LogAttrs(ctx, slog.LevelError, "writing a dead letter failed, retrying until it is stored", append(g.deliveryAttrs(t), errorAttr(err))...)
+			g.bus.log.LogAttrs(
+				ctx,
+				slog.LevelError,
+				"writing a dead letter failed, retrying until it is stored",
+				append(g.deliveryAttrs(t), errorAttr(err))...)
 		}
 		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
 	}

@@ -19,8 +19,8 @@ const (
 	ackTerm     = "+TERM"
 )
 
-// task is a delivery in this process, from its arrival until it is finished. Its fields belong to the worker that runs it, except for
-// skipped (atomic) and the last four, which the ledger guards.
+// task is a delivery in this process, from its arrival until it is finished. Its fields belong to the worker
+// that runs it, except for skipped (atomic) and the last four, which the ledger guards.
 type task struct {
 	delivery  Delivery
 	delivered int // by the server, including this delivery
@@ -57,8 +57,8 @@ func (t *task) identity() identity {
 	return identity{t.delivery.Sequence, t.delivery.Time.UnixNano()}
 }
 
-// ledger holds the unfinished deliveries of a partition and the outcomes of the most recent finished ones: an acknowledgement may be lost
-// with the connection, and then the server redelivers a finished delivery.
+// ledger holds the unfinished deliveries of a partition and the outcomes of the most recent finished ones: an
+// acknowledgement may be lost with the connection, and then the server redelivers a finished delivery.
 type ledger struct {
 	send func(reply, ack string)
 
@@ -88,8 +88,8 @@ func newLedger(capacity int, send func(reply, ack string)) *ledger {
 	}
 }
 
-// accept adds a delivery and reports whether it is new. A redelivery updates the reply subject of the held task. If the task is finished,
-// accept repeats its acknowledgement.
+// accept adds a delivery and reports whether it is new. A redelivery updates the reply subject of the held
+// task. If the task is finished, accept repeats its acknowledgement.
 func (l *ledger) accept(t *task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +108,8 @@ func (l *ledger) accept(t *task) bool {
 	return true
 }
 
-// finish removes a task, records its completion and sends ack. If ack is lost with the connection, accept repeats it when the server
-// redelivers.
+// finish removes a task, records its completion and sends ack. If ack is lost with the connection, accept
+// repeats it when the server redelivers.
 func (l *ledger) finish(t *task, ack string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,8 +158,8 @@ func (l *ledger) nak(t *task) {
 	l.send(t.reply, ackRetry)
 }
 
-// sendProgress sends a progress acknowledgement for each task whose last one is at least age old. It returns the time at which the stream
-// stored the oldest held task; zero if none is held.
+// sendProgress sends a progress acknowledgement for each task whose last one is at least age old. It returns
+// the time at which the stream stored the oldest held task; zero if none is held.
 func (l *ledger) sendProgress(now time.Time, age time.Duration) (oldest time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,8 +180,8 @@ func (l *ledger) arrivals() uint64 {
 	return l.accepted
 }
 
-// stillHeld counts the held tasks among the first arrivals. The server has counted them as pending ever since [ledger.arrivals] returned
-// that number.
+// stillHeld counts the held tasks among the first arrivals. The server has counted them as pending ever since
+// [ledger.arrivals] returned that number.
 func (l *ledger) stillHeld(arrivals uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

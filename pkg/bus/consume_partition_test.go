@@ -137,7 +137,8 @@ func startFlow(t *testing.T, b *bus.Bus, keys int) *flow {
 	return f
 }
 
-// end stops the flow, waits until all events are handled, and checks that each visitor's were handled once and in order.
+// end stops the flow, waits until all events are handled, and checks that each visitor's were handled once
+// and in order.
 func (f *flow) end(t *testing.T, handled *sequences) {
 	t.Helper()
 	f.stopped.Store(true)
@@ -156,8 +157,8 @@ func (f *flow) end(t *testing.T, handled *sequences) {
 	}
 }
 
-// Replicas join and leave while visitors write: partitions are redistributed evenly, and each visitor's messages are handled in order,
-// once, and never by two replicas at the same time.
+// Replicas join and leave while visitors write: partitions are redistributed evenly, and each visitor's
+// messages are handled in order, once, and never by two replicas at the same time.
 func TestPartitionsMoveDuringTraffic(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -197,7 +198,8 @@ func TestPartitionsMoveDuringTraffic(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// A replica crashes with running handlers. The others take over its partitions and handle its unfinished deliveries, in order.
+// A replica crashes with running handlers. The others take over its partitions and handle its unfinished
+// deliveries, in order.
 func TestPartitionsOfADeadReplica(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()

@@ -17,25 +17,30 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// A group with Positions works like a Kafka consumer group. Each replica reads all its partitions through one ephemeral JetStream
-// consumer without acknowledgements (AckNone). The position of a partition is the offset up to which everything has been handled. It is
-// saved to the stream POSITIONS twice a second and when the replica releases the partition, and the next reader starts there. Readers are
-// not fenced: each handles a gapless, ordered run of a partition that starts at a saved position. Two replicas may read the same
-// partition for a moment; a receiver that drops events not newer than the last one of their key still loses nothing.
+// A group with Positions works like a Kafka consumer group. Each replica reads all its partitions through one
+// ephemeral JetStream consumer without acknowledgements (AckNone). The position of a partition is the offset
+// up to which everything has been handled. It is saved to the stream POSITIONS twice a second and when the
+// replica releases the partition, and the next reader starts there. Readers are not fenced: each handles a
+// gapless, ordered run of a partition that starts at a saved position. Two replicas may read the same
+// partition for a moment; a receiver that drops events not newer than the last one of their key still loses
+// nothing.
 
 const (
 	// positionInterval bounds how much of a busy partition is redelivered after a crash.
 	positionInterval = 500 * time.Millisecond
-	// idlePositionInterval is the save interval of partitions without deliveries, whose position advances with the other partitions.
+	// idlePositionInterval is the save interval of partitions without deliveries, whose position advances
+	// with the other partitions.
 	idlePositionInterval = 5 * time.Second
 	// positionReaderTTL is how long the server keeps the consumer of a replica that has stopped pulling.
 	positionReaderTTL = 5 * time.Second
-	// partitionDebounce is the delay before a session restarts after a change: partitions are usually added and removed in groups.
+	// partitionDebounce is the delay before a session restarts after a change: partitions are usually added
+	// and removed in groups.
 	partitionDebounce = 10 * time.Millisecond
 
-	// With filters on several partitions the server scans all their subjects for each delivery once the lag of the consumer exceeds the
-	// number of subjects in a block of the stream. Without filters it reads sequentially. A replica whose lag exceeds catchUpFrom messages
-	// therefore reads all partitions and skips those of other replicas until its lag is at most caughtUpAt.
+	// With filters on several partitions the server scans all their subjects for each delivery once the lag
+	// of the consumer exceeds the number of subjects in a block of the stream. Without filters it reads
+	// sequentially. A replica whose lag exceeds catchUpFrom messages therefore reads all partitions and skips
+	// those of other replicas until its lag is at most caughtUpAt.
 	catchUpFrom = 1000
 	caughtUpAt  = 100
 )
@@ -114,8 +119,8 @@ func (r *positionReader) run(ctx context.Context) {
 	}
 }
 
-// acquire waits until no other replica runs handlers in the partition, then loads the position to start from. It reports false if ctx
-// ended first.
+// acquire waits until no other replica runs handlers in the partition, then loads the position to start from.
+// It reports false if ctx ended first.
 func (r *positionReader) acquire(ctx context.Context) bool {
 	g := r.group
 	for wait := minSessionWait; ctx.Err() == nil; wait = min(2*wait, maxSessionWait) {
@@ -138,7 +143,8 @@ func (r *positionReader) acquire(ctx context.Context) bool {
 	return false
 }
 
-// loadPosition loads the saved position. If there is none for this stream, it saves position 0, so that the partition is known to be read.
+// loadPosition loads the saved position. If there is none for this stream, it saves position 0, so that the
+// partition is known to be read.
 func (r *positionReader) loadPosition(ctx context.Context) error {
 	g := r.group
 	created, last, err := r.all.fetchState(ctx)
@@ -159,8 +165,8 @@ func (r *positionReader) loadPosition(ctx context.Context) error {
 	return nil
 }
 
-// fetchState returns the creation time and the last sequence of the stream. If the stream was recreated since the readers started, it
-// returns errStreamRecreated and makes the group start over.
+// fetchState returns the creation time and the last sequence of the stream. If the stream was recreated since
+// the readers started, it returns errStreamRecreated and makes the group start over.
 func (p *positions) fetchState(ctx context.Context) (created time.Time, last uint64, err error) {
 	state, err := p.group.bus.State(ctx, p.group.cfg.Stream)
 	if err != nil {
@@ -202,8 +208,9 @@ func (p *positions) arrived(r *positionReader) uint64 {
 	return r.received
 }
 
-// reader returns the reader of a partition if the session started with it and it was not removed since; otherwise nil. A reader added
-// later, even for the same partition, waits for a session that starts at its position. Callers must hold mu.
+// reader returns the reader of a partition if the session started with it and it was not removed since;
+// otherwise nil. A reader added later, even for the same partition, waits for a session that starts at its
+// position. Callers must hold mu.
 func (p *positions) reader(number int) *positionReader {
 	if r := p.reading[number]; r != nil && p.readers[number] == r {
 		return r
@@ -222,7 +229,8 @@ func (r *positionReader) position() uint64 {
 	return arrived
 }
 
-// session reads the current partitions until they change, ctx is done, the connection was re-established, or an error occurs.
+// session reads the current partitions until they change, ctx is done, the connection was re-established, or
+// an error occurs.
 func (p *positions) session(ctx context.Context, up <-chan struct{}) error {
 	select {
 	case <-p.changed: // beginSession reads the partitions after this
@@ -243,7 +251,8 @@ func (p *positions) session(ctx context.Context, up <-chan struct{}) error {
 	return nil
 }
 
-// beginSession snapshots the current readers and returns the configuration of their consumer. hasReaders is false if there are none.
+// beginSession snapshots the current readers and returns the configuration of their consumer. hasReaders is
+// false if there are none.
 func (p *positions) beginSession(ctx context.Context) (config jetstream.ConsumerConfig, hasReaders bool, err error) {
 	ctx, cancel := p.group.bus.state.request(ctx, apiTimeout)
 	defer cancel()
@@ -270,8 +279,11 @@ func (p *positions) beginSession(ctx context.Context) (config jetstream.Consumer
 	p.reached, p.expected = start, 1
 	p.sessions++
 	return jetstream.ConsumerConfig{
-		Name:              p.group.cfg.Durable + "_" + p.group.members.self + "_" + strconv.Itoa(p.sessions),
-		Metadata:          map[string]string{metadataGroup: p.group.cfg.Durable, metadataPartition: strings.Join(numbers, ",")},
+		Name: p.group.cfg.Durable + "_" + p.group.members.self + "_" + strconv.Itoa(p.sessions),
+		Metadata: map[string]string{
+			metadataGroup:     p.group.cfg.Durable,
+			metadataPartition: strings.Join(numbers, ","),
+		},
 		FilterSubjects:    filters,
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start + 1,
@@ -312,9 +324,15 @@ func (p *positions) consume(ctx context.Context, up <-chan struct{}, config jets
 	}
 }
 
-// round receives the deliveries of one round, pausing while there is no room. It reports false if the session has ended: ctx is done,
-// partitions were added or removed, the connection was re-established, or the consumer no longer fits the lag.
-func (p *positions) round(ctx context.Context, up <-chan struct{}, r *rounds, silence *time.Timer) (again bool, err error) {
+// round receives the deliveries of one round, pausing while there is no room. It reports false if the session
+// has ended: ctx is done, partitions were added or removed, the connection was re-established, or the
+// consumer no longer fits the lag.
+func (p *positions) round(
+	ctx context.Context,
+	up <-chan struct{},
+	r *rounds,
+	silence *time.Timer,
+) (again bool, err error) {
 	g := p.group
 	silence.Reset(r.silenceTimeout())
 	for ended := false; !ended; {
@@ -371,7 +389,8 @@ func (p *positions) receive(messages []*nats.Msg) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, tasks := time.Now(), make([]*task, 0, len(messages))
-	defer func() { p.group.queue.add(tasks...) }() // with mu held: a partition is released only after its reader was removed
+	// with mu held: a partition is released only after its reader was removed
+	defer func() { p.group.queue.add(tasks...) }()
 	for _, m := range messages {
 		meta, err := m.Metadata()
 		if err != nil {
@@ -381,7 +400,10 @@ func (p *positions) receive(messages []*nats.Msg) error {
 			return errGap
 		}
 		t := newTask(m, &jetstream.MsgMetadata{
-			Stream: meta.Stream, Sequence: jetstream.SequencePair(meta.Sequence), Timestamp: meta.Timestamp, NumDelivered: meta.NumDelivered,
+			Stream:       meta.Stream,
+			Sequence:     jetstream.SequencePair(meta.Sequence),
+			Timestamp:    meta.Timestamp,
+			NumDelivered: meta.NumDelivered,
 		}, now)
 		p.expected++
 		if p.accept(t, p.partitionOf(m.Subject)) {
@@ -444,8 +466,8 @@ func (p *positions) saveAll(ctx context.Context) {
 	_ = writing.Wait() // retried at the next tick
 }
 
-// savePosition saves the position if it has changed. If the partition had no deliveries since the last save, it saves only when that save
-// is older than idle.
+// savePosition saves the position if it has changed. If the partition had no deliveries since the last save,
+// it saves only when that save is older than idle.
 func (r *positionReader) savePosition(ctx context.Context, idle time.Duration) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
@@ -472,7 +494,9 @@ func (r *positionReader) writeLocked(ctx context.Context, sequence uint64) error
 	created := r.all.created
 	r.all.mu.Unlock()
 	g := r.group
-	err := g.bus.writePosition(ctx, g.cfg.Stream, g.cfg.Durable, r.slot.number, Position{Sequence: sequence, Stream: created})
+	err := g.bus.writePosition(
+		ctx, g.cfg.Stream, g.cfg.Durable, r.slot.number, Position{Sequence: sequence, Stream: created},
+	)
 	if err == nil {
 		r.written, r.writtenAt = sequence, time.Now()
 	}

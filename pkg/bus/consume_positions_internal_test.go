@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A partition that is released and assigned again while a session runs gets no deliveries from that session: the session has passed
-// deliveries that the previous reader left unhandled.
+// A partition that is released and assigned again while a session runs gets no deliveries from that session:
+// the session has passed deliveries that the previous reader left unhandled.
 func TestReaderOfAnEarlierSessionGetsNothing(t *testing.T) {
 	t.Parallel()
 	p := &positions{readers: make(map[int]*positionReader), changed: make(chan struct{}, 1)}

@@ -17,7 +17,8 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-// receivers drop deliveries not newer than the last one of their key, as required of receivers of a group with positions.
+// receivers drop deliveries not newer than the last one of their key, as required of receivers of a group
+// with positions.
 type receivers struct {
 	*sequences
 	mu       sync.Mutex
@@ -83,8 +84,8 @@ func TestConsumerResumesAtSavedPositions(t *testing.T) {
 	}
 }
 
-// Replicas join, leave and crash while visitors write: partitions are redistributed evenly, and a receiver that drops duplicates gets
-// each visitor's messages completely and in order.
+// Replicas join, leave and crash while visitors write: partitions are redistributed evenly, and a receiver
+// that drops duplicates gets each visitor's messages completely and in order.
 func TestPositionsMoveDuringTraffic(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -110,8 +111,8 @@ func TestPositionsMoveDuringTraffic(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// A failing key does not block others, and the position does not pass unhandled deliveries: after a crash they are delivered again, in
-// order.
+// A failing key does not block others, and the position does not pass unhandled deliveries: after a crash
+// they are delivered again, in order.
 func TestPositionWaitsForFailingDeliveries(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -189,7 +190,8 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 	}
 }
 
-// A stream that lost its last messages, as after a crash of the server's machine, reuses their sequences: no later message is skipped.
+// A stream that lost its last messages, as after a crash of the server's machine, reuses their sequences: no
+// later message is skipped.
 func TestPositionBeyondTheStream(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// headerPin carries the id of the pinned replica, the only one that receives this consumer's deliveries (priority policy
-	// pinned_client, NATS ADR-42).
+	// headerPin carries the id of the pinned replica, the only one that receives this consumer's deliveries
+	// (priority policy pinned_client, NATS ADR-42).
 	headerPin     = "Nats-Pin-Id"
 	priorityGroup = "parley"
 )
@@ -23,9 +23,9 @@ var (
 
 // pull requests a batch of deliveries. They are received one at a time until the batch is complete or stopped.
 //
-// The batches limit what a partition holds: no other one is pulled while the group has no room. To stop pulling in the middle of a batch
-// instead would lose deliveries in a NATS cluster, because the consumer's server still sends some when the subscription is gone
-// (decision 26).
+// The batches limit what a partition holds: no other one is pulled while the group has no room. To stop
+// pulling in the middle of a batch instead would lose deliveries in a NATS cluster, because the consumer's
+// server still sends some when the subscription is gone (decision 26).
 func (r *partitionReader) pull(consumer jetstream.Consumer) (jetstream.ConsumeContext, error) {
 	options := []jetstream.PullConsumeOpt{
 		jetstream.StopAfter(r.batch), jetstream.PullMaxMessages(r.batch),

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// keyedQueue runs tasks: sequentially per key in the order of add, and concurrently across keys, up to a limit. One call may run several
-// tasks of different keys. A task that waits for a retry does not occupy a worker. Worker goroutines exist only while tasks are ready or
-// running.
+// keyedQueue runs tasks: sequentially per key in the order of add, and concurrently across keys, up to a
+// limit. One call may run several tasks of different keys. A task that waits for a retry does not occupy a
+// worker. Worker goroutines exist only while tasks are ready or running.
 type keyedQueue struct {
 	run         func(tasks []*task, outcomes []outcome) // runs tasks of different keys and sets their outcomes by index
 	concurrency int                                     // maximum number of concurrent calls of run
@@ -111,7 +111,8 @@ func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
 	return n
 }
 
-// yieldToProducers lets goroutines that are about to add tasks run first, if the queue runs batches. Callers must hold mu.
+// yieldToProducers lets goroutines that are about to add tasks run first, if the queue runs batches. Callers
+// must hold mu.
 func (q *keyedQueue) yieldToProducers() {
 	if q.maxBatch > 1 && len(q.ready) < q.maxBatch {
 		q.mu.Unlock()
@@ -200,8 +201,8 @@ func (k *taskQueue) endWait() {
 	k.timer, k.ended = nil, nil
 }
 
-// release removes and returns all tasks of a partition that are not running. p.idle is closed when the running ones have ended;
-// p.unfinished then holds those that need a retry.
+// release removes and returns all tasks of a partition that are not running. p.idle is closed when the
+// running ones have ended; p.unfinished then holds those that need a retry.
 func (q *keyedQueue) release(p *partition) []*task {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -48,14 +48,14 @@ func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *p
 	return r
 }
 
-// sendAck publishes an acknowledgement without waiting for a confirmation. If it is lost, the server redelivers and the ledger repeats
-// it.
+// sendAck publishes an acknowledgement without waiting for a confirmation. If it is lost, the server
+// redelivers and the ledger repeats it.
 func (r *partitionReader) sendAck(reply, ack string) {
 	_ = r.group.bus.conn.Publish(reply, []byte(ack))
 }
 
-// run reads until ctx is done. Then it returns unstarted deliveries to the server and unpins the consumer for the next replica. It
-// returns when the running handlers have ended.
+// run reads until ctx is done. Then it returns unstarted deliveries to the server and unpins the consumer for
+// the next replica. It returns when the running handlers have ended.
 func (r *partitionReader) run(ctx context.Context) {
 	r.group.sessions(ctx, r.slot.name, r.session)
 	r.stopping.Store(true)
@@ -69,8 +69,8 @@ func (r *partitionReader) run(ctx context.Context) {
 	r.nakAll(r.unfinished)
 }
 
-// session creates the consumer if missing and pulls its deliveries, batch by batch, until ctx is done or a pull request fails. After a lost
-// connection the batch is requested again by itself.
+// session creates the consumer if missing and pulls its deliveries, batch by batch, until ctx is done or a
+// pull request fails. After a lost connection the batch is requested again by itself.
 func (r *partitionReader) session(ctx context.Context, _ <-chan struct{}) error {
 	consumer, err := r.ensureConsumer(ctx)
 	if err != nil {
@@ -100,7 +100,8 @@ func (r *partitionReader) session(ctx context.Context, _ <-chan struct{}) error 
 			}
 			complete = batch.Closed()
 		}
-		if takeOver && batch != nil { // after the pull request: the server may pin another that still waits, even that of a dead process
+		// after the pull request: the server may pin another that still waits, even that of a dead process
+		if takeOver && batch != nil {
 			takeOver = false
 			r.unpin(ctx)
 		}
@@ -122,8 +123,8 @@ func (r *partitionReader) session(ctx context.Context, _ <-chan struct{}) error 
 	}
 }
 
-// ensureConsumer creates or updates the consumer. The first time, if no acknowledgement is pending, it also sets the expected consumer
-// sequence.
+// ensureConsumer creates or updates the consumer. The first time, if no acknowledgement is pending, it also
+// sets the expected consumer sequence.
 func (r *partitionReader) ensureConsumer(ctx context.Context) (jetstream.Consumer, error) {
 	g := r.group
 	ctx, cancel := g.bus.state.request(ctx, apiTimeout)
@@ -201,7 +202,8 @@ func (r *partitionReader) isOpen() bool {
 	return r.reorder.open()
 }
 
-// queryPending queries, after a delay, the number of pending acknowledgements on the server, and sends the result to r.counts.
+// queryPending queries, after a delay, the number of pending acknowledgements on the server, and sends the
+// result to r.counts.
 func (r *partitionReader) queryPending(ctx context.Context, consumer jetstream.Consumer, after time.Duration) {
 	r.mu.Lock()
 	gaps := r.reorder.gaps
@@ -223,9 +225,10 @@ func (r *partitionReader) queryPending(ctx context.Context, consumer jetstream.C
 	})
 }
 
-// tryOpen opens the buffer once all deliveries that the server counts as pending are held here. It counts only deliveries held both
-// before and after the query: the response may or may not include those that arrived or finished in between. While another replica
-// reports running handlers, the buffer has no time limit.
+// tryOpen opens the buffer once all deliveries that the server counts as pending are held here. It counts
+// only deliveries held both before and after the query: the response may or may not include those that
+// arrived or finished in between. While another replica reports running handlers, the buffer has no time
+// limit.
 func (r *partitionReader) tryOpen(ctx context.Context, consumer jetstream.Consumer, c pendingCount) {
 	now := time.Now()
 	r.mu.Lock()
@@ -255,7 +258,8 @@ func (r *partitionReader) nakAll(tasks []*task) {
 	}
 }
 
-// release unpins the consumer so that the next replica can start at once. The server has processed the returned deliveries by then.
+// release unpins the consumer so that the next replica can start at once. The server has processed the
+// returned deliveries by then.
 func (r *partitionReader) release() {
 	if r.slot.shared || !r.pinned.Load() || !r.group.bus.conn.IsConnected() {
 		return
@@ -263,7 +267,8 @@ func (r *partitionReader) release() {
 	r.unpin(context.Background())
 }
 
-// unpin clears the pin of the consumer (NATS ADR-42); the server pins the replica of the next request. If it fails, the pin expires.
+// unpin clears the pin of the consumer (NATS ADR-42); the server pins the replica of the next request. If it
+// fails, the pin expires.
 func (r *partitionReader) unpin(ctx context.Context) {
 	ctx, cancel := r.group.bus.state.request(ctx, releaseLimit)
 	defer cancel()

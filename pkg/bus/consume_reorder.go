@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// reorderBuffer preserves the order when deliveries are missing. The server numbers the messages that it sends to a consumer, so a gap in
-// the numbers means that a message was sent elsewhere: to a crashed process, to another replica, or into a lost connection. The server
-// redelivers it, but after newer messages. At a gap the buffer therefore closes: it holds deliveries until all that the server counts as
-// pending are held here, and then releases them in stream order.
+// reorderBuffer preserves the order when deliveries are missing. The server numbers the messages that it
+// sends to a consumer, so a gap in the numbers means that a message was sent elsewhere: to a crashed process,
+// to another replica, or into a lost connection. The server redelivers it, but after newer messages. At a gap
+// the buffer therefore closes: it holds deliveries until all that the server counts as pending are held here,
+// and then releases them in stream order.
 type reorderBuffer struct {
 	limit    time.Duration // maximum time closed: by then the server must have redelivered everything
 	expected uint64
@@ -48,7 +49,8 @@ func (r *reorderBuffer) extend(now time.Time) {
 
 func (r *reorderBuffer) add(t *task) { r.buffered = append(r.buffered, t) }
 
-// tryRelease opens the buffer if nothing is missing or the time limit has passed. It returns the buffered tasks in stream order.
+// tryRelease opens the buffer if nothing is missing or the time limit has passed. It returns the buffered
+// tasks in stream order.
 func (r *reorderBuffer) tryRelease(complete bool, now time.Time) []*task {
 	if r.open() || (!complete && now.Sub(r.closedAt) < r.limit) {
 		return nil

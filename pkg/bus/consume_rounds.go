@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The deliveries of a sparse stream are pulled one by one, as soon as the server stores them. In a dense stream, with at least denseRate
-// deliveries per second, rounds start when about gatherDeliveries are available: a wake-up per delivery, in the server, here and in
-// Redis, costs more than the delivery itself.
+// The deliveries of a sparse stream are pulled one by one, as soon as the server stores them. In a dense
+// stream, with at least denseRate deliveries per second, rounds start when about gatherDeliveries are
+// available: a wake-up per delivery, in the server, here and in Redis, costs more than the delivery itself.
 const (
 	sparseRound      = 32
 	denseRound       = 512
@@ -66,7 +66,8 @@ func newRounds(conn *nats.Conn, stream, consumer string) (*rounds, error) {
 
 func (r *rounds) close() { _ = r.sub.Unsubscribe() }
 
-// next starts a round. A dense round starts after its deliveries have gathered, or ctx is done, and ends when the server has no more.
+// next starts a round. A dense round starts after its deliveries have gathered, or ctx is done, and ends when
+// the server has no more.
 func (r *rounds) next(ctx context.Context) error {
 	request := pullRequest{Batch: sparseRound, Expires: pullExpires, Heartbeat: pullExpires / 3}
 	if r.dense() {

@@ -13,9 +13,14 @@ const (
 	maxSessionWait = 2 * time.Second
 )
 
-// sessions calls session until ctx is done: again at once if it returned nil, otherwise after a growing delay. up is closed when the
-// connection is re-established after the start of the session. name is the consumer's name for the log.
-func (g *group) sessions(ctx context.Context, name string, session func(ctx context.Context, up <-chan struct{}) error) {
+// sessions calls session until ctx is done: again at once if it returned nil, otherwise after a growing
+// delay. up is closed when the connection is re-established after the start of the session. name is the
+// consumer's name for the log.
+func (g *group) sessions(
+	ctx context.Context,
+	name string,
+	session func(ctx context.Context, up <-chan struct{}) error,
+) {
 	wait := minSessionWait
 	for ctx.Err() == nil {
 		up, began := g.bus.connUp.wait(), time.Now()
@@ -32,7 +37,8 @@ func (g *group) sessions(ctx context.Context, name string, session func(ctx cont
 	}
 }
 
-// logSessionError logs the error of a session after several consecutive failures. Lost connections are logged elsewhere.
+// logSessionError logs the error of a session after several consecutive failures. Lost connections are logged
+// elsewhere.
 func (g *group) logSessionError(name string, err error, wait time.Duration) {
 	if g.bus.conn.IsConnected() && wait == 8*minSessionWait && !g.interrupted.Swap(true) {
 		g.bus.log.Warn("consumer interrupted, retrying", "stream", g.cfg.Stream, "consumer", name, "error", err)

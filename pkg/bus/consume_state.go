@@ -27,8 +27,8 @@ const (
 	ProgressDead     ProgressState = "dead"         // given up: a dead letter is in DEAD
 )
 
-// Progress is the progress of a delivery as known to the process that handles it. JetStream counts deliveries only, not retries within a
-// process.
+// Progress is the progress of a delivery as known to the process that handles it. JetStream counts deliveries
+// only, not retries within a process.
 type Progress struct {
 	State     ProgressState `json:"state"`
 	Attempts  int           `json:"attempts"`
@@ -36,8 +36,8 @@ type Progress struct {
 	NextTry   time.Time     `json:"nextTry,omitzero"`
 }
 
-// Progress requests the state of a delivery from the processes of a consumer. NotFound: no process holds it, because none runs, it has
-// not been delivered yet, or it was finished long ago.
+// Progress requests the state of a delivery from the processes of a consumer. NotFound: no process holds it,
+// because none runs, it has not been delivered yet, or it was finished long ago.
 func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence uint64) (Progress, error) {
 	return b.requestProgress(ctx, subject.Progress(stream, consumer), consumer, sequence)
 }
@@ -59,9 +59,10 @@ func (b *Bus) requestProgress(ctx context.Context, subj, consumer string, sequen
 	return p, nil
 }
 
-// Skip makes a consumer give up on a delivery that it keeps retrying: the delivery becomes a dead letter, and later deliveries of the key
-// proceed. It does not interrupt a running try; if that try succeeds, the delivery is acknowledged instead. Skip returns the state before
-// the request, and NotFound as [Bus.Progress] does.
+// Skip makes a consumer give up on a delivery that it keeps retrying: the delivery becomes a dead letter, and
+// later deliveries of the key proceed. It does not interrupt a running try; if that try succeeds, the
+// delivery is acknowledged instead. Skip returns the state before the request, and NotFound as [Bus.Progress]
+// does.
 func (b *Bus) Skip(ctx context.Context, stream, consumer string, sequence uint64) (Progress, error) {
 	return b.requestProgress(ctx, subject.Skip(stream, consumer), consumer, sequence)
 }
@@ -159,7 +160,12 @@ func (l *ledger) progress(sequence uint64) (Progress, bool) {
 		if t.failed == nil {
 			return Progress{State: ProgressWaiting, Attempts: t.delivered}, true
 		}
-		return Progress{State: ProgressRetrying, Attempts: t.failed.attempt, LastError: t.failed.reason, NextTry: t.failed.next.UTC()}, true
+		return Progress{
+			State:     ProgressRetrying,
+			Attempts:  t.failed.attempt,
+			LastError: t.failed.reason,
+			NextTry:   t.failed.next.UTC(),
+		}, true
 	}
 	for id, end := range l.done {
 		if id.sequence != sequence {

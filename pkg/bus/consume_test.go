@@ -88,8 +88,8 @@ func publishAll(t testing.TB, b *bus.Bus, keys, from, each int) {
 	visitors.Wait()
 }
 
-// awaitEmpty waits until the consumer has handled all messages of the stream. It compares sequences, because the server updates the
-// pending count a moment after it has acknowledged a publish.
+// awaitEmpty waits until the consumer has handled all messages of the stream. It compares sequences, because
+// the server updates the pending count a moment after it has acknowledged a publish.
 func awaitEmpty(t testing.TB, b *bus.Bus, durable string) {
 	t.Helper()
 	timetest.Until(t, "the consumer has nothing left", func() bool {
@@ -273,8 +273,8 @@ func TestDeadLetterHoldsTheOriginalAndTheReason(t *testing.T) {
 	timetest.Until(t, "DEAD stores both", func() bool { return streamMessages(t, b, subject.Dead) == 2 })
 }
 
-// GaveUp is called before the dead letter is published and before the next delivery of the key, is retried until it succeeds, and is then
-// called no more.
+// GaveUp is called before the dead letter is published and before the next delivery of the key, is retried
+// until it succeeds, and is then called no more.
 func TestGaveUpIsCalledBeforeTheDeadLetter(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
@@ -368,7 +368,8 @@ func TestOversizedDeadLetterDropsThePayload(t *testing.T) {
 	b := bustest.Open(t, n.URL())
 	heard := bustest.Collect(t, n.URL(), subject.AllDead)
 	e := reply("visitor", 0)
-	room := int(b.JetStream().Conn().MaxPayload()) - 700 // fits with the event's headers, but not with those of a dead letter
+	// fits with the event's headers, but not with those of a dead letter
+	room := int(b.JetStream().Conn().MaxPayload()) - 700
 	e.Message.Data = []byte(`{"text":"` + strings.Repeat("x", room) + `"}`)
 	publish(t, b, e)
 	consume(t, b, bus.Consumer{Handle: func(context.Context, bus.Delivery) error { return apperr.New(apperr.Invalid, "R", "m") }})
@@ -525,7 +526,8 @@ func awaitPending(t testing.TB, b *bus.Bus, n int) {
 	})
 }
 
-// Replicas take over from each other repeatedly, once after a crash. Every key stays in order, and no delivery is handled twice.
+// Replicas take over from each other repeatedly, once after a crash. Every key stays in order, and no
+// delivery is handled twice.
 func TestReplicasStandByForEachOther(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()

@@ -21,8 +21,8 @@ func TestDiskFull(t *testing.T) {
 	fulldisk.Run(t, fillDisk)
 }
 
-// While the disk is full, publishes fail at once with their own reason, readiness names the stream, and acknowledged events can be read.
-// When there is room again, everything recovers without intervention.
+// While the disk is full, publishes fail at once with their own reason, readiness names the stream, and
+// acknowledged events can be read. When there is room again, everything recovers without intervention.
 func fillDisk(t *testing.T) {
 	n := bustest.Start(t)
 	b := bustest.Open(t, n.URL())

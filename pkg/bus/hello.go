@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Hello announces this replica to the running replicas of its service. It returns after the server has received the announcement;
-// disconnected replicas miss it.
+// Hello announces this replica to the running replicas of its service. It returns after the server has
+// received the announcement; disconnected replicas miss it.
 func (b *Bus) Hello(ctx context.Context, service string, text []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, invalidateTimeout)
 	defer cancel()
@@ -25,7 +25,8 @@ func (b *Bus) Hello(ctx context.Context, service string, text []byte) error {
 	return nil
 }
 
-// OnHello calls handle sequentially for every announcement of the service's replicas, including this one, until stop is called.
+// OnHello calls handle sequentially for every announcement of the service's replicas, including this one,
+// until stop is called.
 func (b *Bus) OnHello(service string, handle func(text []byte)) (stop func(), err error) {
 	sub, err := b.conn.Subscribe(subject.Hello(service), func(m *nats.Msg) { handle(m.Data) })
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 
 const invalidateTimeout = 2 * time.Second
 
-// Invalidate makes all processes, including this one, drop the cache entry of kind and key. It returns after the server has received the
-// message. Disconnected processes miss it and rely on the short TTL of cache entries.
+// Invalidate makes all processes, including this one, drop the cache entry of kind and key. It returns after
+// the server has received the message. Disconnected processes miss it and rely on the short TTL of cache
+// entries.
 func (b *Bus) Invalidate(ctx context.Context, kind, key string) error {
 	if !subject.Valid(kind) || !subject.Valid(key) {
 		return apperr.InvalidEvent.New().
@@ -32,8 +33,8 @@ func (b *Bus) Invalidate(ctx context.Context, kind, key string) error {
 	return nil
 }
 
-// OnInvalidate calls forget sequentially for every invalidation until stop is called. The subscription survives reconnects and can be
-// created while NATS is disconnected.
+// OnInvalidate calls forget sequentially for every invalidation until stop is called. The subscription
+// survives reconnects and can be created while NATS is disconnected.
 func (b *Bus) OnInvalidate(forget func(kind, key string)) (stop func(), err error) {
 	sub, err := b.conn.Subscribe(subject.AllInvalidations, func(m *nats.Msg) {
 		if kind, key, ok := subject.ParseInvalidation(m.Subject); ok {

@@ -19,7 +19,8 @@ func TestInvalidationReachesAllBuses(t *testing.T) {
 	}
 	t.Cleanup(one.Close)
 	heard := make(chan string, 10)
-	stop, err := one.OnInvalidate(func(kind, key string) { heard <- "one " + kind + " " + key }) // while NATS is disconnected
+	// while NATS is disconnected
+	stop, err := one.OnInvalidate(func(kind, key string) { heard <- "one " + kind + " " + key })
 	if err != nil {
 		t.Fatalf("subscribing while NATS is disconnected: %v", err)
 	}

@@ -75,8 +75,9 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// The server is killed repeatedly during publishes and handlers. All acknowledged events are in the stream, each once, and the consumer
-// handles all of them; the first handling of each event is in stream order per key.
+// The server is killed repeatedly during publishes and handlers. All acknowledged events are in the stream,
+// each once, and the consumer handles all of them; the first handling of each event is in stream order per
+// key.
 func TestKilledServerLosesNoAcknowledgedEvent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Signal publishes a signal on core NATS without waiting for the server. It fails while NATS is disconnected: a delayed signal would be
-// useless.
+// Signal publishes a signal on core NATS without waiting for the server. It fails while NATS is disconnected:
+// a delayed signal would be useless.
 func (b *Bus) Signal(s event.Signal) error {
 	if !validSubject(s.Subject()) {
 		return fmt.Errorf("signalling %s: %w %q", s.Type(), nats.ErrBadSubject, s.Subject())
@@ -33,8 +33,9 @@ func (b *Bus) Signal(s event.Signal) error {
 // signalFlush limits the wait for the server to process a subscription.
 const signalFlush = time.Second
 
-// OnSignal calls handle sequentially for signals on the subjects of filter until stop is called. Each signal reaches one replica of the
-// group; with an empty group it reaches all. When OnSignal returns, a connected server has processed the subscription.
+// OnSignal calls handle sequentially for signals on the subjects of filter until stop is called. Each signal
+// reaches one replica of the group; with an empty group it reaches all. When OnSignal returns, a connected
+// server has processed the subscription.
 func (b *Bus) OnSignal(filter, group string, handle func(subj string, data []byte)) (stop func(), err error) {
 	receive := func(m *nats.Msg) { handle(m.Subject, m.Data) }
 	var sub *nats.Subscription
@@ -79,9 +80,9 @@ type readingResponse struct {
 	Code string `json:"code,omitempty"`
 }
 
-// ReadUpTo makes a Widget API move a visitor's read cursor forward to a message and returns the resulting read state. It never moves the
-// cursor back. An empty messageID only queries the state. Errors: NotFound if the visitor's open chat does not contain the message;
-// Unavailable.
+// ReadUpTo makes a Widget API move a visitor's read cursor forward to a message and returns the resulting
+// read state. It never moves the cursor back. An empty messageID only queries the state. Errors: NotFound if
+// the visitor's open chat does not contain the message; Unavailable.
 func (b *Bus) ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messageID string) (Reading, error) {
 	request, err := json.Marshal(readingRequest{CompanyID: companyID, MessageID: messageID})
 	if err != nil {
@@ -103,9 +104,11 @@ func (b *Bus) ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messag
 	return response.Reading, nil
 }
 
-// HandleReading responds to [Bus.ReadUpTo] with the result of read until stop is called; stop waits for running calls. Callers receive
-// NotFound errors with their reason, and all others as Unavailable.
-func (b *Bus) HandleReading(read func(ctx context.Context, companyID, appID, chatUserID, messageID string) (Reading, error)) (stop func(), err error) {
+// HandleReading responds to [Bus.ReadUpTo] with the result of read until stop is called; stop waits for
+// running calls. Callers receive NotFound errors with their reason, and all others as Unavailable.
+func (b *Bus) HandleReading(
+	read func(ctx context.Context, companyID, appID, chatUserID, messageID string) (Reading, error),
+) (stop func(), err error) {
 	a := &responder{respond: func(ctx context.Context, m *nats.Msg) []byte {
 		ctx, cancel := context.WithTimeout(ctx, readingTimeout)
 		defer cancel()

@@ -26,8 +26,8 @@ type originsResponse struct {
 	AllowedOrigins []string `json:"allowedOrigins"`
 }
 
-// AllowedOrigins requests the allowed origins of an application from a Widget API; found is false if the application does not exist. It
-// returns Unavailable if none responds.
+// AllowedOrigins requests the allowed origins of an application from a Widget API; found is false if the
+// application does not exist. It returns Unavailable if none responds.
 func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []string, found bool, err error) {
 	if !subject.Valid(appID) {
 		return nil, false, nil
@@ -45,8 +45,8 @@ func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []strin
 	return response.AllowedOrigins, response.Found, nil
 }
 
-// HandleOrigins responds to [Bus.AllowedOrigins] with the result of find until stop is called; stop waits for running calls. Callers
-// receive errors other than NotFound without their text.
+// HandleOrigins responds to [Bus.AllowedOrigins] with the result of find until stop is called; stop waits for
+// running calls. Callers receive errors other than NotFound without their text.
 func (b *Bus) HandleOrigins(find func(ctx context.Context, appID string) ([]string, error)) (stop func(), err error) {
 	a := &responder{respond: func(ctx context.Context, m *nats.Msg) []byte { return respondOrigins(ctx, m.Subject, find) }}
 	return a.listen(b, subject.AllOriginRequests, originsGroup)

@@ -93,8 +93,8 @@ func (b *Bus) Stored(ctx context.Context, stream, subj string) (string, error) {
 	return subject.Stored(subj, n), nil
 }
 
-// Partitions returns the number of partitions of a stream; 1 if it is not partitioned. Errors: NotFound if the stream does not exist,
-// Unavailable while NATS is disconnected.
+// Partitions returns the number of partitions of a stream; 1 if it is not partitioned. Errors: NotFound if
+// the stream does not exist, Unavailable while NATS is disconnected.
 func (b *Bus) Partitions(ctx context.Context, stream string) (int, error) {
 	ctx, cancel := b.state.request(ctx, apiTimeout)
 	defer cancel()

@@ -25,7 +25,10 @@ func (b *Bus) writePosition(ctx context.Context, stream, group string, partition
 	if err != nil {
 		return err
 	}
-	err = b.publishMsg(ctx, &nats.Msg{Subject: subject.Position(stream, group, partition), Data: data, Header: nats.Header{}})
+	err = b.publishMsg(
+		ctx,
+		&nats.Msg{Subject: subject.Position(stream, group, partition), Data: data, Header: nats.Header{}},
+	)
 	if err != nil {
 		return apperr.Unreachable("NATS", fmt.Errorf("saving a position of %s: %w", group, err))
 	}
@@ -41,9 +44,10 @@ func (b *Bus) position(ctx context.Context, stream, group string, partition int)
 	return p, err
 }
 
-// Positions returns the saved sequences of a group with positions, by partition. It omits partitions that have never been read and
-// positions of an earlier stream of that name, with a creation time other than created. It returns Unavailable while NATS is
-// disconnected. The response may come from a replica that lacks the newest messages.
+// Positions returns the saved sequences of a group with positions, by partition. It omits partitions that
+// have never been read and positions of an earlier stream of that name, with a creation time other than
+// created. It returns Unavailable while NATS is disconnected. The response may come from a replica that lacks
+// the newest messages.
 func (b *Bus) Positions(ctx context.Context, stream, group string, created time.Time) (map[int]uint64, error) {
 	all, err := b.allPositions(ctx, stream, group)
 	if err != nil {

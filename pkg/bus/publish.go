@@ -18,8 +18,8 @@ import (
 
 const (
 	publishTimeout = 5 * time.Second
-	// A subject may have no stream for a moment, while the streams are being created or a cluster elects a leader. Publish retries a few
-	// times before it fails.
+	// A subject may have no stream for a moment, while the streams are being created or a cluster elects a
+	// leader. Publish retries a few times before it fails.
 	noStreamTries = 3
 	noStreamWait  = 200 * time.Millisecond
 
@@ -27,8 +27,8 @@ const (
 	notWritableRetryAfter = probeInterval
 )
 
-// Headers of an event: CloudEvents 1.0 attributes in the binary mode of the NATS protocol binding, the JetStream message id, and the W3C
-// trace context.
+// Headers of an event: CloudEvents 1.0 attributes in the binary mode of the NATS protocol binding, the
+// JetStream message id, and the W3C trace context.
 const (
 	headerID          = "ce-id"
 	headerType        = "ce-type"
@@ -50,11 +50,12 @@ type Meter interface {
 	Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error)
 }
 
-// headerBytes is what an event takes in its stream beside its payload: the subject, the headers and the record of the store.
+// headerBytes is what an event takes in its stream beside its payload: the subject, the headers and the
+// record of the store.
 const headerBytes = 512
 
-// Charge charges an event of about that many bytes of payload before it is published, for callers that write something else first. It
-// returns the account that has paid for it. Errors: apperr.TooMany.
+// Charge charges an event of about that many bytes of payload before it is published, for callers that write
+// something else first. It returns the account that has paid for it. Errors: apperr.TooMany.
 func (b *Bus) Charge(ctx context.Context, a event.Account, payload int) (event.Account, error) {
 	if b.cfg.Meter == nil {
 		return a, nil
@@ -62,10 +63,11 @@ func (b *Bus) Charge(ctx context.Context, a event.Account, payload int) (event.A
 	return b.cfg.Meter.Charge(ctx, a, payload+headerBytes)
 }
 
-// Publish charges the event to the account and returns nil after the event's stream has acknowledged it. It waits for up to 5 seconds, or
-// until ctx ends. It fails at once while NATS is disconnected or cannot write the stream. Errors: apperr.TooMany if a budget of the
-// account is used up; apperr.Unavailable, with the reason STREAM_FULL if the stream is at its limit and STREAM_NOT_WRITABLE if NATS cannot
-// write it; apperr.Invalid if no stream can store the event.
+// Publish charges the event to the account and returns nil after the event's stream has acknowledged it. It
+// waits for up to 5 seconds, or until ctx ends. It fails at once while NATS is disconnected or cannot write
+// the stream. Errors: apperr.TooMany if a budget of the account is used up; apperr.Unavailable, with the
+// reason STREAM_FULL if the stream is at its limit and STREAM_NOT_WRITABLE if NATS cannot write it;
+// apperr.Invalid if no stream can store the event.
 func (b *Bus) Publish(ctx context.Context, a event.Account, e event.Event) error {
 	started := time.Now()
 	ctx, span := b.beginSend(ctx, e)
@@ -95,7 +97,8 @@ func (b *Bus) publishEvent(ctx context.Context, a event.Account, e event.Event) 
 	return b.publishMsg(ctx, &env.msg)
 }
 
-// publishMsg publishes m and returns after the stream's acknowledgement, or with the reason for the failure. It does not retain m.
+// publishMsg publishes m and returns after the stream's acknowledgement, or with the reason for the failure.
+// It does not retain m.
 func (b *Bus) publishMsg(ctx context.Context, m *nats.Msg) error {
 	began := time.Now() // instead of Do, whose closure would cost an allocation per publish
 	a, err := b.guards.of(m.Subject).begin(began)
@@ -179,8 +182,8 @@ func apiError(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// IsFull reports whether err means that a stream is at its limit. JetStream reports this as a failed store that names the limit in its
-// text.
+// IsFull reports whether err means that a stream is at its limit. JetStream reports this as a failed store
+// that names the limit in its text.
 func IsFull(err error) bool {
 	switch apiError(err) {
 	case codeNoResources, codeStorageExceeded:
@@ -191,7 +194,8 @@ func IsFull(err error) bool {
 	return false
 }
 
-// NotWritable reports whether err means that NATS cannot write a stream. If so, it sets the reason and RetryAfter of response.
+// NotWritable reports whether err means that NATS cannot write a stream. If so, it sets the reason and
+// RetryAfter of response.
 func NotWritable(err error, response *apperr.Error) bool {
 	_, ok := errors.AsType[*notWritableError](err)
 	if ok {

@@ -29,9 +29,9 @@ var (
 	errAckTimeout = errors.New("the stream did not acknowledge in time")
 )
 
-// ackTable routes acknowledgements to the waiting publishers. All share one subscription; the last token of the reply subject is the
-// publisher's id. It needs less CPU than the publish functions of nats.go (see BenchmarkPublish) and, unlike an asynchronous publish,
-// retains nothing if an acknowledgement never arrives.
+// ackTable routes acknowledgements to the waiting publishers. All share one subscription; the last token of
+// the reply subject is the publisher's id. It needs less CPU than the publish functions of nats.go (see
+// BenchmarkPublish) and, unlike an asynchronous publish, retains nothing if an acknowledgement never arrives.
 type ackTable struct {
 	prefix string // of reply subjects, including the final dot
 	next   atomic.Uint64
@@ -46,8 +46,8 @@ type ackShard struct {
 	waiting map[uint64]*ackWaiter
 }
 
-// ackWaiter waits for the acknowledgement of one publish. Only the goroutine that removes it from the table, under the shard's lock,
-// sends to result, at most once. Waiters can therefore be reused.
+// ackWaiter waits for the acknowledgement of one publish. Only the goroutine that removes it from the table,
+// under the shard's lock, sends to result, at most once. Waiters can therefore be reused.
 type ackWaiter struct {
 	result  chan error // capacity 1
 	expires uint64     // number of the last sweep before the timeout
@@ -71,8 +71,8 @@ func (t *ackTable) listen(conn *nats.Conn) error {
 	return sub.SetPendingLimits(-1, -1)
 }
 
-// await calls send with a reply subject and returns the result of the acknowledgement, or the error if the message could not be sent, ctx
-// ended, or publishTimeout passed.
+// await calls send with a reply subject and returns the result of the acknowledgement, or the error if the
+// message could not be sent, ctx ended, or publishTimeout passed.
 func (t *ackTable) await(ctx context.Context, send func(reply string)) error {
 	id := t.next.Add(1)
 	w := t.pool.Get().(*ackWaiter)
@@ -88,8 +88,8 @@ func (t *ackTable) await(ctx context.Context, send func(reply string)) error {
 	}
 }
 
-// sweep fails overdue waiters until ctx ends. A timer per publish would cost more than everything but the write; instead, a publish may
-// wait up to one sweepInterval longer.
+// sweep fails overdue waiters until ctx ends. A timer per publish would cost more than everything but the
+// write; instead, a publish may wait up to one sweepInterval longer.
 func (t *ackTable) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -125,7 +125,8 @@ func (t *ackTable) remove(id uint64) (*ackWaiter, bool) {
 	return w, ok
 }
 
-// abandon stops waiting. If an acknowledgement has arrived in the meantime, abandon returns its result instead of reason.
+// abandon stops waiting. If an acknowledgement has arrived in the meantime, abandon returns its result
+// instead of reason.
 func (t *ackTable) abandon(id uint64, w *ackWaiter, reason error) error {
 	if _, waiting := t.remove(id); waiting {
 		return reason
@@ -183,7 +184,8 @@ func (t *ackTable) receive(m *nats.Msg) {
 	}
 }
 
-// resolve passes the result of an acknowledgement to the publisher that waits on the reply subject, and reports whether there is one.
+// resolve passes the result of an acknowledgement to the publisher that waits on the reply subject, and
+// reports whether there is one.
 func (t *ackTable) resolve(reply string, err error) bool {
 	id, parseErr := strconv.ParseUint(strings.TrimPrefix(reply, t.prefix), 36, 64)
 	if parseErr != nil {
@@ -201,8 +203,8 @@ var (
 	ackError = []byte(`"error"`)
 )
 
-// parseAck returns nil if the stream has stored the message. It recognises the usual acknowledgement by its prefix and decodes everything
-// else as JSON.
+// parseAck returns nil if the stream has stored the message. It recognises the usual acknowledgement by its
+// prefix and decodes everything else as JSON.
 func parseAck(data []byte, header nats.Header) error {
 	if len(data) == 0 && header.Get("Status") == "503" {
 		return errNoStream

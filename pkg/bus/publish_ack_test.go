@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestAckTimeout waits, in virtual time, for acknowledgements that never arrive, before and after one that arrives in time.
+// TestAckTimeout waits, in virtual time, for acknowledgements that never arrive, before and after one that
+// arrives in time.
 func TestAckTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

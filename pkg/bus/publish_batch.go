@@ -8,8 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// outbox writes messages of concurrent publishers in one batch. The connection flushes as soon as it has data, and a system call per
-// message, on both sides, is a large part of the cost of a publish. The first publisher writes for all.
+// outbox writes messages of concurrent publishers in one batch. The connection flushes as soon as it has
+// data, and a system call per message, on both sides, is a large part of the cost of a publish. The first
+// publisher writes for all.
 type outbox struct {
 	handOver func(*nats.Msg) error
 	refused  func(m *nats.Msg, reason error) // called if handOver fails

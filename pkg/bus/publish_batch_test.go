@@ -46,7 +46,8 @@ func TestOutboxWritesForAll(t *testing.T) {
 	})
 }
 
-// A withdrawn message can be reused by its publisher: a waiting message is not written, and withdraw waits for a running write.
+// A withdrawn message can be reused by its publisher: a waiting message is not written, and withdraw waits
+// for a running write.
 func TestOutboxWithdraws(t *testing.T) {
 	t.Parallel()
 	var handed []*nats.Msg

@@ -16,25 +16,26 @@ import (
 )
 
 const (
-	// probeInterval is the interval of probes: publishes that the guard lets through to a stream that does not acknowledge. probeTimeout
-	// limits each.
+	// probeInterval is the interval of probes: publishes that the guard lets through to a stream that does
+	// not acknowledge. probeTimeout limits each.
 	probeInterval = 5 * time.Second
 	probeTimeout  = 2 * time.Second
 	// failureTTL is how long a failure affects readiness if nothing is published.
 	failureTTL = 30 * time.Second
 )
 
-// notWritableError reports a stream that receives messages but does not acknowledge them. nats-server sends no response if it cannot
-// write, for example because the disk is full, and does not write again until it is restarted or another server leads the stream.
+// notWritableError reports a stream that receives messages but does not acknowledge them. nats-server sends
+// no response if it cannot write, for example because the disk is full, and does not write again until it is
+// restarted or another server leads the stream.
 type notWritableError struct{ stream string }
 
 func (e *notWritableError) Error() string {
 	return "stream " + e.stream + " does not acknowledge: NATS cannot write it, its disk may be full"
 }
 
-// WriteGuard is a circuit breaker for publishes to a stream that does not acknowledge. It trips when a publish times out and the stream
-// has acknowledged nothing else meanwhile. Publishes then fail at once, except for a probe at intervals, until one is acknowledged or the
-// connection is re-established.
+// WriteGuard is a circuit breaker for publishes to a stream that does not acknowledge. It trips when a
+// publish times out and the stream has acknowledged nothing else meanwhile. Publishes then fail at once,
+// except for a probe at intervals, until one is acknowledged or the connection is re-established.
 type WriteGuard struct {
 	stream   string
 	log      *slog.Logger
@@ -49,7 +50,11 @@ type WriteGuard struct {
 
 // NewWriteGuard returns a guard for a stream that is written without a Bus.
 func NewWriteGuard(stream string) *WriteGuard {
-	return newWriteGuard(stream, slog.New(slog.DiscardHandler), prometheus.NewGauge(prometheus.GaugeOpts{Name: "unregistered"}))
+	return newWriteGuard(
+		stream,
+		slog.New(slog.DiscardHandler),
+		prometheus.NewGauge(prometheus.GaugeOpts{Name: "unregistered"}),
+	)
 }
 
 func newWriteGuard(stream string, log *slog.Logger, writable prometheus.Gauge) *WriteGuard {
@@ -58,8 +63,8 @@ func newWriteGuard(stream string, log *slog.Logger, writable prometheus.Gauge) *
 	return g
 }
 
-// Do calls publish, which must publish to the stream and wait for the acknowledgement. It fails without calling publish while the guard
-// is tripped. A nil guard always calls it.
+// Do calls publish, which must publish to the stream and wait for the acknowledgement. It fails without
+// calling publish while the guard is tripped. A nil guard always calls it.
 func (g *WriteGuard) Do(ctx context.Context, publish func(context.Context) error) error {
 	began := time.Now()
 	a, err := g.begin(began)
@@ -124,7 +129,8 @@ func (a attempt) end(err error, waited time.Duration) error {
 
 // overdue reports whether err means that the stream did not acknowledge in time.
 func overdue(err error, waited time.Duration) bool {
-	return errors.Is(err, errAckTimeout) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) && waited >= probeTimeout
+	return errors.Is(err, errAckTimeout) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, context.DeadlineExceeded) && waited >= probeTimeout
 }
 
 func (g *WriteGuard) acknowledged() {
@@ -141,7 +147,11 @@ func (g *WriteGuard) close() {
 	if !g.closed.Swap(true) {
 		g.since = g.probe
 		g.writable.Set(0)
-		g.log.Error("stream does not acknowledge, rejecting publishes until it does: NATS cannot write it, its disk may be full", "stream", g.stream)
+		g.log.Error(
+			"stream does not acknowledge, rejecting publishes until it does: NATS cannot write it, its disk may be full",
+			"stream",
+			g.stream,
+		)
 	}
 }
 
@@ -150,7 +160,10 @@ func (g *WriteGuard) open(why string) {
 	defer g.mu.Unlock()
 	if g.closed.Swap(false) {
 		g.writable.Set(1)
-		g.log.Info("stream writable, accepting publishes again", "stream", g.stream, "because", why, "after", time.Since(g.since).Round(time.Millisecond))
+		g.log.Info(
+			"stream writable, accepting publishes again", "stream", g.stream, "because", why, "after",
+			time.Since(g.since).Round(time.Millisecond),
+		)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// A stream that does not acknowledge receives only probes. It counts as writable again after a probe, or a publish that has already timed
-// out, is acknowledged.
+// A stream that does not acknowledge receives only probes. It counts as writable again after a probe, or a
+// publish that has already timed out, is acknowledged.
 func TestWriteGuard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -38,8 +38,8 @@ func (b *Bus) Purge(ctx context.Context, stream, filter string) (removed int, er
 	return removed, nil
 }
 
-// PurgeWhere removes the events for which match returns true from DEAD and OUTBOUND, whose subjects do not identify the chat, and
-// returns their number. It scans both streams.
+// PurgeWhere removes the events for which match returns true from DEAD and OUTBOUND, whose subjects do not
+// identify the chat, and returns their number. It scans both streams.
 func (b *Bus) PurgeWhere(ctx context.Context, match func(subj string, data []byte) bool) (removed int, err error) {
 	for _, stream := range []string{subject.Dead, subject.Outbound} {
 		for d, err := range b.Read(ctx, Span{Stream: stream}) {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// readTimeout is how long a reader waits for an expected message before it queries the pending count again: messages may have been
-	// removed.
+	// readTimeout is how long a reader waits for an expected message before it queries the pending count
+	// again: messages may have been removed.
 	readTimeout = 2 * time.Second
 	// readerTTL is how long the server keeps the consumer of an inactive reader.
 	readerTTL = 30 * time.Second
@@ -39,7 +39,10 @@ func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {
 		filters[i] = subject.Stored(f, partitions)
 	}
 	c := jetstream.OrderedConsumerConfig{
-		FilterSubjects: filters, HeadersOnly: s.HeadersOnly, InactiveThreshold: readerTTL, DeliverPolicy: jetstream.DeliverAllPolicy,
+		FilterSubjects:    filters,
+		HeadersOnly:       s.HeadersOnly,
+		InactiveThreshold: readerTTL,
+		DeliverPolicy:     jetstream.DeliverAllPolicy,
 	}
 	switch {
 	case s.After > 0:
@@ -52,8 +55,8 @@ func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {
 	return c
 }
 
-// Read yields the messages of a span in stream order, without affecting other consumers. The sequence ends after the span, after an
-// error, or when ctx ends; the latter is an error unless the span follows.
+// Read yields the messages of a span in stream order, without affecting other consumers. The sequence ends
+// after the span, after an error, or when ctx ends; the latter is an error unless the span follows.
 func (b *Bus) Read(ctx context.Context, s Span) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		for r, err := range b.read(ctx, s) {
@@ -67,8 +70,8 @@ func (b *Bus) Read(ctx context.Context, s Span) iter.Seq2[Delivery, error] {
 	}
 }
 
-// reading is a delivery and the number of messages of the span pending after it. The first reading of a span (opened) has no delivery,
-// only the number.
+// reading is a delivery and the number of messages of the span pending after it. The first reading of a span
+// (opened) has no delivery, only the number.
 type reading struct {
 	Delivery
 	pending uint64
@@ -182,7 +185,11 @@ func (r *reader) read(m jetstream.Msg) (reading, error) {
 // readDelivery converts a message of a consumer without acknowledgements.
 func readDelivery(m jetstream.Msg, meta *jetstream.MsgMetadata) Delivery {
 	return Delivery{
-		Stream: meta.Stream, Subject: subject.Published(m.Subject()), Data: m.Data(), Header: m.Headers(), ID: m.Headers().Get(headerMsgID),
+		Stream:   meta.Stream,
+		Subject:  subject.Published(m.Subject()),
+		Data:     m.Data(),
+		Header:   m.Headers(),
+		ID:       m.Headers().Get(headerMsgID),
 		Sequence: meta.Sequence.Stream, Time: meta.Timestamp.UTC(),
 	}
 }
@@ -209,7 +216,13 @@ func (b *Bus) Get(ctx context.Context, stream string, sequence uint64) (Delivery
 	switch {
 	case err == nil && m.Sequence == sequence:
 		return Delivery{
-			Stream: stream, Subject: subject.Published(m.Subject), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID), Sequence: m.Sequence, Time: m.Time.UTC(),
+			Stream:   stream,
+			Subject:  subject.Published(m.Subject),
+			Data:     m.Data,
+			Header:   m.Header,
+			ID:       m.Header.Get(headerMsgID),
+			Sequence: m.Sequence,
+			Time:     m.Time.UTC(),
 		}, nil
 	case err == nil, errors.Is(err, jetstream.ErrMsgNotFound):
 		return Delivery{}, apperr.MessageNotFound.New()

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// A message id contains its creation time. The stream stores the message later, by up to the publish timeout, and both limits allow
-	// for clock skew between machines.
+	// A message id contains its creation time. The stream stores the message later, by up to the publish
+	// timeout, and both limits allow for clock skew between machines.
 	acceptedBefore = 2 * time.Second
 	acceptedAfter  = publishTimeout + 5*time.Second
 
-	// acceptedRetryWindow is slightly longer than the validity of an Idempotency-Key: a retried request keeps the message id of the first
-	// try, and its message may be stored that much later.
+	// acceptedRetryWindow is slightly longer than the validity of an Idempotency-Key: a retried request keeps
+	// the message id of the first try, and its message may be stored that much later.
 	acceptedRetryWindow = 25 * time.Hour
 
 	acceptedTimeout = 5 * time.Second
@@ -24,12 +24,12 @@ const (
 	acceptedPause = 100 * time.Millisecond
 )
 
-// Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted or PushAccepted) from the
-// stream SENDS. It is available from the API's response until the stream's retention ends. The company "*" matches any. Errors:
-// NotFound, and Unavailable while NATS is disconnected.
+// Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted
+// or PushAccepted) from the stream SENDS. It is available from the API's response until the stream's
+// retention ends. The company "*" matches any. Errors: NotFound, and Unavailable while NATS is disconnected.
 //
-// The cost grows with the number of events that the company sent around the creation time of the id. Use it for messages that are not
-// in the store yet, and in operators' tools.
+// The cost grows with the number of events that the company sent around the creation time of the id. Use it
+// for messages that are not in the store yet, and in operators' tools.
 func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delivery, error) {
 	created, ok := chat.IDTime(messageID)
 	if !ok || created.After(time.Now().Add(acceptedAfter)) || companyID != "*" && !subject.Valid(companyID) {
@@ -53,7 +53,11 @@ func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delive
 }
 
 // searchAccepted searches the events that SENDS stored between from and until.
-func (b *Bus) searchAccepted(ctx context.Context, companyID, messageID string, from, until time.Time) (Delivery, error) {
+func (b *Bus) searchAccepted(
+	ctx context.Context,
+	companyID, messageID string,
+	from, until time.Time,
+) (Delivery, error) {
 	for _, filter := range []string{subject.CompanyMessage(companyID, "*"), subject.Push(companyID, "*")} {
 		for d, err := range b.Since(ctx, subject.Sends, filter, from) {
 			if err != nil {

@@ -47,7 +47,8 @@ type DeadLetter struct {
 	Data      []byte
 }
 
-// AddressedTo reports whether a consumer should handle a delivery with these headers: always, unless it is a replay for another consumer.
+// AddressedTo reports whether a consumer should handle a delivery with these headers: always, unless it is a
+// replay for another consumer.
 func AddressedTo(h nats.Header, consumer string) bool { return addressedTo(h, consumer) }
 
 func addressedTo(h nats.Header, consumer string) bool {
@@ -55,8 +56,8 @@ func addressedTo(h nats.Header, consumer string) bool {
 	return !replay || len(names) == 0 || names[0] == consumer
 }
 
-// DeadLetters yields the dead letters of a stream and a consumer whose sequence is greater than after, oldest first. An empty stream or
-// consumer matches all.
+// DeadLetters yields the dead letters of a stream and a consumer whose sequence is greater than after, oldest
+// first. An empty stream or consumer matches all.
 func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string, after uint64) iter.Seq2[DeadLetter, error] {
 	orWildcard := func(token string) string {
 		if token == "" {
@@ -65,7 +66,11 @@ func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string, after ui
 		return token
 	}
 	return func(yield func(DeadLetter, error) bool) {
-		span := Span{Stream: subject.Dead, Filters: []string{subject.DeadLetter(orWildcard(stream), orWildcard(consumer))}, After: after}
+		span := Span{
+			Stream:  subject.Dead,
+			Filters: []string{subject.DeadLetter(orWildcard(stream), orWildcard(consumer))},
+			After:   after,
+		}
 		for d, err := range b.Read(ctx, span) {
 			if !yield(deadLetter(d), err) || err != nil {
 				return
@@ -93,8 +98,10 @@ func ReadDeadLetter(d Delivery) DeadLetter { return deadLetter(d) }
 func deadLetter(d Delivery) DeadLetter {
 	l := DeadLetter{
 		Sequence: d.Sequence, Time: d.Time, Data: d.Data, Header: d.Header,
-		Stream: d.Header.Get(HeaderDeadStream), Consumer: d.Header.Get(HeaderDeadConsumer), Subject: d.Header.Get(HeaderDeadSubject),
-		EventID: d.Header.Get(headerID), EventType: d.Header.Get(headerType), Reason: d.Header.Get(HeaderDeadReason),
+		Stream:   d.Header.Get(HeaderDeadStream),
+		Consumer: d.Header.Get(HeaderDeadConsumer),
+		Subject:  d.Header.Get(HeaderDeadSubject),
+		EventID:  d.Header.Get(headerID), EventType: d.Header.Get(headerType), Reason: d.Header.Get(HeaderDeadReason),
 		Message:   d.Header.Get(HeaderDeadMessage),
 		Truncated: d.Header.Get(HeaderDeadTruncated) == "true",
 	}
@@ -110,10 +117,11 @@ func deadLetter(d Delivery) DeadLetter {
 	return l
 }
 
-// Replay publishes the event of a dead letter again, for the consumer that gave up on it, and removes the dead letter after the stream
-// has stored the event. The event keeps its id and headers except for the Nats-Msg-Id: within the duplicate window the stream would drop
-// the event, and it would be lost. The new Nats-Msg-Id derives from the dead letter, so that concurrent replays publish the event once.
-// If a step fails, the dead letter remains.
+// Replay publishes the event of a dead letter again, for the consumer that gave up on it, and removes the
+// dead letter after the stream has stored the event. The event keeps its id and headers except for the
+// Nats-Msg-Id: within the duplicate window the stream would drop the event, and it would be lost. The new
+// Nats-Msg-Id derives from the dead letter, so that concurrent replays publish the event once. If a step
+// fails, the dead letter remains.
 func (b *Bus) Replay(ctx context.Context, l DeadLetter) error {
 	data, err := b.payload(ctx, l)
 	if err != nil {
@@ -121,7 +129,11 @@ func (b *Bus) Replay(ctx context.Context, l DeadLetter) error {
 	}
 	m := &nats.Msg{Subject: l.Subject, Data: data, Header: replayHeader(l)}
 	if !validSubject(m.Subject) || !subject.Valid(l.Stream) || !subject.Valid(l.Consumer) {
-		return apperr.New(apperr.Invalid, "INVALID_DEAD_LETTER", fmt.Sprintf("Dead letter %d lacks its stream, subject or consumer", l.Sequence))
+		return apperr.New(
+			apperr.Invalid,
+			"INVALID_DEAD_LETTER",
+			fmt.Sprintf("Dead letter %d lacks its stream, subject or consumer", l.Sequence),
+		)
 	}
 	if _, err := publishOutcome(b.publishMsg(ctx, m)); err != nil {
 		return fmt.Errorf("replaying dead letter %d: %w", l.Sequence, err)
@@ -135,7 +147,8 @@ func (b *Bus) payload(ctx context.Context, l DeadLetter) ([]byte, error) {
 		return l.Data, nil
 	}
 	original, err := b.Get(ctx, l.Stream, l.Original)
-	if err == nil && original.Subject == l.Subject && (original.Header.Get(headerID) == l.EventID || original.ID == l.EventID) {
+	if err == nil && original.Subject == l.Subject &&
+		(original.Header.Get(headerID) == l.EventID || original.ID == l.EventID) {
 		return original.Data, nil
 	}
 	if err == nil || apperr.Is(err, apperr.NotFound) {
@@ -157,7 +170,8 @@ func replayHeader(l DeadLetter) nats.Header {
 	h[headerMsgID] = []string{"replay-" + sequence + "-" + strconv.FormatInt(l.Time.UnixNano(), 36)}
 	h[headerExpectedStream] = []string{l.Stream}
 	h[HeaderReplayFor] = []string{l.Consumer}
-	if h.Get(headerID) == "" && l.EventID != "" { // a layer that sends no CloudEvents attributes: its id was the Nats-Msg-Id
+	// a layer that sends no CloudEvents attributes: its id was the Nats-Msg-Id
+	if h.Get(headerID) == "" && l.EventID != "" {
 		h[headerID] = []string{l.EventID}
 	}
 	h[HeaderReplayLetter] = []string{sequence}

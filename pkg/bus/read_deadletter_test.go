@@ -16,7 +16,8 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-// refusing returns a handler that fails permanently while right returns false, and otherwise sends the delivery to handled.
+// refusing returns a handler that fails permanently while right returns false, and otherwise sends the
+// delivery to handled.
 func refusing(handled chan bus.Delivery, right func() bool) func(context.Context, bus.Delivery) error {
 	return func(_ context.Context, d bus.Delivery) error {
 		if !right() {

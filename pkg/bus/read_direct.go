@@ -18,8 +18,9 @@ import (
 const (
 	directBatch = 256
 	directBytes = 512 << 10
-	// batchQueue is the capacity of a subscription's queue. It holds the largest batch: nats-server answers multi_last with at most 1,024
-	// messages. The default of nats.go, 65,536 messages, allocates 512 KiB for each read.
+	// batchQueue is the capacity of a subscription's queue. It holds the largest batch: nats-server answers
+	// multi_last with at most 1,024 messages. The default of nats.go, 65,536 messages, allocates 512 KiB for
+	// each read.
 	batchQueue = 2048
 )
 
@@ -33,8 +34,9 @@ type directGet struct {
 	MaxBytes   int        `json:"max_bytes,omitempty"`
 }
 
-// Since yields the stored messages on a published subject or filter from a time on, in order. Unlike [Bus.Read] it creates no consumer
-// and thus needs only read permissions. The response may come from a replica that lacks the newest messages.
+// Since yields the stored messages on a published subject or filter from a time on, in order. Unlike
+// [Bus.Read] it creates no consumer and thus needs only read permissions. The response may come from a
+// replica that lacks the newest messages.
 func (b *Bus) Since(ctx context.Context, stream, filter string, from time.Time) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		stored, err := b.Stored(ctx, stream, filter)
@@ -123,7 +125,11 @@ func directDelivery(stream string, m *nats.Msg) (Delivery, error) {
 		return Delivery{}, err
 	}
 	return Delivery{
-		Stream: stream, Subject: subject.Published(m.Header.Get(jetstream.SubjectHeader)), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID),
+		Stream:   stream,
+		Subject:  subject.Published(m.Header.Get(jetstream.SubjectHeader)),
+		Data:     m.Data,
+		Header:   m.Header,
+		ID:       m.Header.Get(headerMsgID),
 		Sequence: sequence, Time: at.UTC(),
 	}, nil
 }

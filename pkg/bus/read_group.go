@@ -154,7 +154,8 @@ func (p *PartitionInfo) addActivity(readers []*jetstream.ConsumerInfo) {
 		if at := info.Delivered.Last; at != nil && at.After(p.Active) {
 			p.Active = *at
 		}
-		p.Read = p.Read || info.NumWaiting > 0 || time.Since(p.Active) < time.Second // between dense rounds no request is waiting
+		// between dense rounds no request is waiting
+		p.Read = p.Read || info.NumWaiting > 0 || time.Since(p.Active) < time.Second
 	}
 }
 
@@ -199,7 +200,9 @@ func publishedFilter(stored string) string {
 func newPartitionInfo(info *jetstream.ConsumerInfo) PartitionInfo {
 	p := PartitionInfo{
 		Pending: info.NumPending, AckPending: info.NumAckPending, Redelivered: info.NumRedelivered,
-		Delivered: info.Delivered.Stream, AckFloor: info.AckFloor.Stream, Read: pinnedClient(info) != "" || info.NumWaiting > 0,
+		Delivered: info.Delivered.Stream,
+		AckFloor:  info.AckFloor.Stream,
+		Read:      pinnedClient(info) != "" || info.NumWaiting > 0,
 	}
 	p.Partition, _ = strconv.Atoi(info.Config.Metadata[metadataPartition]) // 0 without metadata
 	if info.Delivered.Last != nil {
@@ -222,8 +225,9 @@ func (g GroupInfo) Of(subj string) PartitionInfo {
 	return PartitionInfo{Partition: number}
 }
 
-// Total aggregates the partitions: counts are summed, Delivered and Active are the maximum, AckFloor is the minimum of the partitions
-// with a lag (without any, the maximum), and Read reports whether all partitions are read.
+// Total aggregates the partitions: counts are summed, Delivered and Active are the maximum, AckFloor is the
+// minimum of the partitions with a lag (without any, the maximum), and Read reports whether all partitions
+// are read.
 func (g GroupInfo) Total() PartitionInfo {
 	total := PartitionInfo{Read: len(g.Partitions) > 0}
 	anyLagging := false

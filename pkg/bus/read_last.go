@@ -16,8 +16,9 @@ import (
 // lastTimeout limits [Bus.Last].
 const lastTimeout = 2 * time.Second
 
-// Last returns the last message on a published subject, with its payload and the time at which the stream stored it. Errors: NotFound,
-// and Unavailable while NATS is disconnected. The response may come from a replica that lacks the newest messages (JetStream direct get).
+// Last returns the last message on a published subject, with its payload and the time at which the stream
+// stored it. Errors: NotFound, and Unavailable while NATS is disconnected. The response may come from a
+// replica that lacks the newest messages (JetStream direct get).
 func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	if !b.conn.IsConnected() {
 		return Delivery{}, apperr.Unreachable("NATS", nats.ErrConnectionClosed)
@@ -37,20 +38,31 @@ func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	case "404":
 		return Delivery{}, apperr.MessageNotFound.New()
 	default:
-		return Delivery{}, apperr.Unreachable("NATS", fmt.Errorf("reading the last message of %s: %s", stream, m.Header.Get("Description")))
+		return Delivery{}, apperr.Unreachable(
+			"NATS",
+			fmt.Errorf("reading the last message of %s: %s", stream, m.Header.Get("Description")),
+		)
 	}
 	at, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
 	if err != nil {
 		return Delivery{}, fmt.Errorf("decoding the time of the last message of %s: %w", stream, err)
 	}
-	return Delivery{Stream: stream, Subject: subject.Published(m.Header.Get(jetstream.SubjectHeader)), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID), Time: at}, nil
+	return Delivery{
+		Stream:  stream,
+		Subject: subject.Published(m.Header.Get(jetstream.SubjectHeader)),
+		Data:    m.Data,
+		Header:  m.Header,
+		ID:      m.Header.Get(headerMsgID),
+		Time:    at,
+	}, nil
 }
 
 // lastsPerRequest is the number of subjects per request; nats-server allows 1,024.
 const lastsPerRequest = 500
 
-// Lasts returns the last message on each published subject, by subject; it omits subjects without one. It returns Unavailable while NATS
-// is disconnected. The response may come from a replica that lacks the newest messages.
+// Lasts returns the last message on each published subject, by subject; it omits subjects without one. It
+// returns Unavailable while NATS is disconnected. The response may come from a replica that lacks the newest
+// messages.
 func (b *Bus) Lasts(ctx context.Context, stream string, subjects []string) (map[string]Delivery, error) {
 	partitions, err := b.Partitions(ctx, stream)
 	if err != nil {

@@ -19,8 +19,8 @@ type StreamState struct {
 	Replicas    int
 }
 
-// State returns the state of a stream as reported by its leader. Errors: NotFound if the stream does not exist, Unavailable while NATS is
-// disconnected.
+// State returns the state of a stream as reported by its leader. Errors: NotFound if the stream does not
+// exist, Unavailable while NATS is disconnected.
 func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 	if !b.conn.IsConnected() {
 		return StreamState{}, apperr.Unreachable("NATS", nats.ErrDisconnected)
@@ -32,15 +32,20 @@ func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 		return StreamState{}, readError(stream, err)
 	}
 	info := s.CachedInfo()
-	state := StreamState{First: info.State.FirstSeq, Last: info.State.LastSeq, Created: info.Created, Replicas: info.Config.Replicas}
+	state := StreamState{
+		First:    info.State.FirstSeq,
+		Last:     info.State.LastSeq,
+		Created:  info.Created,
+		Replicas: info.Config.Replicas,
+	}
 	if info.State.Msgs == 0 {
 		state.First = state.Last + 1
 	}
 	return state, nil
 }
 
-// LastSequence returns the sequence of the last message on a stored subject or filter (see [Bus.Stored]) from the stream's leader; 0:
-// none. It returns Unavailable while NATS is disconnected.
+// LastSequence returns the sequence of the last message on a stored subject or filter (see [Bus.Stored]) from
+// the stream's leader; 0: none. It returns Unavailable while NATS is disconnected.
 func (b *Bus) LastSequence(ctx context.Context, stream, stored string) (uint64, error) {
 	request, err := json.Marshal(map[string]string{"last_by_subj": stored})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Tail merges spans of several streams: first the stored messages in the order in which they were stored, then, if the spans follow, new
-// messages as they arrive.
+// Tail merges spans of several streams: first the stored messages in the order in which they were stored,
+// then, if the spans follow, new messages as they arrive.
 func (b *Bus) Tail(ctx context.Context, spans ...Span) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -88,8 +88,8 @@ func (t *tail) run(yield func(Delivery, error) bool) {
 	}
 }
 
-// past merges the stored messages of all sources by time, holding the next one of each. New messages of a source wait until all sources
-// have caught up.
+// past merges the stored messages of all sources by time, holding the next one of each. New messages of a
+// source wait until all sources have caught up.
 func (t *tail) past(yield func(Delivery, error) bool) bool {
 	heads := make([]*sourced, len(t.sources))
 	for {

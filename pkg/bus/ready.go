@@ -16,8 +16,8 @@ import (
 // readyTimeout is longer than the checks of a service may take.
 const readyTimeout = 5 * time.Second
 
-// Dependencies requests the state of each dependency of a service, by name, from one of its replicas: "ok" or the error. NotFound: no
-// replica runs.
+// Dependencies requests the state of each dependency of a service, by name, from one of its replicas: "ok" or
+// the error. NotFound: no replica runs.
 func (b *Bus) Dependencies(ctx context.Context, service string) (states map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -34,8 +34,8 @@ func (b *Bus) Dependencies(ctx context.Context, service string) (states map[stri
 	return states, nil
 }
 
-// HandleDependencies responds to [Bus.Dependencies] for this service with the result of check, until stop is called; stop waits for
-// running calls.
+// HandleDependencies responds to [Bus.Dependencies] for this service with the result of check, until stop is
+// called; stop waits for running calls.
 func (b *Bus) HandleDependencies(check func(ctx context.Context) map[string]string) (stop func(), err error) {
 	a := &responder{respond: func(ctx context.Context, _ *nats.Msg) []byte {
 		states, _ := json.Marshal(check(ctx)) // strings: always encodes

@@ -18,15 +18,16 @@ const (
 	minRevocationPause = 50 * time.Millisecond
 	maxRevocationPause = time.Second
 
-	// A company's revocations take at most a tenth of the stream, so that no company uses it up: companyShare messages of about
-	// revocationBytes.
+	// A company's revocations take at most a tenth of the stream, so that no company uses it up: companyShare
+	// messages of about revocationBytes.
 	revocationBytes = 160
 	companyShare    = 10
 )
 
-// RevokeVisitorTokens makes all gateways reject the visitor's tokens issued before validFrom and close the visitor's sockets. It also
-// applies to gateways that start later. It returns after the stream has stored the revocation. A later call for the same visitor replaces
-// it. It returns apperr.TooMany if the company has revoked the tokens of too many visitors.
+// RevokeVisitorTokens makes all gateways reject the visitor's tokens issued before validFrom and close the
+// visitor's sockets. It also applies to gateways that start later. It returns after the stream has stored the
+// revocation. A later call for the same visitor replaces it. It returns apperr.TooMany if the company has
+// revoked the tokens of too many visitors.
 func (b *Bus) RevokeVisitorTokens(ctx context.Context, companyID, chatUserID string, validFrom time.Time) error {
 	if !subject.Valid(companyID) || !subject.Valid(chatUserID) {
 		return apperr.InvalidEvent.Wrap(fmt.Errorf("%q of %q is not a visitor id", chatUserID, companyID))
@@ -36,15 +37,19 @@ func (b *Bus) RevokeVisitorTokens(ctx context.Context, companyID, chatUserID str
 	if err := b.admitRevocation(ctx, companyID, chatUserID); err != nil {
 		return err
 	}
-	_, err := b.js.Publish(ctx, subject.Revocation(companyID, chatUserID), []byte(validFrom.UTC().Format(time.RFC3339Nano)))
+	_, err := b.js.Publish(
+		ctx,
+		subject.Revocation(companyID, chatUserID),
+		[]byte(validFrom.UTC().Format(time.RFC3339Nano)),
+	)
 	if err != nil {
 		return apperr.Unreachable("NATS", fmt.Errorf("revoking the tokens of a visitor: %w", err))
 	}
 	return nil
 }
 
-// admitRevocation returns apperr.TooMany if a new revocation would exceed the company's share of the stream. Concurrent calls may exceed
-// it by their number.
+// admitRevocation returns apperr.TooMany if a new revocation would exceed the company's share of the stream.
+// Concurrent calls may exceed it by their number.
 func (b *Bus) admitRevocation(ctx context.Context, companyID, chatUserID string) error {
 	stream, err := b.js.Stream(ctx, subject.Revocations)
 	if err != nil {
@@ -60,8 +65,14 @@ func (b *Bus) admitRevocation(ctx context.Context, companyID, chatUserID string)
 	}
 	_, err = stream.GetLastMsgForSubject(ctx, subject.Revocation(companyID, chatUserID))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return apperr.New(apperr.TooMany, "TOO_MANY_REVOCATIONS",
-			fmt.Sprintf("The company has revoked the tokens of %d visitors within their lifetime; more are not possible", stored))
+		return apperr.New(
+			apperr.TooMany,
+			"TOO_MANY_REVOCATIONS",
+			fmt.Sprintf(
+				"The company has revoked the tokens of %d visitors within their lifetime; more are not possible",
+				stored,
+			),
+		)
 	}
 	if err != nil {
 		return readError(subject.Revocations, err)
@@ -69,10 +80,14 @@ func (b *Bus) admitRevocation(ctx context.Context, companyID, chatUserID string)
 	return nil // it replaces the visitor's earlier one
 }
 
-// countRevocations returns the number of visitors of a company with a stored revocation. The server counts them when it creates a consumer.
+// countRevocations returns the number of visitors of a company with a stored revocation. The server counts
+// them when it creates a consumer.
 func (b *Bus) countRevocations(ctx context.Context, stream jetstream.Stream, companyID string) (uint64, error) {
 	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubject: subject.Revocation(companyID, "*"), AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, InactiveThreshold: readerTTL,
+		FilterSubject:     subject.Revocation(companyID, "*"),
+		AckPolicy:         jetstream.AckNonePolicy,
+		MemoryStorage:     true,
+		InactiveThreshold: readerTTL,
 	})
 	if err != nil {
 		return 0, err
@@ -81,9 +96,10 @@ func (b *Bus) countRevocations(ctx context.Context, stream jetstream.Stream, com
 	return info.NumPending, stream.DeleteConsumer(ctx, info.Name)
 }
 
-// FollowRevocations calls revoked sequentially for every stored revocation and then for each new one, until ctx is done. It calls
-// caughtUp after the stored ones, with the time for which the stream keeps revocations. It waits for NATS and the stream, and restarts
-// after an error, so revoked may be called repeatedly for a revocation.
+// FollowRevocations calls revoked sequentially for every stored revocation and then for each new one, until
+// ctx is done. It calls caughtUp after the stored ones, with the time for which the stream keeps revocations.
+// It waits for NATS and the stream, and restarts after an error, so revoked may be called repeatedly for a
+// revocation.
 func (b *Bus) FollowRevocations(
 	ctx context.Context, revoked func(chatUserID string, validFrom time.Time), caughtUp func(kept time.Duration),
 ) {

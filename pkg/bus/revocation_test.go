@@ -33,8 +33,8 @@ func follow(t *testing.T, b *bus.Bus) (heard <-chan revocation, caughtUp *atomic
 	return all, count
 }
 
-// A revocation reaches current followers at once, and later ones too, also after a restart of NATS. Only the last one per visitor is
-// stored.
+// A revocation reaches current followers at once, and later ones too, also after a restart of NATS. Only the
+// last one per visitor is stored.
 func TestRevocationsLast(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t)

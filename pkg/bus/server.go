@@ -37,8 +37,8 @@ func (b *Bus) Server() Server {
 	return s
 }
 
-// Storage returns the bytes on disk used by the account's streams and their limit; a limit of zero or less means none. It returns
-// Unavailable if JetStream is not enabled for the account.
+// Storage returns the bytes on disk used by the account's streams and their limit; a limit of zero or less
+// means none. It returns Unavailable if JetStream is not enabled for the account.
 func (b *Bus) Storage(ctx context.Context) (used uint64, limit int64, err error) {
 	info, err := b.js.AccountInfo(ctx)
 	if err != nil {
@@ -47,8 +47,8 @@ func (b *Bus) Storage(ctx context.Context) (used uint64, limit int64, err error)
 	return info.Store, info.Limits.MaxStore, nil
 }
 
-// ProbeStorage stores a message in a stream of its own, with as many replicas as INBOUND, and removes the stream. Errors are those of
-// nats.go.
+// ProbeStorage stores a message in a stream of its own, with as many replicas as INBOUND, and removes the
+// stream. Errors are those of nats.go.
 func (b *Bus) ProbeStorage(ctx context.Context) (err error) {
 	replicas := 1
 	if inbound, err := b.js.Stream(ctx, subject.Inbound); err == nil {
@@ -71,7 +71,8 @@ func (b *Bus) ProbeStorage(ctx context.Context) (err error) {
 	return nil
 }
 
-// Stream returns the nats.go handle of a stream, to manage streams or to use one for other data than events. Errors are those of nats.go.
+// Stream returns the nats.go handle of a stream, to manage streams or to use one for other data than events.
+// Errors are those of nats.go.
 func (b *Bus) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
 	return b.js.Stream(ctx, name)
 }
@@ -84,8 +85,8 @@ func (b *Bus) DeleteStream(ctx context.Context, name string) error {
 	return nil
 }
 
-// PublishRaw publishes a message that is not an event and returns after the stream has stored it. It does not retry. Errors are those of
-// nats.go.
+// PublishRaw publishes a message that is not an event and returns after the stream has stored it. It does not
+// retry. Errors are those of nats.go.
 func (b *Bus) PublishRaw(ctx context.Context, stream string, m *nats.Msg) (*jetstream.PubAck, error) {
 	return b.js.PublishMsg(ctx, m, jetstream.WithExpectStream(stream))
 }

@@ -35,8 +35,9 @@ type snapshotResponse struct {
 	Error          *jetstream.APIError `json:"error"`
 }
 
-// SaveStream writes a consistent snapshot of a stream and its durable consumers to w, in the format of JetStream (API STREAM.SNAPSHOT).
-// The stream remains usable. It returns NotFound if the stream does not exist.
+// SaveStream writes a consistent snapshot of a stream and its durable consumers to w, in the format of
+// JetStream (API STREAM.SNAPSHOT). The stream remains usable. It returns NotFound if the stream does not
+// exist.
 func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {
 	inbox := b.conn.NewInbox()
 	chunks, err := b.conn.SubscribeSync(inbox)
@@ -44,7 +45,10 @@ func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snaps
 		return Snapshot{}, apperr.Unreachable("NATS", err)
 	}
 	defer func() { _ = chunks.Unsubscribe() }()
-	response, err := requestSnapshot(ctx, b.conn, "$JS.API.STREAM.SNAPSHOT."+stream, map[string]any{"deliver_subject": inbox, "chunk_size": snapshotChunk, "jsck": true})
+	response, err := requestSnapshot(
+		ctx, b.conn, "$JS.API.STREAM.SNAPSHOT."+stream,
+		map[string]any{"deliver_subject": inbox, "chunk_size": snapshotChunk, "jsck": true},
+	)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -55,7 +59,10 @@ func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snaps
 		}
 		if len(chunk.Data) == 0 {
 			if status := chunk.Header.Get("Status"); status != "" && status != "204" {
-				return Snapshot{}, apperr.Unreachable("NATS", fmt.Errorf("snapshot failed: %s %s", status, chunk.Header.Get("Description")))
+				return Snapshot{}, apperr.Unreachable(
+					"NATS",
+					fmt.Errorf("snapshot failed: %s %s", status, chunk.Header.Get("Description")),
+				)
 			}
 			return response.Snapshot, nil
 		}
@@ -81,8 +88,8 @@ func nextChunk(ctx context.Context, chunks *nats.Subscription) (*nats.Msg, error
 	return chunk, nil
 }
 
-// RestoreStream creates a stream and its durable consumers from a snapshot of [Bus.SaveStream]. It returns Conflict if the stream exists.
-// A non-zero replicas overrides the number in the snapshot.
+// RestoreStream creates a stream and its durable consumers from a snapshot of [Bus.SaveStream]. It returns
+// Conflict if the stream exists. A non-zero replicas overrides the number in the snapshot.
 func (b *Bus) RestoreStream(ctx context.Context, stream string, s Snapshot, replicas int, r io.Reader) error {
 	if replicas != 0 {
 		fields := make(configFields)
@@ -130,7 +137,12 @@ func sendChunk(ctx context.Context, conn *nats.Conn, to string, chunk []byte) er
 	return snapshotError(response.Error)
 }
 
-func requestSnapshot(ctx context.Context, conn *nats.Conn, subject string, request any) (response snapshotResponse, err error) {
+func requestSnapshot(
+	ctx context.Context,
+	conn *nats.Conn,
+	subject string,
+	request any,
+) (response snapshotResponse, err error) {
 	text, err := json.Marshal(request)
 	if err != nil {
 		return response, err

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Spans follow OpenTelemetry's semantic conventions for messaging: publishing is a "send", and each try of a handler is a "process" whose
-// parent is the send. Spans contain subjects, which hold ids, but no payloads.
+// Spans follow OpenTelemetry's semantic conventions for messaging: publishing is a "send", and each try of a
+// handler is a "process" whose parent is the send. Spans contain subjects, which hold ids, but no payloads.
 
 // beginSend starts the span of a publish. The returned context passes it to the event's headers.
 func (b *Bus) beginSend(ctx context.Context, e event.Event) (context.Context, *tracing.Span) {

@@ -22,8 +22,8 @@ const (
 	callersSpan  = "b7ad6b7169203331"
 )
 
-// The publish span of a handler is a child of its process span, which is a child of the first publish, which is a child of the caller's
-// span.
+// The publish span of a handler is a child of its process span, which is a child of the first publish, which
+// is a child of the caller's span.
 func TestSpansOfAnEventAndItsReply(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()

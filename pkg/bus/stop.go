@@ -15,8 +15,8 @@ import (
 // stopTimeout limits the wait for the response of the bot.
 const stopTimeout = time.Second
 
-// RequestStop requests that the bots stop writing a message for a visitor. It returns true if the bot that writes it has stopped, and
-// false if none responds within a second because none writes it.
+// RequestStop requests that the bots stop writing a message for a visitor. It returns true if the bot that
+// writes it has stopped, and false if none responds within a second because none writes it.
 func (b *Bus) RequestStop(ctx context.Context, appID, chatUserID, messageID string) (stopped bool, err error) {
 	if !subject.Valid(appID) || !subject.Valid(chatUserID) || !subject.Valid(messageID) {
 		return false, nil
@@ -27,14 +27,15 @@ func (b *Bus) RequestStop(ctx context.Context, appID, chatUserID, messageID stri
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && b.conn.IsConnected():
+	case errors.Is(err, nats.ErrNoResponders),
+		errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && b.conn.IsConnected():
 		return false, nil
 	}
 	return false, apperr.Unreachable("NATS", fmt.Errorf("requesting the stop of a message: %w", err))
 }
 
-// HandleStops calls stop sequentially for every request to stop a message, until unsubscribe is called. stop reports whether this process
-// was writing the message; only then does it respond.
+// HandleStops calls stop sequentially for every request to stop a message, until unsubscribe is called. stop
+// reports whether this process was writing the message; only then does it respond.
 func (b *Bus) HandleStops(stop func(appID, chatUserID, messageID string) bool) (unsubscribe func(), err error) {
 	sub, err := b.conn.Subscribe(subject.AllStops, func(m *nats.Msg) {
 		if appID, chatUserID, messageID, ok := subject.ParseStop(m.Subject); ok && stop(appID, chatUserID, messageID) {

@@ -24,7 +24,8 @@ const (
 	// positionAge is how long the position of a group is kept that no longer reads.
 	positionAge = 400 * 24 * time.Hour
 
-	// partsBytes limits the stream of parts, which discards the oldest: ten seconds of more than 2,000 bots writing concurrently.
+	// partsBytes limits the stream of parts, which discards the oldest: ten seconds of more than 2,000 bots
+	// writing concurrently.
 	partsBytes = 256 << 20
 	// partsWindow is the duplicate window of the stream of parts.
 	partsWindow = 10 * time.Second
@@ -43,11 +44,14 @@ type StreamSettings struct {
 	TokenTTL      time.Duration // lifetime of visitors' tokens, for which their revocations are kept; 0: 30 days
 }
 
-// Streams returns the declarations of all JetStream streams of Parley. [Bus.ApplyStreams] makes the server match; services never create
-// or change streams.
+// Streams returns the declarations of all JetStream streams of Parley. [Bus.ApplyStreams] makes the server
+// match; services never create or change streams.
 func (s StreamSettings) Streams() []jetstream.StreamConfig {
-	s.Replicas, s.MaxAge, s.MaxBytes = cmp.Or(s.Replicas, 1), cmp.Or(s.MaxAge, defaultMaxAge), cmp.Or(s.MaxBytes, defaultMaxBytes)
-	s.Partitions, s.TokenTTL = cmp.Or(s.Partitions, defaultPartitions), cmp.Or(s.TokenTTL, defaultTokenTTL)
+	s.Replicas = cmp.Or(s.Replicas, 1)
+	s.MaxAge = cmp.Or(s.MaxAge, defaultMaxAge)
+	s.MaxBytes = cmp.Or(s.MaxBytes, defaultMaxBytes)
+	s.Partitions = cmp.Or(s.Partitions, defaultPartitions)
+	s.TokenTTL = cmp.Or(s.TokenTTL, defaultTokenTTL)
 	var declared []jetstream.StreamConfig
 	for _, stream := range subject.Streams() {
 		declared = append(declared, s.events(stream))
@@ -73,7 +77,9 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 		AllowDirect: true,
 	}
 	if stream.LastOnly {
-		config.MaxMsgsPerSubject, config.MaxAge, config.MaxBytes = 1, positionAge, min(s.MaxBytes, lastOnlyBytes)
+		config.MaxMsgsPerSubject = 1
+		config.MaxAge = positionAge
+		config.MaxBytes = min(s.MaxBytes, lastOnlyBytes)
 	}
 	if stream.Name == subject.Revocations {
 		config.MaxAge = s.TokenTTL
@@ -81,7 +87,9 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 	}
 	if stream.Short {
 		config.Discard = jetstream.DiscardOld
-		config.MaxAge, config.MaxBytes, config.Duplicates = min(s.MaxAge, subject.PartsAge), min(s.MaxBytes, partsBytes), min(s.MaxAge, partsWindow)
+		config.MaxAge = min(s.MaxAge, subject.PartsAge)
+		config.MaxBytes = min(s.MaxBytes, partsBytes)
+		config.Duplicates = min(s.MaxAge, partsWindow)
 	}
 	if stream.Partitioned && s.Partitions > 1 {
 		source, destination := subject.Transform(">", s.Partitions)

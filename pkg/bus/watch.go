@@ -80,7 +80,8 @@ func (w *streamWatcher) run() {
 	}
 }
 
-// checkUntilFound returns when the streams exist, the connection is lost (reconnecting requests another check) or the bus closes.
+// checkUntilFound returns when the streams exist, the connection is lost (reconnecting requests another
+// check) or the bus closes.
 func (w *streamWatcher) checkUntilFound() {
 	wait := minCheckWait
 	for w.bus.ctx.Err() == nil && w.bus.conn.IsConnected() {

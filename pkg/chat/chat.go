@@ -85,7 +85,8 @@ func (c Chat) Status(now time.Time) Status {
 // replicas with slightly different clocks agree.
 func (c Chat) Open(now time.Time) bool { return c.ClosedAt.IsZero() && !c.Idle(now) }
 
-// Idle reports whether the visitor has been silent for longer than the idle time, after which the chat counts as closed.
+// Idle reports whether the visitor has been silent for longer than the idle time, after which the chat counts
+// as closed.
 func (c Chat) Idle(now time.Time) bool { return !c.IdleClosesAt.IsZero() && now.After(c.IdleClosesAt) }
 
 // EndedAt returns when the chat was closed, explicitly or by idleness; zero if it is open at now.
@@ -106,6 +107,6 @@ func (c Chat) WindowExpiresAt() time.Time { return c.WindowStartedAt.Add(Window)
 // Exactly 24 hours is still inside.
 func (c Chat) InWindow(now time.Time) bool { return c.Open(now) && !now.After(c.WindowExpiresAt()) }
 
-// Windowed reports whether the window also binds agents: it is a rule of phone channels. In the widget an agent may write
-// as long as the chat is open.
+// Windowed reports whether the window also binds agents: it is a rule of phone channels. In the widget an
+// agent may write as long as the chat is open.
 func (c Chat) Windowed() bool { return c.Channel != ChannelWidget }

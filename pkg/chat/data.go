@@ -85,7 +85,10 @@ const (
 func rulesOf(t MessageType) []rule {
 	switch t {
 	case Text:
-		return []rule{{name: "text", required: true, shape: fullText, max: MaxTextLength}, {name: "payload", max: MaxPayloadLength}}
+		return []rule{
+			{name: "text", required: true, shape: fullText, max: MaxTextLength},
+			{name: "payload", max: MaxPayloadLength},
+		}
 	case Image, Video, Audio, File:
 		return mediaRules()
 	case MultipleChoice:

@@ -4,7 +4,7 @@
 // Read message.go first, then chat.go. Invariants:
 //
 //   - A message's data is JSON text and is passed on byte for byte.
-//   - A chat's status is derived from its times (see [Chat.Status]), never stored, so that late or duplicate events cannot
-//     corrupt it.
+//   - A chat's status is derived from its times (see [Chat.Status]), never stored, so that late or duplicate
+//     events cannot corrupt it.
 //   - Times are UTC with milliseconds on the wire (see [TimeFormat]).
 package chat

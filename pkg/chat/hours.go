@@ -251,7 +251,8 @@ func (h BusinessHours) beginnings(zone *time.Location, d day) (all []time.Time) 
 			}
 		}
 	}
-	if _, change := midnight.Add(-minutesOfDay * time.Minute).In(zone).ZoneBounds(); !change.IsZero() && dayOf(change.In(zone)) == d {
+	_, change := midnight.Add(-minutesOfDay * time.Minute).In(zone).ZoneBounds()
+	if !change.IsZero() && dayOf(change.In(zone)) == d {
 		all = append(all, change)
 	}
 	return all

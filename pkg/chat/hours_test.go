@@ -54,7 +54,8 @@ func TestBusinessHours(t *testing.T) {
 		"2026-03-29T01:00:00Z": "2026-03-30T07:00:00Z", // 09:00 of Monday, an hour earlier by the sun
 		// The clock moves from 03:00 to 02:00: opening hours in between occur twice.
 		"2026-10-25T00:20:00Z": "2026-10-25T00:20:00Z", // 02:20, the first time
-		"2026-10-25T00:50:00Z": "2026-10-25T01:00:00Z", // 02:50: open again with Saturday's night when it is 02:00 for the second time
+		// 02:50: open again with Saturday's night when it is 02:00 for the second time
+		"2026-10-25T00:50:00Z": "2026-10-25T01:00:00Z",
 		"2026-10-25T01:40:00Z": "2026-10-25T01:40:00Z", // 02:40, the second time
 		"2026-10-25T01:45:00Z": "2026-10-26T08:00:00Z",
 

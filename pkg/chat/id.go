@@ -13,26 +13,28 @@ import (
 const idLength = 36
 
 // NewID returns a new UUIDv7 (RFC 9562, section 5.7): ids of one writer sort by time.
-func NewID() string { return uuid.Must(uuid.NewV7()).String() } // fails only without randomness, and then nothing is safe
+// fails only without randomness, and then nothing is safe
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// AnswerID returns the id of answer number n, counted from 0, to the message with the given UUIDv7. It is a UUIDv7 that depends only on
-// both, so that an answer that is sent again keeps its id. Its time is the message's own, with n+1 added to the 12 bits after the
-// milliseconds (a quarter of a microsecond each), so that answers sort after the message, by n, and before what is sent after them:
-// the history shows messages of one millisecond by id.
+// AnswerID returns the id of answer number n, counted from 0, to the message with the given UUIDv7. It is a
+// UUIDv7 that depends only on both, so that an answer that is sent again keeps its id. Its time is the
+// message's own, with n+1 added to the 12 bits after the milliseconds (a quarter of a microsecond each), so
+// that answers sort after the message, by n, and before what is sent after them: the history shows messages
+// of one millisecond by id.
 func AnswerID(messageID string, n int) string {
 	question, _ := uuid.Parse(messageID) // validated with its event
 	at := binary.BigEndian.Uint64(question[:8])
 	return derivedID((at>>16<<12|at&0xfff)+uint64(n)+1, messageID+"|"+strconv.Itoa(n))
 }
 
-// NoticeID returns the id of the notice about an event: a UUIDv7 that depends only on the event's time and id, and sorts after the
-// other ids of that millisecond.
+// NoticeID returns the id of the notice about an event: a UUIDv7 that depends only on the event's time and
+// id, and sorts after the other ids of that millisecond.
 func NoticeID(at time.Time, eventID string) string {
 	return derivedID(uint64(at.UnixMilli())<<12|0xfff, "notice|"+eventID)
 }
 
-// derivedID returns a UUIDv7 with a hash of the seed in place of random bits (RFC 9562, section 5.7). The time has 48 bits of
-// milliseconds and 12 bits of their fraction (section 6.2, method 3).
+// derivedID returns a UUIDv7 with a hash of the seed in place of random bits (RFC 9562, section 5.7). The
+// time has 48 bits of milliseconds and 12 bits of their fraction (section 6.2, method 3).
 func derivedID(at uint64, seed string) string {
 	sum := sha256.Sum256([]byte(seed))
 	id := uuid.UUID(sum[:16])

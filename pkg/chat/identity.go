@@ -78,7 +78,10 @@ func (v IdentityVerification) Rotate(fresh Secret, now time.Time, overlap time.D
 		}
 		secrets = append(secrets, s)
 	}
-	secrets = slices.DeleteFunc(secrets, func(s IdentitySecret) bool { return !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt) })
+	secrets = slices.DeleteFunc(
+		secrets,
+		func(s IdentitySecret) bool { return !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt) },
+	)
 	return secrets[:min(len(secrets), maxIdentitySecrets)]
 }
 

@@ -75,8 +75,8 @@ func (h Handover) Check(path string) []DataFault {
 // Waiting reports whether the chat is in the agents' queue: handed over and unassigned.
 func (c Control) Waiting() bool { return c.Agent && c.Assignee == "" }
 
-// Waiting reports whether the visitor waits for an agent at now: the chat is open and in the agents' queue, and the visitor
-// has written or was handed over. Until then, a chat without a bot waits for nothing.
+// Waiting reports whether the visitor waits for an agent at now: the chat is open and in the agents' queue,
+// and the visitor has written or was handed over. Until then, a chat without a bot waits for nothing.
 func (c Chat) Waiting(now time.Time) bool {
 	asked := !c.VisitorWroteAt.IsZero() || c.Control.Handover.By != ""
 	return c.Open(now) && c.Control.Waiting() && asked

@@ -25,10 +25,10 @@ type Filled struct {
 	Values map[string]string // by placeholder
 }
 
-// Fill replaces the {{name}} placeholders with the given value, else with the recipient's name for usernameParameter,
-// else with the parameter's default. A placeholder without a value becomes empty: a recipient never sees braces. Faults: an
-// unknown parameter name, no value for a parameter without a default, or a text that is too long for a message. A
-// placeholder that is not a parameter may stay empty.
+// Fill replaces the {{name}} placeholders with the given value, else with the recipient's name for
+// usernameParameter, else with the parameter's default. A placeholder without a value becomes empty: a
+// recipient never sees braces. Faults: an unknown parameter name, no value for a parameter without a default,
+// or a text that is too long for a message. A placeholder that is not a parameter may stay empty.
 func (t MessageTemplate) Fill(username string, given map[string]string) (filled Filled, faults []DataFault) {
 	values, known := t.defaults(), t.names()
 	if username != "" && known[usernameParameter] {
@@ -48,7 +48,10 @@ func (t MessageTemplate) Fill(username string, given map[string]string) (filled 
 	}
 	text, fits := t.render(values)
 	if !fits {
-		faults = append(faults, DataFault{"parameters", fmt.Sprintf("must not make the text longer than %d characters", MaxTextLength)})
+		faults = append(
+			faults,
+			DataFault{"parameters", fmt.Sprintf("must not make the text longer than %d characters", MaxTextLength)},
+		)
 	}
 	return Filled{Text: text, Values: values}, faults
 }
@@ -83,7 +86,10 @@ func (t MessageTemplate) Check() (faults []DataFault) {
 		case !validParameterName(p.Name):
 			faults = append(faults, errParameterName)
 		case utf8.RuneCountInString(p.Default) > MaxParameterLength:
-			faults = append(faults, DataFault{"parameters." + p.Name, fmt.Sprintf("must have a default of at most %d characters", MaxParameterLength)})
+			faults = append(
+				faults,
+				DataFault{"parameters." + p.Name, fmt.Sprintf("must have a default of at most %d characters", MaxParameterLength)},
+			)
 		}
 	}
 	return faults
@@ -99,13 +105,19 @@ func CheckValues(values map[string]string) (faults []DataFault) {
 		case !validParameterName(name):
 			faults = append(faults, errParameterName)
 		case utf8.RuneCountInString(values[name]) > MaxParameterLength:
-			faults = append(faults, DataFault{"parameters." + name, fmt.Sprintf("must have at most %d characters", MaxParameterLength)})
+			faults = append(
+				faults,
+				DataFault{"parameters." + name, fmt.Sprintf("must have at most %d characters", MaxParameterLength)},
+			)
 		}
 	}
 	return faults
 }
 
-var errParameterName = DataFault{"parameters", fmt.Sprintf("must have names of 1 to %d characters", MaxParameterNameLength)}
+var errParameterName = DataFault{
+	"parameters",
+	fmt.Sprintf("must have names of 1 to %d characters", MaxParameterNameLength),
+}
 
 func validParameterName(name string) bool {
 	return name != "" && utf8.RuneCountInString(name) <= MaxParameterNameLength
@@ -138,8 +150,8 @@ func (t MessageTemplate) Placeholders() map[string]bool {
 	return found
 }
 
-// render replaces the placeholders with values. It writes at most MaxTextLength characters, because a short text with many
-// placeholders and long values would fill the memory; fits is false if there are more.
+// render replaces the placeholders with values. It writes at most MaxTextLength characters, because a short
+// text with many placeholders and long values would fill the memory; fits is false if there are more.
 func (t MessageTemplate) render(values map[string]string) (text string, fits bool) {
 	var b strings.Builder
 	left := MaxTextLength

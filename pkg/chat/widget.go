@@ -28,8 +28,8 @@ type Greeting struct {
 	Translations map[string]string // by language tag, in lower case
 }
 
-// In returns the greeting in a language (a BCP 47 tag): the translation for the tag or for the nearest more general one, as "pt" for
-// "pt-BR" (RFC 4647, section 3.4), else Content.
+// In returns the greeting in a language (a BCP 47 tag): the translation for the tag or for the nearest more
+// general one, as "pt" for "pt-BR" (RFC 4647, section 3.4), else Content.
 func (g Greeting) In(language string) string {
 	tag := strings.ToLower(strings.ReplaceAll(language, "_", "-"))
 	for tag != "" {
@@ -41,7 +41,8 @@ func (g Greeting) In(language string) string {
 	return g.Content
 }
 
-// widgetTexts are the widget's own keys that the OpenAPI documents promise to be texts: colours and addresses of pictures.
+// widgetTexts are the widget's own keys that the OpenAPI documents promise to be texts: colours and addresses
+// of pictures.
 var widgetTexts = [...]string{
 	"primaryBackgroundColor", "primaryTextColor", "inputTextColor", "inputBackgroundColor", "footerBackgroundColor",
 	"contentBackgroundColor", "sentMessageBubbleBgColor", "sentMessageBubbleTextColor", "receivedMessageBubbleBgColor",
@@ -58,8 +59,9 @@ func (a Application) Rules() (WidgetRules, error) {
 	return r, nil
 }
 
-// CheckWidgetConfigs returns all faults of an application's widgetConfigs: not empty and not a JSON object, invalid keys that the
-// server enforces, or keys of the widget with another type than documented. It ignores unknown keys.
+// CheckWidgetConfigs returns all faults of an application's widgetConfigs: not empty and not a JSON object,
+// invalid keys that the server enforces, or keys of the widget with another type than documented. It ignores
+// unknown keys.
 func CheckWidgetConfigs(configs json.RawMessage) []DataFault {
 	_, faults := readWidgetRules(configs)
 	if configs = bytes.TrimSpace(configs); len(faults) > 0 || len(configs) == 0 {
@@ -89,16 +91,26 @@ func readWidgetRules(configs []byte) (r WidgetRules, f dataFaults) {
 	case !isObject(configs):
 		f.add(widgetConfigs, "must be an object")
 	default:
-		f.each(widgetConfigs+".requiredFields", memberOf(configs, "requiredFields"), MaxRequiredFields, func(at string, item []byte) {
-			name := string(contentOf(item))
-			if name == "" {
-				f.add(at, "must be the name of a field")
-			}
-			r.RequiredFields = append(r.RequiredFields, name)
-		})
-		f.each(widgetConfigs+".greetingMessages", memberOf(configs, "greetingMessages"), MaxGreetingMessages, func(at string, item []byte) {
-			r.GreetingMessages = append(r.GreetingMessages, f.greeting(at, item))
-		})
+		f.each(
+			widgetConfigs+".requiredFields",
+			memberOf(configs, "requiredFields"),
+			MaxRequiredFields,
+			func(at string, item []byte) {
+				name := string(contentOf(item))
+				if name == "" {
+					f.add(at, "must be the name of a field")
+				}
+				r.RequiredFields = append(r.RequiredFields, name)
+			},
+		)
+		f.each(
+			widgetConfigs+".greetingMessages",
+			memberOf(configs, "greetingMessages"),
+			MaxGreetingMessages,
+			func(at string, item []byte) {
+				r.GreetingMessages = append(r.GreetingMessages, f.greeting(at, item))
+			},
+		)
 	}
 	return r, f
 }

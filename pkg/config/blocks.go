@@ -87,7 +87,8 @@ func (s Streams) Validate() []string {
 	return problems
 }
 
-// VisitorTokens configures the tokens of visitors. The Widget API issues them, and REVOCATIONS keeps revocations for their lifetime.
+// VisitorTokens configures the tokens of visitors. The Widget API issues them, and REVOCATIONS keeps
+// revocations for their lifetime.
 type VisitorTokens struct {
 	VisitorTokenTTL time.Duration `env:"VISITOR_TOKEN_TTL" envDefault:"720h" doc:"lifetime of a visitor's token; parleyctl streams apply needs the same value, because revocations are kept that long"`
 }
@@ -116,10 +117,12 @@ func (s Store) Validate() []string {
 	if s.MongoDBURI != "" && s.SQLitePath != "" {
 		problems = append(problems, "MONGODB_URI and SQLITE_PATH exclude each other")
 	}
-	if s.MongoDBURI != "" && !strings.HasPrefix(s.MongoDBURI, "mongodb://") && !strings.HasPrefix(s.MongoDBURI, "mongodb+srv://") {
+	if s.MongoDBURI != "" && !strings.HasPrefix(s.MongoDBURI, "mongodb://") &&
+		!strings.HasPrefix(s.MongoDBURI, "mongodb+srv://") {
 		problems = append(problems, "MONGODB_URI must start with mongodb:// or mongodb+srv://")
 	}
-	if s.MongoDBURI != "" && (s.MongoDBDatabase == "" || len(s.MongoDBDatabase) > 63 || strings.ContainsAny(s.MongoDBDatabase, "/\\. \"$*<>:|?\x00")) {
+	if s.MongoDBURI != "" &&
+		(s.MongoDBDatabase == "" || len(s.MongoDBDatabase) > 63 || strings.ContainsAny(s.MongoDBDatabase, "/\\. \"$*<>:|?\x00")) {
 		problems = append(problems, "MONGODB_DATABASE must be a database name")
 	}
 	return problems

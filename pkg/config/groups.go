@@ -34,7 +34,15 @@ func Groups() []Group {
 		{
 			"Files, retention and sessions",
 			"The owner of the data: where files are stored, how long chats, files and events are kept, and how long visitors stay signed in.",
-			[]string{"FILE_STORE", "FILE_MAX_BYTES", "FILE_RETENTION", "S3_*", "CHAT_IDLE_CLOSE", "VISITOR_TOKEN_TTL", "STREAM_MAX_AGE"},
+			[]string{
+				"FILE_STORE",
+				"FILE_MAX_BYTES",
+				"FILE_RETENTION",
+				"S3_*",
+				"CHAT_IDLE_CLOSE",
+				"VISITOR_TOKEN_TTL",
+				"STREAM_MAX_AGE",
+			},
 		},
 		{
 			"Sign-in of the panel's users",

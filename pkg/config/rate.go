@@ -31,7 +31,8 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	number, unit := cutUnit(number)
 	count, err := strconv.Atoi(number)
 	duration, err2 := time.ParseDuration(per)
-	if !ok || err != nil || err2 != nil || count <= 0 || duration < time.Second || time.Duration(count) > duration/time.Duration(unit) {
+	if !ok || err != nil || err2 != nil || count <= 0 || duration < time.Second ||
+		time.Duration(count) > duration/time.Duration(unit) {
 		return errRate
 	}
 	*r = Rate{Count: count * unit, Per: duration}
@@ -81,9 +82,9 @@ var privateNetworks = []netip.Prefix{
 	netip.MustParsePrefix("fc00::/7"),
 }
 
-// CoversPrivate reports whether a network of proxies has all addresses of a private network. Trusting it lets callers choose their
-// address if a proxy in front appends to X-Forwarded-For: the proxy's own peer, which it appends, then is a trusted proxy too, and the
-// caller wrote the entry before.
+// CoversPrivate reports whether a network of proxies has all addresses of a private network. Trusting it lets
+// callers choose their address if a proxy in front appends to X-Forwarded-For: the proxy's own peer, which it
+// appends, then is a trusted proxy too, and the caller wrote the entry before.
 func CoversPrivate(proxies netip.Prefix) bool {
 	return slices.ContainsFunc(privateNetworks, func(private netip.Prefix) bool {
 		return proxies.Bits() <= private.Bits() && proxies.Contains(private.Addr())
@@ -97,7 +98,8 @@ type Callers struct {
 	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with an invalid or missing token, count/time; 0: no limit"`
 }
 
-// Budgets limits the bytes that each tenant may have in the streams, which all of them share. pkg/budget says which event counts where.
+// Budgets limits the bytes that each tenant may have in the streams, which all of them share. pkg/budget says
+// which event counts where.
 type Budgets struct {
 	BytesVisitor     Rate `env:"BYTE_BUDGET_VISITOR" envDefault:"16MiB/168h" doc:"bytes of one visitor's events, and, counted apart, of the bot's answers to one visitor, bytes/time; 0: no limit"`
 	BytesAddress     Rate `env:"BYTE_BUDGET_ADDRESS" envDefault:"64MiB/168h" doc:"bytes of the visitors' events from one address (an IPv6 /64), and, counted apart, of one agent's, bytes/time; 0: no limit"`

@@ -70,13 +70,22 @@ func (t Tracing) Validate() []string {
 			problems = append(problems, problem)
 		}
 	}
-	need(t.OTLPEndpoint == "" || validURLs(t.OTLPEndpoint, "http", "https"), "OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL")
-	need(t.OTLPTracesEndpoint == "" || validURLs(t.OTLPTracesEndpoint, "http", "https"), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http or https URL")
+	need(
+		t.OTLPEndpoint == "" || validURLs(t.OTLPEndpoint, "http", "https"),
+		"OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL",
+	)
+	need(
+		t.OTLPTracesEndpoint == "" || validURLs(t.OTLPTracesEndpoint, "http", "https"),
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an http or https URL",
+	)
 	need(t.OTLPProtocol == "" || t.OTLPProtocol == ProtocolHTTP, "OTEL_EXPORTER_OTLP_PROTOCOL must be "+ProtocolHTTP)
 	need(slices.Contains([]string{"", "otlp", "none"}, t.TracesExporter), "OTEL_TRACES_EXPORTER must be otlp or none")
 	need(slices.Contains(samplers(), t.TracesSampler), "OTEL_TRACES_SAMPLER must be "+strings.Join(samplers()[1:], ", "))
 	ratio, err := strconv.ParseFloat(t.TracesSamplerArg, 64)
-	need(t.TracesSamplerArg == "" || err == nil && ratio >= 0 && ratio <= 1, "OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1")
+	need(
+		t.TracesSamplerArg == "" || err == nil && ratio >= 0 && ratio <= 1,
+		"OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1",
+	)
 	_, ok := parseAttributes(t.ResourceAttributes)
 	need(ok, "OTEL_RESOURCE_ATTRIBUTES must be key=value, separated by commas")
 	return problems
@@ -90,8 +99,8 @@ func samplers() []string {
 	}
 }
 
-// parseAttributes reads key=value pairs whose values are percent-encoded (OpenTelemetry, "Specifying resource information via an
-// environment variable").
+// parseAttributes reads key=value pairs whose values are percent-encoded (OpenTelemetry, "Specifying resource
+// information via an environment variable").
 func parseAttributes(list string) (attributes map[string]string, ok bool) {
 	attributes = make(map[string]string)
 	for pair := range strings.SplitSeq(list, ",") {

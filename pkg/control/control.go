@@ -43,8 +43,8 @@ type Change struct {
 	ClosedAt time.Time // zero: does not change whether the chat is open
 }
 
-// Apply publishes the change, which the account pays for, stores it, and returns the resulting chat. It sets the time of the change, which is
-// always later than the previous one, even if clocks differ.
+// Apply publishes the change, which the account pays for, stores it, and returns the resulting chat. It sets
+// the time of the change, which is always later than the previous one, even if clocks differ.
 func (s *Service) Apply(ctx context.Context, a event.Account, c chat.Chat, change Change) (chat.Chat, error) {
 	to := change.To
 	to.ChangedAt = store.UTC(s.now())
@@ -55,7 +55,12 @@ func (s *Service) Apply(ctx context.Context, a event.Account, c chat.Chat, chang
 		to.Handover.At = to.ChangedAt
 	}
 	e := event.ChatControlChanged{
-		ID: change.EventID, CompanyID: c.CompanyID, ChatID: c.ID, AppID: c.AppID, ChatUserID: c.ChatUserID, Control: EventValue(to),
+		ID:         change.EventID,
+		CompanyID:  c.CompanyID,
+		ChatID:     c.ID,
+		AppID:      c.AppID,
+		ChatUserID: c.ChatUserID,
+		Control:    EventValue(to),
 		AssigneeID: to.Assignee, ByUserID: change.ByUserID, ChangedAt: to.ChangedAt, ClosedAt: store.UTC(change.ClosedAt),
 		Handover: event.Handover(to.Handover),
 	}
@@ -67,7 +72,13 @@ func (s *Service) Apply(ctx context.Context, a event.Account, c chat.Chat, chang
 
 // HandOver moves a chat from the bot to the agents' queue for the reason h. A chat that agents already have is
 // unchanged.
-func (s *Service) HandOver(ctx context.Context, a event.Account, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
+func (s *Service) HandOver(
+	ctx context.Context,
+	a event.Account,
+	c chat.Chat,
+	h chat.Handover,
+	eventID string,
+) (chat.Chat, error) {
 	if c.Control.Agent {
 		return c, nil
 	}
@@ -75,7 +86,13 @@ func (s *Service) HandOver(ctx context.Context, a event.Account, c chat.Chat, h 
 }
 
 // Requeue is HandOver, but also accepts a chat of the agents: if it is unassigned, it waits with the new reason.
-func (s *Service) Requeue(ctx context.Context, a event.Account, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
+func (s *Service) Requeue(
+	ctx context.Context,
+	a event.Account,
+	c chat.Chat,
+	h chat.Handover,
+	eventID string,
+) (chat.Chat, error) {
 	if c.Control.Agent && !c.Control.Waiting() {
 		return c, nil
 	}

@@ -25,7 +25,12 @@ func NewAccessToken(companyID, name string, now, expiresAt time.Time) (secret st
 	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
 	secret = accessTokenPrefix + base64.RawURLEncoding.EncodeToString(raw[:])
 	return secret, chat.AccessToken{
-		Hash: hashOf(secret), CompanyID: companyID, Name: name, Prefix: secret[:accessTokenShown], CreatedAt: now, ExpiresAt: expiresAt,
+		Hash:      hashOf(secret),
+		CompanyID: companyID,
+		Name:      name,
+		Prefix:    secret[:accessTokenShown],
+		CreatedAt: now,
+		ExpiresAt: expiresAt,
 	}
 }
 

@@ -74,7 +74,10 @@ type identityClaims struct {
 // the secret, including its prefix.
 func IdentityToken(secret chat.Secret, p ProvedIdentity, expiresAt time.Time) (string, error) {
 	return jwt.NewWithClaims(jwt.SigningMethodHS256, &identityClaims{
-		RegisteredClaims: jwt.RegisteredClaims{ExpiresAt: jwt.NewNumericDate(expiresAt)}, UserID: p.UserID, Email: p.Email, Phone: p.Phone,
+		RegisteredClaims: jwt.RegisteredClaims{ExpiresAt: jwt.NewNumericDate(expiresAt)},
+		UserID:           p.UserID,
+		Email:            p.Email,
+		Phone:            p.Phone,
 	}).SignedString([]byte(string(secret)))
 }
 
@@ -100,7 +103,11 @@ func VerifyIdentityToken(secrets []chat.Secret, token string, now time.Time) (Pr
 	err := errIdentityToken
 	for _, secret := range secrets {
 		claims = identityClaims{}
-		_, parsed := parser.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) { return []byte(string(secret)), nil })
+		_, parsed := parser.ParseWithClaims(
+			token,
+			&claims,
+			func(*jwt.Token) (any, error) { return []byte(string(secret)), nil },
+		)
 		if err = identityTokenFault(parsed); !errors.Is(err, errIdentityToken) {
 			break
 		}

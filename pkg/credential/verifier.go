@@ -32,8 +32,9 @@ type Verifier struct {
 	now      func() time.Time
 	parser   *jwt.Parser
 	verified *lru.Cache[[sha256.Size]byte, verifiedToken]
-	// signatures has a place for each signature that is checked at the same time: at most half of the processors, so that a flood of
-	// invalid tokens delays other tokens that are not cached, and no other work of the process.
+	// signatures has a place for each signature that is checked at the same time: at most half of the
+	// processors, so that a flood of invalid tokens delays other tokens that are not cached, and no other
+	// work of the process.
 	signatures chan struct{}
 }
 
@@ -61,19 +62,16 @@ func NewVerifier(source KeySource, now func() time.Time) *Verifier {
 		signatures: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 
 		parser: jwt.NewParser(
-			jwt.WithValidMethods([]string{algorithm}),
-			jwt.WithIssuer(issuer),
-			jwt.WithAudience(audience),
-			jwt.WithExpirationRequired(),
-			jwt.WithTimeFunc(now),
-			jwt.WithStrictDecoding(),
+			jwt.WithValidMethods([]string{algorithm}), jwt.WithIssuer(issuer), jwt.WithAudience(audience),
+			jwt.WithExpirationRequired(), jwt.WithTimeFunc(now), jwt.WithStrictDecoding(),
 		),
 	}
 }
 
-// Verify checks a token and returns its claims: it must be signed with EdDSA by a key of source, issued by us for
-// visitors, and within its lifetime. Every invalid token yields the same apperr.Unauthenticated, with the fault as its
-// cause; only the error for one with a valid signature says that it has expired. If the keys could not be fetched, or ctx ended first, the error is apperr.Unavailable, and the token may be valid.
+// Verify checks a token and returns its claims: it must be signed with EdDSA by a key of source, issued by us
+// for visitors, and within its lifetime. Every invalid token yields the same apperr.Unauthenticated, with the
+// fault as its cause; only the error for one with a valid signature says that it has expired. If the keys
+// could not be fetched, or ctx ended first, the error is apperr.Unavailable, and the token may be valid.
 func (v *Verifier) Verify(ctx context.Context, token string) (VisitorClaims, error) {
 	if len(token) > maxToken {
 		return VisitorClaims{}, unauthorized(errors.New("token is too long"))

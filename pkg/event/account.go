@@ -1,7 +1,8 @@
 package event
 
-// Account names the budgets that pay for an event. A bus charges every event that it publishes to an account, so that no company,
-// application, visitor, agent or address fills the streams that all of them share; pkg/budget has the table of accounts and budgets.
+// Account names the budgets that pay for an event. A bus charges every event that it publishes to an account,
+// so that no company, application, visitor, agent or address fills the streams that all of them share;
+// pkg/budget has the table of accounts and budgets.
 //
 // The zero Account pays for nothing: publishing with it fails.
 type Account struct {
@@ -44,8 +45,9 @@ func ForBot(companyID, appID, chatUserID string) Account {
 	return Account{Payer: PayerBot, CompanyID: companyID, AppID: appID, ChatUserID: chatUserID}
 }
 
-// Derived returns the account of an event that follows from one that has been charged and is not larger by more than a constant: the
-// dispatch of a company's message, a notice about a change of control, a status, a part of an answer.
+// Derived returns the account of an event that follows from one that has been charged and is not larger by
+// more than a constant: the dispatch of a company's message, a notice about a change of control, a status, a
+// part of an answer.
 func Derived() Account { return Account{Payer: PayerNobody} }
 
 // Valid reports whether a has a payer.

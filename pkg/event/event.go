@@ -165,8 +165,8 @@ func (e VisitorMessageAccepted) AppendJSON(dst []byte) []byte {
 	return appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
 }
 
-// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the bot or the visitor handed it
-// over. Control is [ControlAgent] or [ControlBot].
+// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the
+// bot or the visitor handed it over. Control is [ControlAgent] or [ControlBot].
 type ChatControlChanged struct {
 	ID         string    `json:"-"`
 	CompanyID  string    `json:"companyId"`
@@ -237,7 +237,12 @@ func (h Handover) appendJSON(dst []byte) []byte {
 
 // ControlOf returns the control of the chat after the event.
 func (e ChatControlChanged) ControlOf() chat.Control {
-	return chat.Control{Agent: e.Control == ControlAgent, Assignee: e.AssigneeID, ChangedAt: e.ChangedAt, Handover: chat.Handover(e.Handover)}
+	return chat.Control{
+		Agent:     e.Control == ControlAgent,
+		Assignee:  e.AssigneeID,
+		ChangedAt: e.ChangedAt,
+		Handover:  chat.Handover(e.Handover),
+	}
 }
 
 // HandsOver reports whether this event handed the chat over to the agents.
@@ -301,8 +306,8 @@ func (e OutboundMessage) AppendJSON(dst []byte) []byte {
 	return appendMessage(dst, e.Message)
 }
 
-// MessageStatusChanged reports the delivery of a company's message. Status is [chat.StatusDelivered], [chat.StatusRead] or
-// [chat.StatusFailed].
+// MessageStatusChanged reports the delivery of a company's message. Status is [chat.StatusDelivered],
+// [chat.StatusRead] or [chat.StatusFailed].
 type MessageStatusChanged struct {
 	CompanyID string    `json:"companyId"`
 	MessageID string    `json:"messageId"`

@@ -30,8 +30,9 @@ func TraceIDs(ctx context.Context) (traceID, spanID string) {
 	return "", ""
 }
 
-// ValidTraceParent reports whether s is a traceparent that can be propagated. It uses OpenTelemetry's parser, which ignores the suffix of later versions (section 3.2.2.5). The suffix is bounded and
-// printable here, so that it cannot inject a header line.
+// ValidTraceParent reports whether s is a traceparent that can be propagated. It uses OpenTelemetry's parser,
+// which ignores the suffix of later versions (section 3.2.2.5). The suffix is bounded and printable here, so
+// that it cannot inject a header line.
 func ValidTraceParent(s string) bool {
 	if len(s) > maxTraceParent || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return false

@@ -5,8 +5,8 @@
 // Invariants:
 //
 //   - No file is ever entirely in memory: a store reads its input in chunks, and serves from any offset.
-//   - A file exists once Put has returned nil, and then never changes. A failed Put leaves nothing; if the cleanup fails, or the
-//     process is killed, Sweep removes the remains.
+//   - A file exists once Put has returned nil, and then never changes. A failed Put leaves nothing; if the
+//     cleanup fails, or the process is killed, Sweep removes the remains.
 //   - The id contains the expiry. After it the file is not served, and the next Sweep removes its bytes.
 //   - The name and type that a sender declares are not trusted: the content decides.
 package file

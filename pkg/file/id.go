@@ -45,7 +45,8 @@ func ValidID(id string) bool {
 	if len(id) != idLength || id[expiryWidth] != '-' {
 		return false
 	}
-	if _, err := strconv.ParseUint(id[:expiryWidth], 36, 64); err != nil || strings.ToLower(id[:expiryWidth]) != id[:expiryWidth] {
+	_, err := strconv.ParseUint(id[:expiryWidth], 36, 64)
+	if err != nil || strings.ToLower(id[:expiryWidth]) != id[:expiryWidth] {
 		return false
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(id[expiryWidth+1:])

@@ -22,7 +22,8 @@ type Kept struct {
 	Digest string // SHA-256 of the content in hex, to recognise a repeated upload
 }
 
-// Sniff reads the beginning of content. It returns the kind of the content and a reader of all of it. Empty content is Invalid.
+// Sniff reads the beginning of content. It returns the kind of the content and a reader of all of it. Empty
+// content is Invalid.
 func Sniff(content io.Reader, declaredType string) (Kind, io.Reader, error) {
 	head := make([]byte, SniffLength)
 	n, err := Fill(content, head)
@@ -65,8 +66,8 @@ func Keep(ctx context.Context, s Store, f File, kind Kind, content io.Reader) (K
 	return Kept{File: stored, Kind: kind, Digest: hex.EncodeToString(digest.Sum(nil))}, nil
 }
 
-// Expiry returns when a file that is stored now expires: after the application's retention, or the fallback if it has none. The
-// zero time means never.
+// Expiry returns when a file that is stored now expires: after the application's retention, or the fallback
+// if it has none. The zero time means never.
 func Expiry(app chat.Application, fallback time.Duration, now time.Time) time.Time {
 	retention := fallback
 	if app.FileRetention > 0 {

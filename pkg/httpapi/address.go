@@ -62,7 +62,11 @@ func addressBehind(proxies []netip.Prefix) echo.IPExtractor {
 func warnOfProxies(logger *slog.Logger, proxies []netip.Prefix) {
 	for _, p := range proxies {
 		if config.CoversPrivate(p) {
-			logger.Warn("TRUSTED_PROXIES has a whole private network: callers may be able to forge their address; list the edge's network", "network", p)
+			logger.Warn(
+				"TRUSTED_PROXIES has a whole private network: callers may be able to forge their address; list the edge's network",
+				"network",
+				p,
+			)
 		}
 	}
 }

@@ -38,8 +38,9 @@ const immutable = "public, max-age=31536000, immutable"
 // hashed matches the names that contain a hash of the content: of esbuild, or the beginning of a SHA-256.
 var hashed = regexp.MustCompile(`-([0-9A-Z]{8}|[0-9a-f]{8})\.\w+$`)
 
-// NewAssets returns the files of a directory that the build has created, apart from its manifest.json and hidden files. Files with
-// a hash in their name are immutable; cacheControl is the Cache-Control of the others.
+// NewAssets returns the files of a directory that the build has created, apart from its manifest.json and
+// hidden files. Files with a hash in their name are immutable; cacheControl is the Cache-Control of the
+// others.
 func NewAssets(embedded fs.FS, dir, cacheControl string) Assets {
 	root, err := fs.Sub(embedded, dir)
 	if err != nil {

@@ -22,9 +22,9 @@ const (
 // never allowed; tokens are sent in headers. Preflights are answered here with 204 and reach no handler; they have
 // neither token nor body, so allowed decides by origin and route only.
 //
-// Responses to other origins have no CORS headers, so the browser withholds them from the page. A handler that knows
-// more about the caller may still reject the origin with [apperr.OriginNotAllowed]. The page may read that error, so that
-// it can name the reason, but none of the response headers.
+// Responses to other origins have no CORS headers, so the browser withholds them from the page. A handler
+// that knows more about the caller may still reject the origin with [apperr.OriginNotAllowed]. The page may
+// read that error, so that it can name the reason, but none of the response headers.
 func CORS(allowed func(origin string, c echo.Context) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

@@ -24,9 +24,10 @@ type Validator interface {
 	Validate() apperr.Fields
 }
 
-// Decode decodes the JSON object in the request's body into dst, a pointer to a struct, and, if dst is a [Validator],
-// validates it. Field names match exactly. Unknown members are ignored, but a body with one that stands for a field which it
-// lacks, such as sendername for senderName, is invalid: the request would do something else than it says.
+// Decode decodes the JSON object in the request's body into dst, a pointer to a struct, and, if dst is a
+// [Validator], validates it. Field names match exactly. Unknown members are ignored, but a body with one that
+// stands for a field which it lacks, such as sendername for senderName, is invalid: the request would do
+// something else than it says.
 //
 // Its errors are [apperr.Invalid]: an unsupported media type (415), a body over the limit (413), a body that is not
 // strict JSON as in RFC 7493 (duplicate names at any depth, invalid UTF-8, trailing data; nesting or numbers that other
@@ -62,8 +63,8 @@ func decode(body []byte, dst any) error {
 	return fields.Err()
 }
 
-// decodeSlowly decodes a body with unknown members or wrong types. The first of them has ended the fast decoding; this finds all, and
-// checks the syntax of the rest.
+// decodeSlowly decodes a body with unknown members or wrong types. The first of them has ended the fast
+// decoding; this finds all, and checks the syntax of the rest.
 func decodeSlowly(body []byte, dst any) (apperr.Fields, error) {
 	err := json.Unmarshal(body, dst)
 	_, wrongType := errors.AsType[*json.SemanticError](err)

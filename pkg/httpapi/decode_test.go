@@ -79,7 +79,8 @@ func manyMembers(n int) string {
 	return strings.Join(members, ",")
 }
 
-// A member that stands for a field which the body lacks is a fault with the field's name; other unknown members are ignored.
+// A member that stands for a field which the body lacks is a fault with the field's name; other unknown
+// members are ignored.
 func TestDecodeNamesTheFieldThatWasMeant(t *testing.T) {
 	t.Parallel()
 	e := httpapi.New(httpapi.Config{Service: "test"})

@@ -31,17 +31,33 @@ func answerOf(code apperr.Code) Problem {
 	case apperr.Invalid:
 		return Problem{StatusCode: http.StatusBadRequest, Code: apperr.BadRequest.Reason, Message: apperr.BadRequest.Message}
 	case apperr.Unauthenticated:
-		return Problem{StatusCode: http.StatusUnauthorized, Code: apperr.Unauthorized.Reason, Message: apperr.Unauthorized.Message}
+		return Problem{
+			StatusCode: http.StatusUnauthorized,
+			Code:       apperr.Unauthorized.Reason,
+			Message:    apperr.Unauthorized.Message,
+		}
 	case apperr.NotFound:
 		return Problem{StatusCode: http.StatusNotFound, Code: apperr.RouteNotFound.Reason, Message: "Not found"}
 	case apperr.Conflict:
 		return Problem{StatusCode: http.StatusConflict, Code: "CONFLICT", Message: "Conflict"}
 	case apperr.TooMany:
-		return Problem{StatusCode: http.StatusTooManyRequests, Code: apperr.TooManyRequests.Reason, Message: "Too many requests"}
+		return Problem{
+			StatusCode: http.StatusTooManyRequests,
+			Code:       apperr.TooManyRequests.Reason,
+			Message:    "Too many requests",
+		}
 	case apperr.Unavailable:
-		return Problem{StatusCode: http.StatusServiceUnavailable, Code: apperr.ServiceUnavailable.Reason, Message: "Service unavailable"}
+		return Problem{
+			StatusCode: http.StatusServiceUnavailable,
+			Code:       apperr.ServiceUnavailable.Reason,
+			Message:    "Service unavailable",
+		}
 	}
-	return Problem{StatusCode: http.StatusInternalServerError, Code: apperr.InternalError.Reason, Message: apperr.InternalError.Message}
+	return Problem{
+		StatusCode: http.StatusInternalServerError,
+		Code:       apperr.InternalError.Reason,
+		Message:    apperr.InternalError.Message,
+	}
 }
 
 // statusOfReason refines the status of an invalid request for reasons with an HTTP status of their own.

@@ -19,7 +19,11 @@ func (i Idempotent) Answer(c echo.Context, scope, fingerprint string, act idempo
 	if err != nil {
 		return err
 	}
-	answer, err := i.Executor.Do(c.Request().Context(), idempotency.Request{Scope: scope, Key: key, Fingerprint: fingerprint}, act)
+	answer, err := i.Executor.Do(
+		c.Request().Context(),
+		idempotency.Request{Scope: scope, Key: key, Fingerprint: fingerprint},
+		act,
+	)
 	if answer.Replayed {
 		c.Response().Header().Set(ReplayedHeader, "true")
 	}

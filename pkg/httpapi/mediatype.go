@@ -15,7 +15,8 @@ const mediaTypeJSON = "application/json"
 // checkMediaType accepts application/json, in any case and with parameters (RFC 9110, 8.3.1), without a content coding.
 // It accepts a request with neither type nor body: the error about the empty body is more helpful.
 func checkMediaType(req *http.Request) error {
-	if len(req.Header[echo.HeaderContentEncoding]) != 0 && !strings.EqualFold(req.Header.Get(echo.HeaderContentEncoding), "identity") {
+	if len(req.Header[echo.HeaderContentEncoding]) != 0 &&
+		!strings.EqualFold(req.Header.Get(echo.HeaderContentEncoding), "identity") {
 		return apperr.UnsupportedMediaType.WithMessage("Content-Encoding is not supported.")
 	}
 	values := req.Header[echo.HeaderContentType]

@@ -17,8 +17,8 @@ import (
 // abbreviations are short forms that are not the first words of a name (see [shortForms]), with the name.
 var abbreviations = map[string]string{"params": "parameters"}
 
-// meant returns the known name that name stands for: it differs only in case, underscores and dashes, or is a short form. It is ""
-// if there is none.
+// meant returns the known name that name stands for: it differs only in case, underscores and dashes, or is a
+// short form. It is "" if there is none.
 func meant(name string, known []string) string {
 	if len(name) > maxParameterName {
 		return ""
@@ -48,17 +48,17 @@ func shortForms(name string) []string {
 	return forms
 }
 
-// misnamed returns the members of body, which is valid JSON, that dst ignores although a field that body lacks has almost the same
-// name: without that field the request would do something else than it says. A struct that takes all members (option embed) has
-// none.
+// misnamed returns the members of body, which is valid JSON, that dst ignores although a field that body
+// lacks has almost the same name: without that field the request would do something else than it says. A
+// struct that takes all members (option embed) has none.
 func misnamed(body []byte, dst any) apperr.Fields {
 	var w nameWalk
 	w.value("", reflect.TypeOf(dst), body)
 	return w.faults
 }
 
-// maxNames bounds the members and elements of a body that are looked at, which takes far longer than decoding them: real
-// requests have fewer, and a hostile body of a megabyte would take seconds.
+// maxNames bounds the members and elements of a body that are looked at, which takes far longer than decoding
+// them: real requests have fewer, and a hostile body of a megabyte would take seconds.
 const maxNames = 1_000
 
 type nameWalk struct {

@@ -59,7 +59,8 @@ func (r *requests) around(next echo.HandlerFunc) echo.HandlerFunc {
 // must match neither /things/1/parts nor /things/1/.
 func reachesTooFar(c echo.Context) bool {
 	route, path := c.Path(), echo.GetPath(c.Request())
-	return route != path && strings.IndexByte(route, ':') >= 0 && strings.IndexByte(route, '*') < 0 && strings.Count(path, "/") > strings.Count(route, "/")
+	return route != path && strings.IndexByte(route, ':') >= 0 && strings.IndexByte(route, '*') < 0 &&
+		strings.Count(path, "/") > strings.Count(route, "/")
 }
 
 func notFound(echo.Context) error { return echo.ErrNotFound }

@@ -114,7 +114,13 @@ func (t *seriesTable) add(key seriesKey) *series {
 // methodLabel maps unknown methods to one label value.
 func methodLabel(method string) string {
 	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	case http.MethodGet,
+		http.MethodHead,
+		http.MethodPost,
+		http.MethodPut,
+		http.MethodPatch,
+		http.MethodDelete,
+		http.MethodOptions:
 		return method
 	}
 	return "OTHER"

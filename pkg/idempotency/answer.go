@@ -15,7 +15,8 @@ type Answer struct {
 	Replayed bool   // response to an earlier request with the same key; set by the Executor, also for stored errors
 }
 
-// storedAnswer is the stored form of an outcome: a success, or an error, which is rendered again with the request id of the retry.
+// storedAnswer is the stored form of an outcome: a success, or an error, which is rendered again with the
+// request id of the retry.
 type storedAnswer struct {
 	Status int            `json:"status,omitempty"`
 	Body   []byte         `json:"body,omitempty"`

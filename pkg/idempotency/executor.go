@@ -12,8 +12,8 @@ import (
 const (
 	// KeyTTL is the lifetime of a key.
 	KeyTTL = 24 * time.Hour
-	// Lease is how long a request may run before another one with the same key takes over: much longer than the sum of its timeouts, and
-	// shorter than JetStream's duplicate window of two minutes.
+	// Lease is how long a request may run before another one with the same key takes over: much longer than
+	// the sum of its timeouts, and shorter than JetStream's duplicate window of two minutes.
 	Lease = 30 * time.Second
 )
 
@@ -38,12 +38,14 @@ type Request struct {
 
 func (r Request) id() string { return Fingerprint(r.Scope, r.Key) }
 
-// Act executes a request. Its message must use the id and time of identity; identity.Again reports a possible repetition.
+// Act executes a request. Its message must use the id and time of identity; identity.Again reports a possible
+// repetition.
 type Act func(ctx context.Context, identity chat.MessageIdentity) (Answer, error)
 
-// Do returns the result of act, or the stored result of an earlier request with the same key. Additional errors: Invalid with the reason
-// IDEMPOTENCY_KEY_REUSED if the earlier request was different, Conflict with the reason IDEMPOTENCY_KEY_IN_USE while the earlier request
-// runs, and Unavailable. The context of act is not cancelled with ctx.
+// Do returns the result of act, or the stored result of an earlier request with the same key. Additional
+// errors: Invalid with the reason IDEMPOTENCY_KEY_REUSED if the earlier request was different, Conflict with
+// the reason IDEMPOTENCY_KEY_IN_USE while the earlier request runs, and Unavailable. The context of act is
+// not cancelled with ctx.
 func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 	ctx = context.WithoutCancel(ctx)
 	claim, again, err := e.claim(ctx, r)
@@ -56,7 +58,8 @@ func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 	return e.act(ctx, claim, again, act)
 }
 
-// claim returns a record leased to the caller, or a record with an answer. again reports that the record existed before.
+// claim returns a record leased to the caller, or a record with an answer. again reports that the record
+// existed before.
 func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, err error) {
 	fresh := e.newRecord(r)
 	inserted, err := e.records.InsertIdempotencyRecord(ctx, fresh)
@@ -109,8 +112,8 @@ func (e *Executor) takeOver(ctx context.Context, seen, fresh Record, expired boo
 	return fresh, false, e.records.ReplaceIdempotencyRecord(ctx, fresh)
 }
 
-// retryAfter returns the caller's Retry-After: the time that the request has been running so far, at most the rest of its lease. Retries
-// thus slow down if the holder has crashed.
+// retryAfter returns the caller's Retry-After: the time that the request has been running so far, at most the
+// rest of its lease. Retries thus slow down if the holder has crashed.
 func (e *Executor) retryAfter(c Record) time.Duration {
 	left := c.LeasedUntil.Sub(e.now())
 	return max(min(Lease-left, left), time.Second)
@@ -133,12 +136,15 @@ func (e *Executor) act(ctx context.Context, c Record, again bool, act Act) (answ
 	return e.record(ctx, c, text, answer, err)
 }
 
-// record stores the outcome and returns the first stored one. If storing fails, it returns the given outcome: a later request with the
-// key repeats the same message, which is deduplicated.
+// record stores the outcome and returns the first stored one. If storing fails, it returns the given outcome:
+// a later request with the key repeats the same message, which is deduplicated.
 func (e *Executor) record(ctx context.Context, c Record, text string, answer Answer, outcome error) (Answer, error) {
 	first, err := e.records.AnswerIdempotencyRecord(ctx, c.ID, text)
 	if err != nil {
-		e.log.WarnContext(ctx, "storing the answer of a request with an Idempotency-Key failed", "messageId", c.MessageID, "error", err)
+		e.log.WarnContext(
+			ctx, "storing the answer of a request with an Idempotency-Key failed", "messageId", c.MessageID,
+			"error", err,
+		)
 		return answer, outcome
 	}
 	if first != text {

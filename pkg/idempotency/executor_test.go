@@ -221,8 +221,8 @@ func TestDefiniteErrorsAreReplayed(t *testing.T) {
 	}
 }
 
-// The first holder exceeds its lease; the next one continues with the same message after the lease has expired. If the first one finishes
-// after all, it returns the second one's answer.
+// The first holder exceeds its lease; the next one continues with the same message after the lease has
+// expired. If the first one finishes after all, it returns the second one's answer.
 func TestExpiredLeaseIsTakenOver(t *testing.T) {
 	t.Parallel()
 	w := open(t)

@@ -40,8 +40,13 @@ type DeadLetterDetail struct {
 func DeadLetterOf(l bus.DeadLetter) DeadLetter {
 	p := ReadEvent(bus.Delivery{Subject: l.Subject, Data: l.Data, Header: l.Header})
 	return DeadLetter{
-		Sequence: l.Sequence, Time: chat.Time(l.Time), Stream: l.Stream, Original: l.Original, Consumer: l.Consumer, Subject: l.Subject,
-		Type: l.EventType, MessageID: l.EventID, CompanyID: p.CompanyID, ChatID: p.ChatID,
+		Sequence: l.Sequence,
+		Time:     chat.Time(l.Time),
+		Stream:   l.Stream,
+		Original: l.Original,
+		Consumer: l.Consumer,
+		Subject:  l.Subject,
+		Type:     l.EventType, MessageID: l.EventID, CompanyID: p.CompanyID, ChatID: p.ChatID,
 		Attempts: l.Attempts, Reason: l.Reason, Truncated: l.Truncated,
 	}
 }
@@ -107,8 +112,9 @@ type Action struct {
 	Pace     func() bool        // called between two dead letters; false stops. nil: no pause
 }
 
-// Act applies an action to the dead letters with these sequences, and loads one at a time. A failure, such as a missing dead letter, does
-// not stop it, unless NATS becomes unavailable or ctx ends. failed is the last error.
+// Act applies an action to the dead letters with these sequences, and loads one at a time. A failure, such as
+// a missing dead letter, does not stop it, unless NATS becomes unavailable or ctx ends. failed is the last
+// error.
 func Act(ctx context.Context, b *bus.Bus, sequences []uint64, a Action) (outcomes []Outcome, failed error) {
 	for i, sequence := range sequences {
 		if i > 0 && a.Pace != nil && !a.Pace() {

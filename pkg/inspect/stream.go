@@ -72,7 +72,8 @@ func OpenStream(ctx context.Context, b *bus.Bus, name string) (jetstream.Stream,
 func streamOf(info *jetstream.StreamInfo) Stream {
 	v := Stream{
 		Name: info.Config.Name, Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
-		MaxAge: strings.TrimSuffix(strings.TrimSuffix(info.Config.MaxAge.String(), "0s"), "0m"), Replicas: info.Config.Replicas,
+		MaxAge:   strings.TrimSuffix(strings.TrimSuffix(info.Config.MaxAge.String(), "0s"), "0m"),
+		Replicas: info.Config.Replicas,
 		FirstSeq: info.State.FirstSeq, LastSeq: info.State.LastSeq, Consumers: info.State.Consumers,
 	}
 	if info.State.Msgs > 0 {
@@ -85,7 +86,12 @@ func streamOf(info *jetstream.StreamInfo) Stream {
 func ConsumerOf(g bus.GroupInfo) Consumer {
 	total := g.Total()
 	v := Consumer{
-		Stream: g.Stream, Name: g.Name, Filters: g.Filters, Partitions: len(g.Partitions), Lag: total.Pending, Unacked: total.AckPending,
+		Stream:      g.Stream,
+		Name:        g.Name,
+		Filters:     g.Filters,
+		Partitions:  len(g.Partitions),
+		Lag:         total.Pending,
+		Unacked:     total.AckPending,
 		Redelivered: total.Redelivered, Delivered: total.Delivered, AckFloor: total.AckFloor, Read: total.Read,
 	}
 	if !total.Active.IsZero() {

@@ -76,8 +76,9 @@ type Store interface {
 	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
 }
 
-// TraceMessage finds a message in the streams and the store. If its company is unknown, it searches each stream for up to reach after the
-// message's creation; reach 0: to the end. It returns NotFound if it finds nothing.
+// TraceMessage finds a message in the streams and the store. If its company is unknown, it searches each
+// stream for up to reach after the message's creation; reach 0: to the end. It returns NotFound if it finds
+// nothing.
 func TraceMessage(ctx context.Context, b *bus.Bus, s Store, id string, reach time.Duration) (Trace, error) {
 	return (&tracer{store: s, bus: b, id: id, reach: reach}).run(ctx)
 }
@@ -138,8 +139,8 @@ func (t *tracer) learn(companyID, chatID string) {
 	t.view.CompanyID, t.view.ChatID = cmp.Or(t.view.CompanyID, companyID), cmp.Or(t.view.ChatID, chatID)
 }
 
-// locate searches for the message around its creation time, to find its company and chat. With them, the streams can be searched by
-// subject instead of reading them entirely.
+// locate searches for the message around its creation time, to find its company and chat. With them, the
+// streams can be searched by subject instead of reading them entirely.
 func (t *tracer) locate(ctx context.Context) error {
 	if t.view.CreatedAt.IsZero() || t.view.ChatID != "" {
 		return nil
@@ -171,7 +172,10 @@ func (t *tracer) address(ctx context.Context) error {
 		return err
 	}
 	t.learn(c.CompanyID, c.ID)
-	t.subjects = append(t.subjects, subject.CompanyMessage(c.CompanyID, c.ID), subject.Push(c.CompanyID, "*"), subject.OutboundMessage("*", c.CompanyID))
+	t.subjects = append(
+		t.subjects, subject.CompanyMessage(c.CompanyID, c.ID), subject.Push(c.CompanyID, "*"),
+		subject.OutboundMessage("*", c.CompanyID),
+	)
 	if c.AppID != "" {
 		t.subjects = append(t.subjects, subject.VisitorMessage(c.AppID, c.ChatUserID), subject.Reply(c.AppID, c.ChatUserID))
 	}
@@ -220,8 +224,8 @@ func addFilter(filters []string, f string) []string {
 	return append(slices.DeleteFunc(filters, func(narrower string) bool { return wantsSubject([]string{f}, narrower) }), f)
 }
 
-// search finds the events of the message by their headers and then fetches them with their payload. It stops at until, or at the end of
-// the stream if until is zero.
+// search finds the events of the message by their headers and then fetches them with their payload. It stops
+// at until, or at the end of the stream if until is zero.
 func (t *tracer) search(ctx context.Context, span bus.Span, until time.Time) (found []bus.Delivery, err error) {
 	span.HeadersOnly = true
 	for d, err := range t.bus.Read(ctx, span) {
@@ -259,8 +263,17 @@ func (t *tracer) examine(ctx context.Context, stream string, found []bus.Deliver
 		p := ReadEvent(d)
 		t.learn(p.CompanyID, p.ChatID)
 		e := TracedEvent{
-			Time: p.Time, Stream: p.Stream, Sequence: p.Sequence, Subject: p.Subject, Kind: p.Kind, Type: p.Type, Source: p.Source, Text: p.Text,
-			ReplayOf: d.Header.Get(bus.HeaderReplayLetter), ReplayFor: d.Header.Get(bus.HeaderReplayFor), Consumers: []TracedConsumer{},
+			Time:      p.Time,
+			Stream:    p.Stream,
+			Sequence:  p.Sequence,
+			Subject:   p.Subject,
+			Kind:      p.Kind,
+			Type:      p.Type,
+			Source:    p.Source,
+			Text:      p.Text,
+			ReplayOf:  d.Header.Get(bus.HeaderReplayLetter),
+			ReplayFor: d.Header.Get(bus.HeaderReplayFor),
+			Consumers: []TracedConsumer{},
 		}
 		for _, g := range consumers {
 			if len(g.Filters) > 0 && !wantsSubject(g.Filters, d.Subject) {
@@ -277,8 +290,8 @@ func (t *tracer) examine(ctx context.Context, stream string, found []bus.Deliver
 	return nil
 }
 
-// consumer returns the state of an event at a consumer: from the dead letters, from the process that holds the event, or from the
-// progress of the group.
+// consumer returns the state of an event at a consumer: from the dead letters, from the process that holds
+// the event, or from the progress of the group.
 func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) (TracedConsumer, error) {
 	at := g.Of(d.Subject)
 	c := TracedConsumer{Name: g.Name}
@@ -367,8 +380,11 @@ func (t *tracer) status(ctx context.Context) error {
 		return err
 	}
 	t.view.Status = &TracedStatus{
-		Status: s.Status(), AcceptedAt: chat.Time(s.AcceptedAt), StoredAt: chat.Time(s.StoredAt), DeliveredAt: chat.Time(s.Delivered()),
-		ReadAt: chat.Time(s.ReadAt), FailedAt: chat.Time(s.Failure.At), Failure: s.Failure.Reason,
+		Status:      s.Status(),
+		AcceptedAt:  chat.Time(s.AcceptedAt),
+		StoredAt:    chat.Time(s.StoredAt),
+		DeliveredAt: chat.Time(s.Delivered()),
+		ReadAt:      chat.Time(s.ReadAt), FailedAt: chat.Time(s.Failure.At), Failure: s.Failure.Reason,
 	}
 	t.learn("", s.ChatID)
 	return nil

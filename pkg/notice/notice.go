@@ -1,5 +1,5 @@
-// Package notice tells companies in their audit logs that something of an application is refused, such as messages of its visitors:
-// once a day, however often it happens.
+// Package notice tells companies in their audit logs that something of an application is refused, such as
+// messages of its visitors: once a day, however often it happens.
 package notice
 
 import (
@@ -49,8 +49,8 @@ func NewBoard(entries AuditLog, now func() time.Time, log *slog.Logger) *Board {
 	return &Board{entries: entries, now: now, log: log, told: told}
 }
 
-// Tell adds an entry to the company's audit log: one a day for each action and application, however many replicas there are. If the
-// write fails, the next call repeats it.
+// Tell adds an entry to the company's audit log: one a day for each action and application, however many
+// replicas there are. If the write fails, the next call repeats it.
 func (b *Board) Tell(ctx context.Context, n Notice) {
 	if b == nil {
 		return
@@ -69,5 +69,8 @@ func (b *Board) Tell(ctx context.Context, n Notice) {
 	if err != nil {
 		b.told.Remove(key)
 	}
-	b.log.WarnContext(ctx, "an application has reached a bound", "bound", n.Text, "companyId", n.CompanyID, "appId", n.AppID, "error", err)
+	b.log.WarnContext(
+		ctx, "an application has reached a bound", "bound", n.Text, "companyId", n.CompanyID, "appId",
+		n.AppID, "error", err,
+	)
 }

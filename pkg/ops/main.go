@@ -15,8 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Main runs a service as a process and returns its exit code. It passes run a context that ends at SIGTERM or SIGINT, and
-// a logger that writes JSON lines to stderr at LOG_LEVEL. An error of run is printed as one line on stderr with exit code
+// Main runs a service as a process and returns its exit code. It passes run a context that ends at SIGTERM or
+// SIGINT, and a logger that writes JSON lines to stderr at LOG_LEVEL. An error of run is printed as one line
+// on stderr with exit code
 // 1. A second signal terminates the process immediately.
 //
 // On the command line, --version prints the build, and "healthcheck" queries the running service's /healthz (at
@@ -36,7 +37,11 @@ func Main(service string, run func(ctx context.Context, log *slog.Logger) error,
 	case args[0] == "healthcheck" && len(args) <= 2:
 		return exitCode(ctx, os.Stderr, service, healthcheck(ctx, strings.Join(args[1:], "")))
 	default:
-		_, _ = fmt.Fprintf(os.Stderr, "%s: unknown arguments %q; %s is configured by environment variables and accepts only --version and healthcheck\n", service, args, service)
+		_, _ = fmt.Fprintf(
+			os.Stderr,
+			"%s: unknown arguments %q; %s is configured by environment variables and accepts only --version and healthcheck\n",
+			service, args, service,
+		)
 		return 2
 	}
 }

@@ -60,7 +60,8 @@ func lowest(root fs.FS, mount, group, file string) int64 {
 	limit := int64(math.MaxInt64)
 	for dir := path.Join("/", group); ; dir = path.Dir(dir) {
 		text, err := fs.ReadFile(root, path.Join(mount, dir, file))
-		if n, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && wrong == nil && n > 0 { // otherwise "max"
+		n, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err == nil && wrong == nil && n > 0 { // otherwise "max"
 			limit = min(limit, n)
 		}
 		if dir == "/" {

@@ -160,11 +160,14 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{s.cfg.Gatherer, s.dependencies.registry}, promhttp.HandlerOpts{
-		EnableOpenMetrics: true,                     // the format with exemplars, for scrapers that accept it
-		ErrorHandling:     promhttp.ContinueOnError, // one broken collector must not hide the others
-		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelWarn),
-	}))
+	mux.Handle(
+		"GET /metrics",
+		promhttp.HandlerFor(prometheus.Gatherers{s.cfg.Gatherer, s.dependencies.registry}, promhttp.HandlerOpts{
+			EnableOpenMetrics: true,                     // the format with exemplars, for scrapers that accept it
+			ErrorHandling:     promhttp.ContinueOnError, // one broken collector must not hide the others
+			ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelWarn),
+		}),
+	)
 	return mux
 }
 

@@ -1,7 +1,7 @@
 // Package presence stores which visitors have an open socket and which agents have the panel open.
 //
-// Entries expire unless their holder refreshes them, so the entries of a crashed process disappear. redis.go stores them for multiple
-// processes, memory.go for one.
+// Entries expire unless their holder refreshes them, so the entries of a crashed process disappear. redis.go
+// stores them for multiple processes, memory.go for one.
 package presence
 
 import (

@@ -40,7 +40,8 @@ func (r *Redis) Hold(ctx context.Context, holder string, keys ...string) error {
 	return unavailable("writing presence", err)
 }
 
-// Leave implements [Store]. Another holder may take over between the read and the write; its next refresh corrects the entry.
+// Leave implements [Store]. Another holder may take over between the read and the write; its next refresh
+// corrects the entry.
 func (r *Redis) Leave(ctx context.Context, holder string, at time.Time, keys ...string) error {
 	values, err := r.values(ctx, keys)
 	if err != nil || len(keys) == 0 {
@@ -75,8 +76,8 @@ func (r *Redis) States(ctx context.Context, keys ...string) ([]State, error) {
 	return states, nil
 }
 
-// values returns the values of the keys; empty for a missing key. It uses a GET per key because keys of a cluster are on different
-// nodes.
+// values returns the values of the keys; empty for a missing key. It uses a GET per key because keys of a
+// cluster are on different nodes.
 func (r *Redis) values(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil

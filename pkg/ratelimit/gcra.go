@@ -13,8 +13,8 @@ type grant struct {
 	full    time.Duration // time until all permits are available
 }
 
-// gcra is the state of one caller in memory: the time at which all permits are available. gcra.lua implements the same algorithm in
-// Redis.
+// gcra is the state of one caller in memory: the time at which all permits are available. gcra.lua implements
+// the same algorithm in Redis.
 type gcra struct{ back time.Time }
 
 // take grants up to wanted permits, or none if fewer than least are available.

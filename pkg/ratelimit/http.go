@@ -23,7 +23,8 @@ func policyOf(cfg Config) string {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// Admit spends one of the caller's permits and sets the RateLimit fields of the response. It returns TooMany if none is left.
+// Admit spends one of the caller's permits and sets the RateLimit fields of the response. It returns TooMany
+// if none is left.
 func (l *Limiter) Admit(c echo.Context, caller string) error { return l.AdmitN(c, caller, 1) }
 
 // AdmitN is Admit for n permits, all or none.
@@ -74,9 +75,9 @@ func (l *Limiter) ByAddress(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Failed spends a permit of the client's address if err is Unauthenticated. It returns err, or TooMany after too many failures from the
-// address. Requests with a valid credential are never refused, so other clients with the same address (a company's network)
-// cannot lock them out.
+// Failed spends a permit of the client's address if err is Unauthenticated. It returns err, or TooMany after
+// too many failures from the address. Requests with a valid credential are never refused, so other clients
+// with the same address (a company's network) cannot lock them out.
 func (l *Limiter) Failed(c echo.Context, err error) error {
 	if l == nil || !apperr.Is(err, apperr.Unauthenticated) {
 		return err

@@ -16,8 +16,8 @@ import (
 const (
 	// callers is the number of callers cached by a replica.
 	callers = 100_000
-	// If a lease is spent faster than fast, the next one has twice the size. If it lasts longer than slow, the next one is a single
-	// permit.
+	// If a lease is spent faster than fast, the next one has twice the size. If it lasts longer than slow,
+	// the next one is a single permit.
 	fast = 100 * time.Millisecond
 	slow = time.Second
 	// leaseShare limits a lease to the rate divided by leaseShare.
@@ -61,7 +61,11 @@ func New(cfg Config) *Limiter {
 	}
 	accounts, _ := lru.New[string, *account](callers) // fails only for a size of zero
 	return &Limiter{
-		cfg: cfg, policy: policyOf(cfg), accounts: accounts, maxLease: max(cfg.Rate.Count/leaseShare, 1), refused: refusals(cfg),
+		cfg:      cfg,
+		policy:   policyOf(cfg),
+		accounts: accounts,
+		maxLease: max(cfg.Rate.Count/leaseShare, 1),
+		refused:  refusals(cfg),
 	}
 }
 
@@ -105,8 +109,8 @@ type account struct {
 // Take spends one of the caller's permits.
 func (l *Limiter) Take(ctx context.Context, caller string) Decision { return l.TakeN(ctx, caller, 1) }
 
-// TakeN spends n of the caller's permits, all or none; for a byte budget, n is the number of bytes. An n above the rate counts as the
-// rate.
+// TakeN spends n of the caller's permits, all or none; for a byte budget, n is the number of bytes. An n
+// above the rate counts as the rate.
 func (l *Limiter) TakeN(ctx context.Context, caller string, n int) Decision {
 	if l == nil {
 		return Decision{Allowed: true}
@@ -129,8 +133,8 @@ func (l *Limiter) TakeN(ctx context.Context, caller string, n int) Decision {
 	}
 }
 
-// Return gives back a permit that [Limiter.Take] granted, for callers that pay only for failures. The permit stays with this replica
-// for the caller's next request, so that returning costs no request to Redis.
+// Return gives back a permit that [Limiter.Take] granted, for callers that pay only for failures. The permit
+// stays with this replica for the caller's next request, so that returning costs no request to Redis.
 func (l *Limiter) Return(caller string) {
 	if l == nil {
 		return
@@ -158,7 +162,8 @@ func (l *Limiter) account(caller string) *account {
 
 func (l *Limiter) shared() bool { return l.cfg.Redis != nil && l.cfg.Redis.available() }
 
-// spend decides locally if possible. Otherwise it returns the channel of a running lease to wait for, or the number of permits to lease.
+// spend decides locally if possible. Otherwise it returns the channel of a running lease to wait for, or the
+// number of permits to lease.
 func (l *Limiter) spend(a *account, n int) (d Decision, wait <-chan struct{}, size int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -336,7 +336,8 @@ func TestOnlyFailuresAreRefused(t *testing.T) {
 	}
 }
 
-// A byte budget grants a request entirely or not at all. A refusal spends nothing, and a smaller request may still succeed.
+// A byte budget grants a request entirely or not at all. A refusal spends nothing, and a smaller request may
+// still succeed.
 func TestPermitsBySize(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Redis{"alone": nil, "with Redis": openRedis(t, startRedis(t, "127.0.0.1:0").URL())} {

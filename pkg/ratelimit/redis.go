@@ -36,8 +36,8 @@ type Redis struct {
 	failing atomic.Bool  // the last request failed
 }
 
-// OpenRedis returns a client for one URL, or for the nodes of a cluster, separated by commas. It connects on demand. Errors do not
-// contain the URL, which may include a password.
+// OpenRedis returns a client for one URL, or for the nodes of a cluster, separated by commas. It connects on
+// demand. Errors do not contain the URL, which may include a password.
 func OpenRedis(urls string, log *slog.Logger) (*Redis, error) {
 	client, err := redisclient.New(urls, redisclient.Timeouts{Dial: redisTimeout, Command: redisTimeout})
 	if err != nil {

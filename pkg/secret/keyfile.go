@@ -16,8 +16,8 @@ import (
 	"github.com/parley-chat/parley/pkg/atomicfile"
 )
 
-// Propagation is how long a changed file takes to reach every service: Kubernetes updates a mounted secret within about two minutes, and the
-// services read their file every two seconds.
+// Propagation is how long a changed file takes to reach every service: Kubernetes updates a mounted secret
+// within about two minutes, and the services read their file every two seconds.
 const Propagation = 5 * time.Minute
 
 // KeyState is the role of a key in a file.
@@ -37,16 +37,17 @@ type KeyInfo struct {
 	SupersededAt time.Time // when another key was promoted; zero: not yet
 }
 
-// KeyFile edits a key file in three steps, during which every service can decrypt every secret: Add a key, which from then on decrypts; Promote
-// it, when every service has it, and it encrypts; when all records are encrypted with it, Retire the old keys. Each step writes the
-// whole file atomically, with mode 0600.
+// KeyFile edits a key file in three steps, during which every service can decrypt every secret: Add a key,
+// which from then on decrypts; Promote it, when every service has it, and it encrypts; when all records are
+// encrypted with it, Retire the old keys. Each step writes the whole file atomically, with mode 0600.
 type KeyFile struct {
 	path   string
 	handle *keyset.Handle
 	times  map[KeyID]keyTimes
 }
 
-// fileContent is the JSON of a key file: a keyset of Tink, and the times of its keys, which Tink's format does not have.
+// fileContent is the JSON of a key file: a keyset of Tink, and the times of its keys, which Tink's format
+// does not have.
 type fileContent struct {
 	Keys   map[KeyID]keyTimes `json:"keys"`
 	Keyset json.RawMessage    `json:"keyset"`
@@ -140,8 +141,9 @@ func (f *KeyFile) Add(now time.Time) (KeyInfo, error) {
 	return fresh, f.write()
 }
 
-// Promote makes the new key the primary one. It must have been in the file for [Propagation]: a service that does not have it yet could not
-// decrypt. Errors: NotFound without a new key, Conflict for one that was added too recently.
+// Promote makes the new key the primary one. It must have been in the file for [Propagation]: a service that
+// does not have it yet could not decrypt. Errors: NotFound without a new key, Conflict for one that was added
+// too recently.
 func (f *KeyFile) Promote(now time.Time) error {
 	fresh, found := f.first(KeyNew)
 	if !found {
@@ -152,7 +154,10 @@ func (f *KeyFile) Promote(now time.Time) error {
 			"Key "+fresh.ID.String()+" is not known everywhere yet; promote it from "+ready.UTC().Format(time.RFC3339)+" on")
 	}
 	last, _ := f.first(KeyPrimary)
-	err := f.edit(keyset.NewManagerFromHandle(f.handle), func(m *keyset.Manager) error { return m.SetPrimary(uint32(fresh.ID)) })
+	err := f.edit(
+		keyset.NewManagerFromHandle(f.handle),
+		func(m *keyset.Manager) error { return m.SetPrimary(uint32(fresh.ID)) },
+	)
 	if err != nil {
 		return err
 	}
@@ -160,8 +165,9 @@ func (f *KeyFile) Promote(now time.Time) error {
 	return f.write()
 }
 
-// Retire removes the old keys that no secret uses and that no service encrypts with any more: those superseded at least [Propagation] ago. It
-// returns the removed keys, and does not write the file if there are none. used counts the secrets of each key.
+// Retire removes the old keys that no secret uses and that no service encrypts with any more: those
+// superseded at least [Propagation] ago. It returns the removed keys, and does not write the file if there
+// are none. used counts the secrets of each key.
 func (f *KeyFile) Retire(now time.Time, used map[KeyID]int) (retired []KeyInfo, err error) {
 	for _, k := range f.Keys() {
 		if k.State != KeyOld || used[k.ID] > 0 || now.Before(k.SupersededAt.Add(Propagation)) {

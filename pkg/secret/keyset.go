@@ -36,7 +36,8 @@ var (
 	ErrNotDecrypted = errors.New("was altered, or copied from another record")
 )
 
-// UnknownKeyError is returned for a ciphertext of a key that the process does not have, and for an encryption without keys.
+// UnknownKeyError is returned for a ciphertext of a key that the process does not have, and for an encryption
+// without keys.
 type UnknownKeyError struct {
 	ID    KeyID // 0: any
 	unset bool  // there is no key file
@@ -49,8 +50,8 @@ func (e *UnknownKeyError) Error() string {
 	return fmt.Sprintf("%s has no key %s, with which secrets are encrypted", Setting, e.ID)
 }
 
-// KeySet encrypts with the primary key of a file and decrypts with all of its keys. It is safe for concurrent use. The zero KeySet has no
-// keys.
+// KeySet encrypts with the primary key of a file and decrypts with all of its keys. It is safe for concurrent
+// use. The zero KeySet has no keys.
 type KeySet struct {
 	path    string
 	keys    atomic.Pointer[loadedKeys]
@@ -147,8 +148,8 @@ func (s *KeySet) Has(id KeyID) bool {
 	return keys != nil && keys.ids[id]
 }
 
-// Encrypt returns the ciphertext of a text as base64. Only a call of Decrypt with the same place decrypts it: place names the record and the
-// field that it is stored in.
+// Encrypt returns the ciphertext of a text as base64. Only a call of Decrypt with the same place decrypts it:
+// place names the record and the field that it is stored in.
 func (s *KeySet) Encrypt(text, place string) (string, error) {
 	keys := s.keys.Load()
 	if keys == nil {
@@ -161,7 +162,8 @@ func (s *KeySet) Encrypt(text, place string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(ciphertext), nil
 }
 
-// Decrypt returns the text of a ciphertext that was stored at place. Errors: [ErrNotEncrypted], [UnknownKeyError], [ErrNotDecrypted].
+// Decrypt returns the text of a ciphertext that was stored at place. Errors: [ErrNotEncrypted],
+// [UnknownKeyError], [ErrNotDecrypted].
 func (s *KeySet) Decrypt(ciphertext, place string) (string, error) {
 	raw, id, err := parse(ciphertext)
 	if err != nil {

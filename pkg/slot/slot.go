@@ -1,11 +1,11 @@
 // Package slot bounds what the clients of a process hold at once: uploads, downloads, the memory of answers.
 //
-// A [Pool] has a number of units. A caller takes some, in its own name and those of its shares (a visitor, an address, an
-// application), or waits for them. Invariants:
+// A [Pool] has a number of units. A caller takes some, in its own name and those of its shares (a visitor, an
+// address, an application), or waits for them. Invariants:
 //
 //   - No share holds more than its part, so that no visitor, address or application takes the whole pool.
-//   - A slot belongs to a client that moves its bytes. While somebody waits for the same units, the slot of the slowest client
-//     below [minRate] is cut off. Without anybody waiting, a slow client is left alone.
+//   - A slot belongs to a client that moves its bytes. While somebody waits for the same units, the slot of
+//     the slowest client below [minRate] is cut off. Without anybody waiting, a slow client is left alone.
 //   - A key without slots takes no memory.
 package slot
 
@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// minRate is the rate in bytes a second below which a client is cut off while others wait: the largest file in seven minutes.
+	// minRate is the rate in bytes a second below which a client is cut off while others wait: the largest
+	// file in seven minutes.
 	minRate = 64 << 10
 	// grace is how long a client may stall before it counts as slow.
 	grace = 2 * time.Second
@@ -80,7 +81,8 @@ func (e *FullError) Error() string {
 	return "all slots of the " + e.Share + " are in use"
 }
 
-// Acquire takes a slot. It waits for one at most that long, and returns a [*FullError] then, or the error of ctx if that ends first.
+// Acquire takes a slot. It waits for one at most that long, and returns a [*FullError] then, or the error of
+// ctx if that ends first.
 func (p *Pool) Acquire(ctx context.Context, atMost time.Duration, shares ...Share) (*Slot, error) {
 	r := p.request(&Slot{pool: p, units: p.each, shares: shares})
 	timeout, look := time.NewTimer(atMost), time.NewTicker(lookEvery)
@@ -124,8 +126,8 @@ func (p *Pool) withdraw(r *request) (*Slot, error) {
 	return nil, &FullError{Share: p.fullShare(r.slot).Of}
 }
 
-// grant takes the slots of all requests that fit, in their order. As new slots are of one size, none starves: what remains waits
-// for the units of its own share, or all wait for the pool.
+// grant takes the slots of all requests that fit, in their order. As new slots are of one size, none starves:
+// what remains waits for the units of its own share, or all wait for the pool.
 func (p *Pool) grant() {
 	p.waiting = slices.DeleteFunc(p.waiting, func(r *request) bool {
 		s := r.slot
@@ -183,8 +185,9 @@ func (p *Pool) cutSlowest(r *request) {
 	}
 }
 
-// Slot is a part of a pool in use, until [Slot.Release]. The client determines how long that takes: [Slot.Watch] says how to cut it
-// off, and each of its reads or writes stands between [Slot.Await] and [Slot.Moved]. The zero value is not of any pool.
+// Slot is a part of a pool in use, until [Slot.Release]. The client determines how long that takes:
+// [Slot.Watch] says how to cut it off, and each of its reads or writes stands between [Slot.Await] and
+// [Slot.Moved]. The zero value is not of any pool.
 type Slot struct {
 	pool   *Pool
 	shares []Share
@@ -196,8 +199,8 @@ type Slot struct {
 	since time.Time     // when the current read or write began; zero: there is none
 }
 
-// Watch allows that the client is cut off from now on. cut runs at most once, not after Release, and under the pool's lock: it only
-// sets the deadlines of the connection.
+// Watch allows that the client is cut off from now on. cut runs at most once, not after Release, and under
+// the pool's lock: it only sets the deadlines of the connection.
 func (s *Slot) Watch(cut func()) {
 	if s.pool == nil {
 		return
@@ -229,7 +232,8 @@ func (s *Slot) Moved(n int) {
 	s.since = time.Time{}
 }
 
-// arrears returns how much longer than allowed the client takes; not positive if it is fast enough, or the service is busy with it.
+// arrears returns how much longer than allowed the client takes; not positive if it is fast enough, or the
+// service is busy with it.
 func (s *Slot) arrears(now time.Time) time.Duration {
 	if s.cut == nil || s.since.IsZero() {
 		return 0

@@ -70,8 +70,8 @@ func TestShrink(t *testing.T) {
 	})
 }
 
-// While somebody waits, the slowest client is cut off, in seconds; a client that moves its bytes is not, and neither is one that
-// waits for the service.
+// While somebody waits, the slowest client is cut off, in seconds; a client that moves its bytes is not, and
+// neither is one that waits for the service.
 func TestSlowClientIsCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,8 @@ func TestOnlyTheShareIsCutOff(t *testing.T) {
 	})
 }
 
-// Slow clients that wait for a slot are cut off in their turn: the last in line gets its slot, whose client it cut off first.
+// Slow clients that wait for a slot are cut off in their turn: the last in line gets its slot, whose client
+// it cut off first.
 func TestLineOfSlowClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -88,7 +88,8 @@ func (s *Socket) takeAck(id uint64) func(Args, error) {
 	return s.acks.take(id)
 }
 
-// onAck passes an acknowledgement to the waiting caller. An unknown id is not a protocol violation: the wait may have ended.
+// onAck passes an acknowledgement to the waiting caller. An unknown id is not a protocol violation: the wait
+// may have ended.
 func (s *Socket) onAck(p packet, attachments [][]byte) error {
 	args, err := decodeArgs(p.data, attachments)
 	if err != nil || !p.hasID {

@@ -32,8 +32,8 @@ type Selection struct {
 type Adapter interface {
 	// Publish sends b to all other nodes. It returns when the broker has accepted it.
 	Publish(ctx context.Context, b *Broadcast) error
-	// Subscribe subscribes to rooms. When it returns nil, the subscription is confirmed: later broadcasts of other nodes to these
-	// rooms arrive. Subscriptions are counted; each needs one Unsubscribe, in any order.
+	// Subscribe subscribes to rooms. When it returns nil, the subscription is confirmed: later broadcasts of
+	// other nodes to these rooms arrive. Subscriptions are counted; each needs one Unsubscribe, in any order.
 	Subscribe(ctx context.Context, rooms ...string) error
 	// Unsubscribe reverts one Subscribe. It does not block.
 	Unsubscribe(rooms ...string)
@@ -47,12 +47,12 @@ type Adapter interface {
 	Close() error
 }
 
-// OrderedAdapter is an Adapter whose broker delivers the broadcasts of PublishOrdered to all nodes, including this one, in the same order
-// for each room.
+// OrderedAdapter is an Adapter whose broker delivers the broadcasts of PublishOrdered to all nodes, including
+// this one, in the same order for each room.
 type OrderedAdapter interface {
 	Adapter
-	// PublishOrdered sends the broadcasts to all nodes, in order. It returns nil if all were accepted, otherwise one error or nil for each.
-	// It may outlast ctx, up to the adapter's own timeout.
+	// PublishOrdered sends the broadcasts to all nodes, in order. It returns nil if all were accepted,
+	// otherwise one error or nil for each. It may outlast ctx, up to the adapter's own timeout.
 	PublishOrdered(ctx context.Context, batch []*Broadcast) []error
 }
 

@@ -80,7 +80,8 @@ func (a Args) Values() []any {
 	return out
 }
 
-// value returns argument i: []byte if it is binary, a decoded tree if it contains binary data, otherwise json.RawMessage.
+// value returns argument i: []byte if it is binary, a decoded tree if it contains binary data, otherwise
+// json.RawMessage.
 func (a Args) value(i int) (any, error) {
 	if i < 0 || i >= len(a.values) {
 		return nil, ErrArgument

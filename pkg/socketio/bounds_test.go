@@ -95,7 +95,8 @@ func TestPendingSessionsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestConnectErrorsCloseTheSession has clients that are refused again and again: all get the answers, the last one included.
+// TestConnectErrorsCloseTheSession has clients that are refused again and again: all get the answers, the
+// last one included.
 func TestConnectErrorsCloseTheSession(t *testing.T) {
 	t.Parallel()
 	const refusal = `44{"message":"no"}`

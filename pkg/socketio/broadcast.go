@@ -84,11 +84,12 @@ func (t Target) EmitContext(ctx context.Context, event string, args ...any) erro
 	return nil
 }
 
-// EmitAll emits a batch of encoded events, which costs far less than one Emit for each. With an [OrderedAdapter] local sockets receive them
-// through the broker too, so that all sockets of a room see the events of several nodes in the same order; with other adapters local
-// sockets receive them as from Emit. The Data of each event must be valid JSON in UTF-8, an array whose first element is the event's name;
-// this is not checked. EmitAll returns nil, or one error or nil for each event, in order: an event that was not published has not reached
-// local sockets either.
+// EmitAll emits a batch of encoded events, which costs far less than one Emit for each. With an
+// [OrderedAdapter] local sockets receive them through the broker too, so that all sockets of a room see the
+// events of several nodes in the same order; with other adapters local sockets receive them as from Emit. The
+// Data of each event must be valid JSON in UTF-8, an array whose first element is the event's name; this is
+// not checked. EmitAll returns nil, or one error or nil for each event, in order: an event that was not
+// published has not reached local sockets either.
 func (n *Namespace) EmitAll(ctx context.Context, events []*Broadcast) []error {
 	if a, ok := n.adapter.(OrderedAdapter); ok {
 		return a.PublishOrdered(ctx, events)

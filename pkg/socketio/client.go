@@ -75,8 +75,8 @@ func (c *client) onPacket(p packet, attachments [][]byte) error {
 	}
 }
 
-// connectedSocket returns the socket of p. A packet for a namespace that was never joined is a protocol violation; for one
-// that was left, since the packet may have crossed the disconnect, it returns nil.
+// connectedSocket returns the socket of p. A packet for a namespace that was never joined is a protocol
+// violation; for one that was left, since the packet may have crossed the disconnect, it returns nil.
 func (c *client) connectedSocket(p packet) (*Socket, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +119,8 @@ func (c *client) onConnect(p packet) error {
 	return nil
 }
 
-// begin adds a connecting socket and adds one to srv.wg for its goroutine. It returns nil if the namespace does not exist or the
-// client is closed.
+// begin adds a connecting socket and adds one to srv.wg for its goroutine. It returns nil if the namespace
+// does not exist or the client is closed.
 func (c *client) begin(p packet) (*Socket, error) {
 	nsp := c.srv.namespace(p.nsp)
 	if nsp == nil {
@@ -141,7 +141,8 @@ func (c *client) begin(p packet) (*Socket, error) {
 	return s, nil
 }
 
-// refuse answers a CONNECT packet with CONNECT_ERROR. It closes the session after the last one that Options.MaxConnectErrors allows.
+// refuse answers a CONNECT packet with CONNECT_ERROR. It closes the session after the last one that
+// Options.MaxConnectErrors allows.
 func (c *client) refuse(nsp string, err error) {
 	last := c.lastRefusal()
 	p := packet{typ: typeConnectError, nsp: []byte(nsp), data: connectErrorData(err)}
@@ -152,8 +153,8 @@ func (c *client) refuse(nsp string, err error) {
 	}
 }
 
-// lastRefusal counts a refusal. It reports whether no other one is allowed, and then prevents new sockets: the client may send a CONNECT
-// packet before the session is closed.
+// lastRefusal counts a refusal. It reports whether no other one is allowed, and then prevents new sockets:
+// the client may send a CONNECT packet before the session is closed.
 func (c *client) lastRefusal() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,8 +233,10 @@ func (c *client) info(auth json.RawMessage) json.RawMessage {
 	}
 	data, _ := json.Marshal(map[string]any{ // cannot fail
 		"headers": headers, "query": query, "auth": auth,
-		"address": r.RemoteAddr, "issued": r.Time.UnixMilli(), "time": r.Time.UTC().Format("Mon Jan 02 2006 15:04:05 GMT-0700"),
-		"url": "", "secure": false, "xdomain": false,
+		"address": r.RemoteAddr,
+		"issued":  r.Time.UnixMilli(),
+		"time":    r.Time.UTC().Format("Mon Jan 02 2006 15:04:05 GMT-0700"),
+		"url":     "", "secure": false, "xdomain": false,
 	})
 	return data
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/internal/burn"
 )
 
-// A dialogue tests a statement of revision 5 of the Socket.IO protocol with raw packets. Each is
-// run over WebSocket and over polling. A line is an Engine.IO packet that the client sends ("> ") or receives ("< "); "* " matches
-// any text without a quote, "b" starts a binary packet with the following bytes. The line "end" requires the end of the session,
-// and "open" that it is open.
+// A dialogue tests a statement of revision 5 of the Socket.IO protocol with raw packets. Each is run over
+// WebSocket and over polling. A line is an Engine.IO packet that the client sends ("> ") or receives ("< ");
+// "* " matches any text without a quote, "b" starts a binary packet with the following bytes. The line "end"
+// requires the end of the session, and "open" that it is open.
 type dialogue struct {
 	section, says string
 	lines         []string

@@ -136,8 +136,8 @@ func (s *Socket) answerMessage() *engineio.Message {
 	return engineio.NewMessage(appendPacket(nil, packet{typ: typeConnect, nsp: s.nsp.wireName, data: data}))
 }
 
-// AddAnswer adds a member to the payload of the CONNECT answer, in addition to "sid". It must be called by a middleware;
-// later calls have no effect.
+// AddAnswer adds a member to the payload of the CONNECT answer, in addition to "sid". It must be called by a
+// middleware; later calls have no effect.
 func (s *Socket) AddAnswer(name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {

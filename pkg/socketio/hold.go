@@ -27,8 +27,8 @@ func (s *Socket) Hold() {
 	s.held.on, s.held.asked = true, true
 }
 
-// Release sends the held broadcasts in order and ends Hold. If keep is not nil, broadcasts for which it returns false are
-// dropped.
+// Release sends the held broadcasts in order and ends Hold. If keep is not nil, broadcasts for which it
+// returns false are dropped.
 func (s *Socket) Release(keep func(b *Broadcast) bool) {
 	s.release(keep)
 }

@@ -56,7 +56,8 @@ func TestNamespaceHandlers(t *testing.T) {
 	w.want(`439["own"]`)
 }
 
-// TestExceptASocketThatIsConnecting: the ID of a socket excludes it as soon as it is in a room, before it is in the namespace.
+// TestExceptASocketThatIsConnecting: the ID of a socket excludes it as soon as it is in a room, before it is
+// in the namespace.
 func TestExceptASocketThatIsConnecting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})

@@ -76,9 +76,9 @@ func (n *Namespace) handler(event string) func(*Socket, Args, Ack) {
 }
 
 // OnBroadcast sets a function that is called, instead of Deliver, with each broadcast for sockets of this
-// node, emitted on any node. fn may drop the broadcast, change it, or call Deliver, and returns the number of sockets
-// that it was delivered to. fn is called concurrently and must not wait for the network. OnBroadcast must be called before the
-// first connection.
+// node, emitted on any node. fn may drop the broadcast, change it, or call Deliver, and returns the number of
+// sockets that it was delivered to. fn is called concurrently and must not wait for the network. OnBroadcast
+// must be called before the first connection.
 func (n *Namespace) OnBroadcast(fn func(b *Broadcast) int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -31,16 +31,17 @@ type Options struct {
 	DropQuery      bool          // no query in Handshake
 	CompressFrom   int           // minimum size in bytes of compressed messages, see engineio.Options; 0: no compression
 
-	// MaxConnectErrors is the number of CONNECT packets of a session that are refused. The session is closed after the answer to the
-	// last one, so that nobody tries credentials over one connection. The default is 3; negative: no limit.
+	// MaxConnectErrors is the number of CONNECT packets of a session that are refused. The session is closed
+	// after the answer to the last one, so that nobody tries credentials over one connection. The default is
+	// 3; negative: no limit.
 	MaxConnectErrors int
 
-	// MaxJoined bounds the sessions that have joined a namespace. A further one is closed after its middlewares have admitted it, so
-	// that its client reconnects, perhaps to another node. 0 means no limit.
+	// MaxJoined bounds the sessions that have joined a namespace. A further one is closed after its
+	// middlewares have admitted it, so that its client reconnects, perhaps to another node. 0 means no limit.
 	MaxJoined int
-	// MaxPending bounds the sessions that have not joined a namespace, MaxPendingPerAddress those of one address. A further
-	// one closes the oldest. 0 means no limit. Address returns the address of a handshake for this purpose; nil
-	// means the host of RemoteAddr.
+	// MaxPending bounds the sessions that have not joined a namespace, MaxPendingPerAddress those of one
+	// address. A further one closes the oldest. 0 means no limit. Address returns the address of a handshake
+	// for this purpose; nil means the host of RemoteAddr.
 	MaxPending           int
 	MaxPendingPerAddress int
 	Address              func(*http.Request) string

@@ -75,9 +75,15 @@ func NewCache(s Cached, c CacheConfig) *Cache {
 		templates:    newLookups(c, CachedTemplate, c.TTL, requests, s.Template),
 		chats:        newLookups(c, CachedChat, c.TTL, requests, s.Chat),
 		visitors:     newLookups(c, CachedVisitor, c.TTL, requests, s.Visitor),
-		webhooks: newLookups(c, CachedWebhooks, c.TTL, requests, func(ctx context.Context, companyID string) (CompanyWebhooks, error) {
-			return companyWebhooks(ctx, s, companyID)
-		}),
+		webhooks: newLookups(
+			c,
+			CachedWebhooks,
+			c.TTL,
+			requests,
+			func(ctx context.Context, companyID string) (CompanyWebhooks, error) {
+				return companyWebhooks(ctx, s, companyID)
+			},
+		),
 	}
 }
 
@@ -111,7 +117,9 @@ func companyWebhooks(ctx context.Context, s Cached, companyID string) (w Company
 }
 
 // reportingUse wraps read with a call of TokenUsed after each successful read.
-func (c CacheConfig) reportingUse(read func(context.Context, string) (chat.AccessToken, error)) func(context.Context, string) (chat.AccessToken, error) {
+func (c CacheConfig) reportingUse(
+	read func(context.Context, string) (chat.AccessToken, error),
+) func(context.Context, string) (chat.AccessToken, error) {
 	if c.TokenUsed == nil {
 		return read
 	}
@@ -198,7 +206,11 @@ type entry[V any] struct {
 }
 
 func newLookups[V any](
-	c CacheConfig, kind string, ttl time.Duration, requests *prometheus.CounterVec, read func(context.Context, string) (V, error),
+	c CacheConfig,
+	kind string,
+	ttl time.Duration,
+	requests *prometheus.CounterVec,
+	read func(context.Context, string) (V, error),
 ) *lookups[V] {
 	entries, err := lru.New[string, entry[V]](c.Size)
 	if err != nil {
@@ -255,7 +267,10 @@ func (l *lookups[V]) load(ctx context.Context, key string) (V, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if forgotten == l.forgotten {
-		l.entries.Add(key, entry[V]{value: value, renew: began.Add(l.ttl * 7 / 8), until: began.Add(l.ttl), renewing: new(atomic.Bool)})
+		l.entries.Add(
+			key,
+			entry[V]{value: value, renew: began.Add(l.ttl * 7 / 8), until: began.Add(l.ttl), renewing: new(atomic.Bool)},
+		)
 	}
 	return value, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// MaxPage bounds each page of records, and so the memory of a call, whatever the caller asks for. A caller that needs all records uses
-// [All].
+// MaxPage bounds each page of records, and so the memory of a call, whatever the caller asks for. A caller
+// that needs all records uses [All].
 const MaxPage = 1000
 
 // Page selects a page of a list.
@@ -30,8 +30,13 @@ func pageSize(limit int) int {
 	return min(limit, MaxPage)
 }
 
-// All yields the records of a list that is read page by page; id returns the cursor after a record. It stops at the first error.
-func All[V any](ctx context.Context, list func(context.Context, Page) ([]V, error), id func(V) string) iter.Seq2[V, error] {
+// All yields the records of a list that is read page by page; id returns the cursor after a record. It stops
+// at the first error.
+func All[V any](
+	ctx context.Context,
+	list func(context.Context, Page) ([]V, error),
+	id func(V) string,
+) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		p := Page{Limit: walkedPage}
 		for {
@@ -80,15 +85,16 @@ func (q HistoryQuery) Size() int { return pageSize(q.Limit) }
 type InboxFilter struct {
 	CompanyID string // required
 	AppID     string
-	Status    string    // pending, active, closed, or open: pending and active
-	Text      string    // in the visitor's names, e-mail address, phone number or user id, case-insensitive
-	Profile   Profile   // exact match in the visitor's profile
-	Unread    bool      // only chats with unread messages
-	Assignee  string    // id of a user, or [NoAssignee]
-	Control   string    // [ControlAgent] or [ControlBot]
-	VisitorID string    // chatUserId
-	Waiting   bool      // only chats that wait for an agent ([chat.Chat.Waiting]), in order of the change that made them wait
-	Now       time.Time // the time at which Status is evaluated
+	Status    string  // pending, active, closed, or open: pending and active
+	Text      string  // in the visitor's names, e-mail address, phone number or user id, case-insensitive
+	Profile   Profile // exact match in the visitor's profile
+	Unread    bool    // only chats with unread messages
+	Assignee  string  // id of a user, or [NoAssignee]
+	Control   string  // [ControlAgent] or [ControlBot]
+	VisitorID string  // chatUserId
+	// only chats that wait for an agent ([chat.Chat.Waiting]), in order of the change that made them wait
+	Waiting bool
+	Now     time.Time // the time at which Status is evaluated
 }
 
 // Profile selects visitors by their profile; an empty field matches all. An e-mail address matches as registered or in
@@ -141,11 +147,13 @@ func (f InboxFilter) Wants(c chat.Chat, v chat.Visitor) bool {
 		return false
 	case f.VisitorID != "" && c.ChatUserID != f.VisitorID, f.Waiting && !c.Waiting(f.Now):
 		return false
-	case f.Assignee == NoAssignee && c.Control.Assignee != "", f.Assignee != "" && f.Assignee != NoAssignee && c.Control.Assignee != f.Assignee:
+	case f.Assignee == NoAssignee && c.Control.Assignee != "",
+		f.Assignee != "" && f.Assignee != NoAssignee && c.Control.Assignee != f.Assignee:
 		return false
 	case f.Control == ControlAgent && !c.Control.Agent, f.Control == ControlBot && c.Control.Agent:
 		return false
-	case f.Status == StatusOpen && !c.Open(f.Now), f.Status != "" && f.Status != StatusOpen && string(c.Status(f.Now)) != f.Status:
+	case f.Status == StatusOpen && !c.Open(f.Now),
+		f.Status != "" && f.Status != StatusOpen && string(c.Status(f.Now)) != f.Status:
 		return false
 	}
 	return f.Profile.Wants(v) && VisitorContains(v, f.Text)

@@ -288,9 +288,18 @@ type WebhookAttemptRecord struct {
 // WebhookEndpointRecordOf returns the record of an endpoint, with times as every engine stores them.
 func WebhookEndpointRecordOf(e webhook.Endpoint) WebhookEndpointRecord {
 	r := WebhookEndpointRecord{
-		ID: e.ID, CompanyID: e.CompanyID, URL: e.URL, Description: e.Description, Events: e.Events, Ordered: e.Ordered, CreatedAt: UTC(e.CreatedAt),
-		DisabledAt: UTC(e.DisabledAt), DisabledReason: e.DisabledReason, FailingSince: UTC(e.FailingSince), Warnings: e.Warnings,
-		WarnedAt: UTC(e.WarnedAt), Revision: e.Revision,
+		ID:             e.ID,
+		CompanyID:      e.CompanyID,
+		URL:            e.URL,
+		Description:    e.Description,
+		Events:         e.Events,
+		Ordered:        e.Ordered,
+		CreatedAt:      UTC(e.CreatedAt),
+		DisabledAt:     UTC(e.DisabledAt),
+		DisabledReason: e.DisabledReason,
+		FailingSince:   UTC(e.FailingSince),
+		Warnings:       e.Warnings,
+		WarnedAt:       UTC(e.WarnedAt), Revision: e.Revision,
 	}
 	if len(e.Events) == 0 {
 		r.Events = nil
@@ -299,7 +308,10 @@ func WebhookEndpointRecordOf(e webhook.Endpoint) WebhookEndpointRecord {
 		r.Headers = append(r.Headers, WebhookHeaderRecord{Name: name, Value: e.Headers[name]})
 	}
 	for _, s := range e.Secrets {
-		r.Secrets = append(r.Secrets, WebhookSecretRecord{Value: s.Value, CreatedAt: UTC(s.CreatedAt), ExpiresAt: UTC(s.ExpiresAt)})
+		r.Secrets = append(
+			r.Secrets,
+			WebhookSecretRecord{Value: s.Value, CreatedAt: UTC(s.CreatedAt), ExpiresAt: UTC(s.ExpiresAt)},
+		)
 	}
 	return r
 }
@@ -307,9 +319,18 @@ func WebhookEndpointRecordOf(e webhook.Endpoint) WebhookEndpointRecord {
 // Endpoint returns the endpoint of a record.
 func (r WebhookEndpointRecord) Endpoint() webhook.Endpoint {
 	e := webhook.Endpoint{
-		ID: r.ID, CompanyID: r.CompanyID, URL: r.URL, Description: r.Description, Events: r.Events, Ordered: r.Ordered, CreatedAt: UTC(r.CreatedAt),
-		DisabledAt: UTC(r.DisabledAt), DisabledReason: r.DisabledReason, FailingSince: UTC(r.FailingSince), Warnings: r.Warnings,
-		WarnedAt: UTC(r.WarnedAt), Revision: r.Revision,
+		ID:             r.ID,
+		CompanyID:      r.CompanyID,
+		URL:            r.URL,
+		Description:    r.Description,
+		Events:         r.Events,
+		Ordered:        r.Ordered,
+		CreatedAt:      UTC(r.CreatedAt),
+		DisabledAt:     UTC(r.DisabledAt),
+		DisabledReason: r.DisabledReason,
+		FailingSince:   UTC(r.FailingSince),
+		Warnings:       r.Warnings,
+		WarnedAt:       UTC(r.WarnedAt), Revision: r.Revision,
 	}
 	for _, h := range r.Headers {
 		if e.Headers == nil {
@@ -318,7 +339,10 @@ func (r WebhookEndpointRecord) Endpoint() webhook.Endpoint {
 		e.Headers[h.Name] = h.Value
 	}
 	for _, s := range r.Secrets {
-		e.Secrets = append(e.Secrets, webhook.Secret{Value: s.Value, CreatedAt: UTC(s.CreatedAt), ExpiresAt: UTC(s.ExpiresAt)})
+		e.Secrets = append(
+			e.Secrets,
+			webhook.Secret{Value: s.Value, CreatedAt: UTC(s.CreatedAt), ExpiresAt: UTC(s.ExpiresAt)},
+		)
 	}
 	return e
 }
@@ -332,8 +356,20 @@ func WebhookAttemptRecordOf(a webhook.Attempt) WebhookAttemptRecord {
 // WebhookDeliveryRecordOf returns the record of a delivery, with times as every engine stores them.
 func WebhookDeliveryRecordOf(d webhook.Delivery) WebhookDeliveryRecord {
 	r := WebhookDeliveryRecord{
-		ID: d.ID, CompanyID: d.CompanyID, EndpointID: d.EndpointID, EventType: d.EventType, ChatID: d.ChatID, Body: d.Body, OrderKey: d.OrderKey, Position: d.Position,
-		CreatedAt: UTC(d.CreatedAt), Status: d.Status, Reason: d.Reason, DueAt: UTC(d.DueAt), Tries: d.Tries, ExpiresAt: UTC(d.ExpiresAt),
+		ID:         d.ID,
+		CompanyID:  d.CompanyID,
+		EndpointID: d.EndpointID,
+		EventType:  d.EventType,
+		ChatID:     d.ChatID,
+		Body:       d.Body,
+		OrderKey:   d.OrderKey,
+		Position:   d.Position,
+		CreatedAt:  UTC(d.CreatedAt),
+		Status:     d.Status,
+		Reason:     d.Reason,
+		DueAt:      UTC(d.DueAt),
+		Tries:      d.Tries,
+		ExpiresAt:  UTC(d.ExpiresAt),
 	}
 	for _, a := range d.Attempts {
 		r.Attempts = append(r.Attempts, WebhookAttemptRecordOf(a))
@@ -344,8 +380,20 @@ func WebhookDeliveryRecordOf(d webhook.Delivery) WebhookDeliveryRecord {
 // Delivery returns the delivery of a record.
 func (r WebhookDeliveryRecord) Delivery() webhook.Delivery {
 	d := webhook.Delivery{
-		ID: r.ID, CompanyID: r.CompanyID, EndpointID: r.EndpointID, EventType: r.EventType, ChatID: r.ChatID, Body: r.Body, OrderKey: r.OrderKey, Position: r.Position,
-		CreatedAt: UTC(r.CreatedAt), Status: r.Status, Reason: r.Reason, DueAt: UTC(r.DueAt), Tries: r.Tries, ExpiresAt: UTC(r.ExpiresAt),
+		ID:         r.ID,
+		CompanyID:  r.CompanyID,
+		EndpointID: r.EndpointID,
+		EventType:  r.EventType,
+		ChatID:     r.ChatID,
+		Body:       r.Body,
+		OrderKey:   r.OrderKey,
+		Position:   r.Position,
+		CreatedAt:  UTC(r.CreatedAt),
+		Status:     r.Status,
+		Reason:     r.Reason,
+		DueAt:      UTC(r.DueAt),
+		Tries:      r.Tries,
+		ExpiresAt:  UTC(r.ExpiresAt),
 	}
 	for _, a := range r.Attempts {
 		a.At, a.NextAt = UTC(a.At), UTC(a.NextAt)

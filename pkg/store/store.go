@@ -55,15 +55,16 @@ type AccessTokens interface {
 	// The lookup compares hashes, not secrets: without the secret a caller cannot choose the hash, so the timing of
 	// the comparison leaks nothing useful.
 	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
-	// CreateAccessToken adds a token. Errors: NotFound (no such company), Invalid (see [CheckAccessToken]), Conflict (the hash exists).
+	// CreateAccessToken adds a token. Errors: NotFound (no such company), Invalid (see [CheckAccessToken]),
+	// Conflict (the hash exists).
 	CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 	// PutAccessToken writes the token, whether or not it exists.
 	PutAccessToken(ctx context.Context, t chat.AccessToken) error
-	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation. NotFound if the page's cursor
-	// is not the hash of one of them.
+	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation.
+	// NotFound if the page's cursor is not the hash of one of them.
 	AccessTokens(ctx context.Context, companyID string, p Page) ([]chat.AccessToken, error)
-	// FindAccessTokens lists the tokens with that display prefix, or whose hash begins with reference (at least eight characters), in
-	// the order of creation.
+	// FindAccessTokens lists the tokens with that display prefix, or whose hash begins with reference (at
+	// least eight characters), in the order of creation.
 	FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error)
 	// RevokeAccessToken revokes the token; the first revocation wins. NotFound if the token does not exist. The caller
 	// invalidates [CachedAccessToken] on all replicas.
@@ -79,22 +80,24 @@ type AccessTokens interface {
 type Applications interface {
 	// Application returns the application, or NotFound.
 	Application(ctx context.Context, id string) (chat.Application, error)
-	// PutApplication writes the application, whether or not it exists, except for its identity verification and its support. Invalid:
-	// see [CheckApplication]. The caller invalidates [CachedApplication].
+	// PutApplication writes the application, whether or not it exists, except for its identity verification
+	// and its support. Invalid: see [CheckApplication]. The caller invalidates [CachedApplication].
 	PutApplication(ctx context.Context, a chat.Application) error
 	// Applications lists the applications of a company, or all if companyID is empty, ordered by id.
 	Applications(ctx context.Context, companyID string, p Page) ([]chat.Application, error)
-	// ApplicationIDs lists the ids of the applications of a company, sorted. It reads no settings, which may have a megabyte each.
+	// ApplicationIDs lists the ids of the applications of a company, sorted. It reads no settings, which may
+	// have a megabyte each.
 	ApplicationIDs(ctx context.Context, companyID string, p Page) ([]string, error)
 	// SetVerification sets how visitors prove their identity. Errors: NotFound; Invalid for an unknown mode, or for a
 	// mode that requires a secret if the application has none.
 	SetVerification(ctx context.Context, appID string, mode chat.Verification) error
-	// SetSupport sets how agents serve the application's visitors. Errors: NotFound; Invalid (see [CheckSupport]). The caller
-	// invalidates [CachedApplication].
+	// SetSupport sets how agents serve the application's visitors. Errors: NotFound; Invalid (see
+	// [CheckSupport]). The caller invalidates [CachedApplication].
 	SetSupport(ctx context.Context, appID string, s chat.Support) error
-	// ChangeIdentitySecrets replaces the application's identity secrets by those that change returns, and returns the resulting verification.
-	// It calls change again if the secrets were changed concurrently: no concurrent change loses a secret. Errors: NotFound; those of
-	// change; Conflict if concurrent changes keep interfering.
+	// ChangeIdentitySecrets replaces the application's identity secrets by those that change returns, and
+	// returns the resulting verification. It calls change again if the secrets were changed concurrently: no
+	// concurrent change loses a secret. Errors: NotFound; those of change; Conflict if concurrent changes
+	// keep interfering.
 	ChangeIdentitySecrets(ctx context.Context, appID string, change ChangeSecrets) (chat.IdentityVerification, error)
 }
 
@@ -142,9 +145,9 @@ type Identity struct {
 type Visitors interface {
 	// Visitor returns the visitor, or NotFound.
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
-	// SaveVisitor creates the visitor or updates the profile: non-empty profile fields overwrite, empty ones keep what is stored.
-	// CompanyID, AppID and VerifiedBy stay those of the first call; ChatNumber and TokensValidFrom are not written. It returns the
-	// visitor as stored.
+	// SaveVisitor creates the visitor or updates the profile: non-empty profile fields overwrite, empty ones
+	// keep what is stored. CompanyID, AppID and VerifiedBy stay those of the first call; ChatNumber and
+	// TokensValidFrom are not written. It returns the visitor as stored.
 	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
 	// ResolveVisitor returns the chatUserId that owns these identities; created reports that no visitor owned any of
 	// them before.
@@ -190,8 +193,8 @@ type Registration struct {
 	Visitor chat.Visitor
 	// Identities are the visitor's identities; ignored if Visitor.ID is set.
 	Identities []Identity
-	// OnlyUnowned keeps Identities from matching a known visitor: if another visitor owns any of them, the result is a new visitor
-	// without identities.
+	// OnlyUnowned keeps Identities from matching a known visitor: if another visitor owns any of them, the
+	// result is a new visitor without identities.
 	OnlyUnowned bool
 	Chat        NewChat
 }
@@ -246,21 +249,22 @@ type Chats interface {
 	CloseChat(ctx context.Context, id string, at time.Time) error
 	// Chats lists chats, newest first. NotFound if the page's cursor is not an existing chat.
 	Chats(ctx context.Context, f ChatFilter, p Page) ([]chat.Chat, error)
-	// SetControl assigns the chat to agents or the bot, and returns the resulting chat. The control with the latest ChangedAt wins. NotFound
-	// if the chat does not exist. The caller invalidates [CachedChat].
+	// SetControl assigns the chat to agents or the bot, and returns the resulting chat. The control with the
+	// latest ChangedAt wins. NotFound if the chat does not exist. The caller invalidates [CachedChat].
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
 	// RateChat records the visitor's rating of the chat, and returns the resulting chat. The rating with the latest At
 	// wins; its FirstAt is the At of the first one. NotFound if the chat does not exist.
 	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
-	// Ratings sums the ratings of a company's chats that were first rated at since or later, ordered by application, which is the
-	// page's cursor.
+	// Ratings sums the ratings of a company's chats that were first rated at since or later, ordered by
+	// application, which is the page's cursor.
 	Ratings(ctx context.Context, companyID string, since time.Time, p Page) ([]Ratings, error)
 	// AgentsRead records up to when the company has read the visitor's messages; the latest wins. NotFound if the chat
 	// does not exist.
 	AgentsRead(ctx context.Context, id string, at time.Time) error
-	// Inbox lists chats with their visitors, most recent activity first (waiting ones, longest wait first), and the cursor of
-	// the next page; nil on the last page. With a selective filter, a page may be short or empty and still have a next page. For a profile
-	// shared by more than [InboxProfiles] visitors, it lists the chats of that many.
+	// Inbox lists chats with their visitors, most recent activity first (waiting ones, longest wait first),
+	// and the cursor of the next page; nil on the last page. With a selective filter, a page may be short or
+	// empty and still have a next page. For a profile shared by more than [InboxProfiles] visitors, it lists
+	// the chats of that many.
 	Inbox(ctx context.Context, f InboxFilter, p InboxPage) (entries []InboxEntry, next *InboxCursor, err error)
 }
 
@@ -291,7 +295,11 @@ type Statuses interface {
 	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
 	// JoinMessageStatus merges more into the stored status and returns the result. Repeats and any order lead to the
 	// same result; see [chat.MessageStatus.Join]. One company's reports never affect another's messages.
-	JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error)
+	JoinMessageStatus(
+		ctx context.Context,
+		companyID, messageID string,
+		more chat.MessageStatus,
+	) (chat.MessageStatus, error)
 }
 
 // Receipts stores the company messages of a chat with pending delivery or read reports, and the visitor's read
@@ -358,7 +366,8 @@ type Sessions interface {
 	CreateSession(ctx context.Context, s account.Session) error
 	// SessionUsed records a use and the new expiry; the latest of both win. NotFound if the session does not exist.
 	SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error
-	// UserSessions lists a user's sessions in the order of their creation. NotFound if the page's cursor is not one of them.
+	// UserSessions lists a user's sessions in the order of their creation. NotFound if the page's cursor is
+	// not one of them.
 	UserSessions(ctx context.Context, userID string, p Page) ([]account.Session, error)
 	// DeleteSession removes a session; a missing one is not an error.
 	DeleteSession(ctx context.Context, id string) error
@@ -420,8 +429,8 @@ type WebhookDeliveries interface {
 	InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error)
 	// WebhookDelivery returns the delivery, or NotFound.
 	WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error)
-	// WebhookDeliveries lists deliveries, newest first. NotFound if the page's cursor is not an existing delivery of the filter's
-	// endpoint and company.
+	// WebhookDeliveries lists deliveries, newest first. NotFound if the page's cursor is not an existing
+	// delivery of the filter's endpoint and company.
 	WebhookDeliveries(ctx context.Context, f WebhookFilter, p Page) ([]webhook.Delivery, error)
 	// CountWebhookDeliveries counts the stored deliveries of a company, pending and ended, up to limit.
 	CountWebhookDeliveries(ctx context.Context, companyID string, limit int) (int, error)
@@ -429,10 +438,16 @@ type WebhookDeliveries interface {
 	DueWebhookCompanies(ctx context.Context, now time.Time) ([]string, error)
 	// DueWebhookDeliveries lists at most limit pending deliveries of a company that are due at now, longest due first,
 	// except those of the endpoints in except.
-	DueWebhookDeliveries(ctx context.Context, companyID string, now time.Time, except []string, limit int) ([]webhook.Due, error)
+	DueWebhookDeliveries(
+		ctx context.Context, companyID string, now time.Time, except []string, limit int,
+	) ([]webhook.Due, error)
 	// ClaimWebhookDelivery postpones a delivery that is due at now to until, and returns it. Of several concurrent
 	// callers one claims it; claimed reports whether this one did.
-	ClaimWebhookDelivery(ctx context.Context, id string, now, until time.Time) (d webhook.Delivery, claimed bool, err error)
+	ClaimWebhookDelivery(
+		ctx context.Context,
+		id string,
+		now, until time.Time,
+	) (d webhook.Delivery, claimed bool, err error)
 	// PostponeWebhookDelivery makes a pending delivery due at the given time, without an attempt.
 	PostponeWebhookDelivery(ctx context.Context, id string, at time.Time) error
 	// EndWebhookAttempt adds an attempt to the log of a delivery, and applies the outcome if the delivery is pending.
@@ -441,9 +456,10 @@ type WebhookDeliveries interface {
 	// ReplayWebhookDelivery makes a delivery pending again, due at the given time, with a full set of tries. It reports
 	// false, and changes nothing, if the delivery is already pending. NotFound if the delivery does not exist.
 	ReplayWebhookDelivery(ctx context.Context, id string, at time.Time) (bool, error)
-	// HasEarlierWebhookDelivery reports whether a pending delivery with the same endpoint and OrderKey has a lower Position.
+	// HasEarlierWebhookDelivery reports whether a pending delivery with the same endpoint and OrderKey has a
+	// lower Position.
 	HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error)
-	// AdvanceWebhookOrder makes the pending delivery with the lowest Position of an endpoint's OrderKey due at the given time, if it
-	// is due later.
+	// AdvanceWebhookOrder makes the pending delivery with the lowest Position of an endpoint's OrderKey due
+	// at the given time, if it is due later.
 	AdvanceWebhookOrder(ctx context.Context, endpointID, orderKey string, at time.Time) error
 }

@@ -25,7 +25,12 @@ func New(provider trace.TracerProvider) *Tracer { return &Tracer{provider.Tracer
 
 // Start starts a span as a child of the span in ctx: one of this process, or the traceparent of another one. The
 // returned context carries the new span, also as its traceparent.
-func (t *Tracer) Start(ctx context.Context, kind trace.SpanKind, name string, attributes ...attribute.KeyValue) (context.Context, *Span) {
+func (t *Tracer) Start(
+	ctx context.Context,
+	kind trace.SpanKind,
+	name string,
+	attributes ...attribute.KeyValue,
+) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
 	}

@@ -19,9 +19,9 @@ const (
 // DefaultRetention is how long a finished delivery is kept unless the company has set a retention.
 const DefaultRetention = 30 * 24 * time.Hour
 
-// MaxDeliveries is the maximum number of stored deliveries of a company, pending and ended; new ones above it are dropped. Bodies have
-// up to 8 KiB, so that a company takes at most 4 GB of the store that all share. It is about what the byte budgets of a company allow for
-// one endpoint in a week.
+// MaxDeliveries is the maximum number of stored deliveries of a company, pending and ended; new ones above it
+// are dropped. Bodies have up to 8 KiB, so that a company takes at most 4 GB of the store that all share. It
+// is about what the byte budgets of a company allow for one endpoint in a week.
 const MaxDeliveries = 500_000
 
 // Delivery is one event to deliver to one endpoint, and the log of its attempts.

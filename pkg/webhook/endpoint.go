@@ -92,7 +92,8 @@ func (e *Endpoint) Rotate(now time.Time, overlap time.Duration) (fresh []Secret)
 func (e Endpoint) Check() error {
 	var f apperr.Fields
 	checkURL(&f, e.URL)
-	if utf8.RuneCountInString(e.Description) > maxDescription || !utf8.ValidString(e.Description) || strings.ContainsFunc(e.Description, unicode.IsControl) {
+	if utf8.RuneCountInString(e.Description) > maxDescription || !utf8.ValidString(e.Description) ||
+		strings.ContainsFunc(e.Description, unicode.IsControl) {
 		f.Add("description", "must have at most 200 characters, and no control characters")
 	}
 	for _, t := range e.Events {
@@ -127,7 +128,8 @@ func checkURL(f *apperr.Fields, s string) {
 	}
 }
 
-// SameOrigin reports whether two URLs have the same scheme, host and port. Header values of an endpoint are for its origin only.
+// SameOrigin reports whether two URLs have the same scheme, host and port. Header values of an endpoint are
+// for its origin only.
 func SameOrigin(a, b string) bool {
 	first, err := originOf(a)
 	second, err2 := originOf(b)
@@ -165,7 +167,9 @@ func checkHeaders(f *apperr.Fields, headers map[string]string) {
 			f.Add("headers", "must have names such as X-Api-Key")
 		case reserved(name):
 			f.Add("headers", "must not set "+name)
-		case value == "", len(value) > maxHeaderValue, strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
+		case value == "",
+			len(value) > maxHeaderValue,
+			strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
 			f.Add("headers."+name, "must have 1 to 1024 printable ASCII characters")
 		}
 	}
@@ -173,7 +177,8 @@ func checkHeaders(f *apperr.Fields, headers map[string]string) {
 
 // headerName reports whether name is a canonical header name of letters, digits and hyphens.
 func headerName(name string) bool {
-	return name != "" && len(name) <= 100 && http.CanonicalHeaderKey(name) == name && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	return name != "" && len(name) <= 100 && http.CanonicalHeaderKey(name) == name &&
+		strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // Status returns enabled, failing or disabled.

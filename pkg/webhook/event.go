@@ -75,7 +75,12 @@ type Message struct {
 // MessageOf converts a message for an event.
 func MessageOf(m chat.Message) Message {
 	return Message{
-		ID: m.ID, CreatedAt: chat.Time(m.CreatedAt), Type: m.Type, Data: m.Data, NameOfSender: m.NameOfSender, IsFromSupport: m.IsFromSupport,
+		ID:            m.ID,
+		CreatedAt:     chat.Time(m.CreatedAt),
+		Type:          m.Type,
+		Data:          m.Data,
+		NameOfSender:  m.NameOfSender,
+		IsFromSupport: m.IsFromSupport,
 	}
 }
 

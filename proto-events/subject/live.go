@@ -26,8 +26,8 @@ func ReadCursor(side, appID, chatUserID string) string {
 	return "chat.read." + side + "." + appID + "." + chatUserID
 }
 
-// ReadingRequest returns the subject on which a gateway reads or sets a visitor's read cursor at the Widget API (core NATS
-// request).
+// ReadingRequest returns the subject on which a gateway reads or sets a visitor's read cursor at the Widget
+// API (core NATS request).
 func ReadingRequest(appID, chatUserID string) string {
 	return "parley.ask.reading." + appID + "." + chatUserID
 }

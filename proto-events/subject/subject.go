@@ -161,7 +161,8 @@ func ParseStop(s string) (appID, chatUserID, messageID string, ok bool) {
 func CompanyOf(s string) (companyID string, ok bool) {
 	tokens := strings.Split(s, ".")
 	switch {
-	case len(tokens) == 5 && strings.HasPrefix(s, "chat.in.message."), len(tokens) == 5 && strings.HasPrefix(s, "chat.in.push."):
+	case len(tokens) == 5 && strings.HasPrefix(s, "chat.in.message."),
+		len(tokens) == 5 && strings.HasPrefix(s, "chat.in.push."):
 		return tokens[3], Valid(tokens[3])
 	case len(tokens) == 4 && strings.HasPrefix(s, "chat.out."):
 		return tokens[3], Valid(tokens[3])
@@ -194,7 +195,8 @@ func DeadLetter(stream, consumer string) string { return "chat.dead." + stream +
 // Invalidation returns the subject that makes all services drop what they cached of kind under key.
 func Invalidation(kind, key string) string { return invalidationsPrefix + kind + "." + key }
 
-// Revocation returns the subject of the revocation of a visitor's tokens. chatUserID may be "*", for all visitors of the company.
+// Revocation returns the subject of the revocation of a visitor's tokens. chatUserID may be "*", for all
+// visitors of the company.
 func Revocation(companyID, chatUserID string) string {
 	return revocationsPrefix + companyID + "." + chatUserID
 }

@@ -13,7 +13,8 @@ import (
 
 var mustBeAllowed = "must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(chat.CompanyTypes()), " ", ", "), "[]")
 
-// Every row of the specification's error table for POST /message/send and POST /push-message, and further invalid requests.
+// Every row of the specification's error table for POST /message/send and POST /push-message, and further
+// invalid requests.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -91,7 +91,8 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	}
 }
 
-// The document shows the codes of 429 that the API answers. Every test validates its responses, so none gets another code.
+// The document shows the codes of 429 that the API answers. Every test validates its responses, so none gets
+// another code.
 func TestCodesOfLimits(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) {

@@ -23,7 +23,8 @@ import (
 	"github.com/parley-chat/parley/testkit/servicetest"
 )
 
-// codes collects the error codes that the tests have received. pkg/bus tests STREAM_NOT_WRITABLE, which needs a full disk.
+// codes collects the error codes that the tests have received. pkg/bus tests STREAM_NOT_WRITABLE, which needs
+// a full disk.
 var codes = httpapitest.Codes{Except: []string{"500 INTERNAL_ERROR", "503 STREAM_NOT_WRITABLE"}}
 
 func TestMain(m *testing.M) {

@@ -313,8 +313,8 @@ func (c *cuttingProxy) serve(client net.Conn) {
 	both.Wait()
 }
 
-// Each of a thousand sends is repeated until it is answered, and then three more times, over connections that are cut at random.
-// The stream holds a thousand messages, and every answer to a send is the same.
+// Each of a thousand sends is repeated until it is answered, and then three more times, over connections that
+// are cut at random. The stream holds a thousand messages, and every answer to a send is the same.
 func TestAThousandSendsOverCutConnections(t *testing.T) {
 	t.Parallel()
 	w := start(t)

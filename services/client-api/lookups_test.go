@@ -208,7 +208,8 @@ func TestLookUpErrors(t *testing.T) {
 	}
 }
 
-// The answer to a push names the recipient's chat, which the dispatcher finds too; without the store only the chat is missing.
+// The answer to a push names the recipient's chat, which the dispatcher finds too; without the store only the
+// chat is missing.
 func TestPushAnswersTheChat(t *testing.T) {
 	t.Parallel()
 	w := start(t)

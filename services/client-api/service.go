@@ -73,8 +73,8 @@ func New(cfg Config) (*Service, error) {
 // Handler returns the API. It serves while Run runs.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run serves until ctx is done, finishes the in-flight requests and returns nil. NATS and MongoDB may be down when it starts;
-// requests are answered with 503 until they connect.
+// Run serves until ctx is done, finishes the in-flight requests and returns nil. NATS and MongoDB may be down
+// when it starts; requests are answered with 503 until they connect.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
@@ -133,7 +133,9 @@ func (s *Service) meter(redis *ratelimit.Redis) *budget.Meter {
 
 func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
-		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
+		return ratelimit.New(
+			ratelimit.Config{Name: name, Rate: rate, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer},
+		)
 	}
 	return api.Limits{
 		Token: limiter("token", s.cfg.RateToken), AuthFailures: limiter("auth-failures", s.cfg.RateAuth),

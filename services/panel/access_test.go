@@ -154,7 +154,8 @@ func TestRoleWalk(t *testing.T) {
 			t.Errorf("without a session: %s %s: got %d %s, want 401", s.method, s.path, a.Status, a.Body)
 		}
 	}
-	for _, role := range []account.Role{account.Developer, account.Agent, account.Owner} { // a user cannot grant a role above their own
+	// a user cannot grant a role above their own
+	for _, role := range []account.Role{account.Developer, account.Agent, account.Owner} {
 		session := w.as(w.acme.users[role])
 		for _, s := range steps(w.acme) {
 			if s.permission == "" || role.May(s.permission) {

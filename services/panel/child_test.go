@@ -18,7 +18,8 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-const childVariable = "PANEL_TEST_CHILD" // the URL of NATS and the paths of the store and of its keys, separated by spaces
+// the URL of NATS and the paths of the store and of its keys, separated by spaces
+const childVariable = "PANEL_TEST_CHILD"
 
 // childMain runs a panel in this process if the environment variable is set.
 func childMain() {

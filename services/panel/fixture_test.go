@@ -29,8 +29,8 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// codes collects the error codes that the tests have received. pkg/bus tests STREAM_NOT_WRITABLE, which needs a full disk, and
-// pkg/attachment TOO_MANY_UPLOADS.
+// codes collects the error codes that the tests have received. pkg/bus tests STREAM_NOT_WRITABLE, which needs
+// a full disk, and pkg/attachment TOO_MANY_UPLOADS.
 var codes = httpapitest.Codes{Except: []string{
 	"500 INTERNAL_ERROR", "503 STREAM_NOT_WRITABLE", "429 TOO_MANY_UPLOADS", "503 TOO_MANY_UPLOADS",
 }}

@@ -37,8 +37,9 @@ func resident(t *testing.T, pid int) int {
 	return kilobytes << 10
 }
 
-// TestAbuseByEventStreams has one agent with a thousand event streams, each of which has missed everything and comes back as the app
-// does. They get 429, take few consumers and little memory, and another tenant's events arrive as before.
+// TestAbuseByEventStreams has one agent with a thousand event streams, each of which has missed everything
+// and comes back as the app does. They get 429, take few consumers and little memory, and another tenant's
+// events arrive as before.
 func TestAbuseByEventStreams(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the memory of a process is read from /proc")

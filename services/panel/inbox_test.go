@@ -223,8 +223,8 @@ func TestTwoReplicas(t *testing.T) {
 	}
 }
 
-// A panel is killed while it sends a reply: at once, and after the publish. The app repeats the request, and the reply is sent
-// once.
+// A panel is killed while it sends a reply: at once, and after the publish. The app repeats the request, and
+// the reply is sent once.
 func TestKillDuringAReply(t *testing.T) {
 	t.Parallel()
 	for name, await := range map[string]bool{"at once": false, "published": true} {
@@ -261,7 +261,8 @@ func killDuringAReply(t *testing.T, await bool) {
 	<-published
 	kill()
 	<-answered
-	for deadline := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) { // as the app does, until the lease of the dead process expires
+	// as the app does, until the lease of the dead process expires
+	for deadline := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) {
 		a := agent.do(http.MethodPost, path, body, "Idempotency-Key", "k")
 		if a.Status == http.StatusCreated {
 			break

@@ -67,8 +67,8 @@ func TestRequestLimits(t *testing.T) {
 	}
 }
 
-// stall sends half of a request, whose rest never comes, and returns when the panel has it. status is called with the answer, if one
-// comes.
+// stall sends half of a request, whose rest never comes, and returns when the panel has it. status is called
+// with the answer, if one comes.
 func (b *browser) stall(path string, status func(int)) {
 	b.w.t.Helper()
 	body, slow := io.Pipe()
@@ -88,7 +88,8 @@ func (b *browser) stall(path string, status func(int)) {
 	b.w.must(err)
 }
 
-// A user with slow requests cannot take the panel, and the users of a company cannot either: further ones get 429, and others are served.
+// A user with slow requests cannot take the panel, and the users of a company cannot either: further ones get
+// 429, and others are served.
 func TestRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	const ofUser, ofCompany = 16, 128

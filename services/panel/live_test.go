@@ -19,8 +19,8 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// A browser gets the typing signals of the conversation that it shows only; the visitor and the other agents get those of the
-// agent, at most once in two seconds.
+// A browser gets the typing signals of the conversation that it shows only; the visitor and the other agents
+// get those of the agent, at most once in two seconds.
 func TestTyping(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
@@ -65,8 +65,8 @@ func TestTyping(t *testing.T) {
 	w.next(there, "read") // and no typing before: this browser shows no conversation
 }
 
-// The company's cursor is the time of the newest message that an agent was shown: later messages stay unread. Presence is sent,
-// and the visitor's read position is in the messages and in live events.
+// The company's cursor is the time of the newest message that an agent was shown: later messages stay unread.
+// Presence is sent, and the visitor's read position is in the messages and in live events.
 func TestReading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)

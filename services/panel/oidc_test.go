@@ -206,7 +206,8 @@ func TestOIDCStateComesFirst(t *testing.T) {
 		w.must(json.Unmarshal(data, &attempt))
 		b.done(http.StatusFound, http.MethodGet, "/api/oidc/callback?code=x&state="+attempt.State, "")
 	}
-	if got := i.calls.Load(); got != 5+2*3 { // without a success the client tries both ways to authenticate (RFC 6749, 2.3.1)
+	// without a success the client tries both ways to authenticate (RFC 6749, 2.3.1)
+	if got := i.calls.Load(); got != 5+2*3 {
 		t.Errorf("the issuer got %d calls, want five of users and six of three failures", got)
 	}
 }

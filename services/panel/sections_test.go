@@ -21,7 +21,8 @@ import (
 
 type tokenRow struct{ ID, Name, Status, CreatedBy, ExpiresAt string }
 
-// A token works at once, stays valid for the overlap after its rotation, and is invalidated in the services when it is revoked.
+// A token works at once, stays valid for the overlap after its rotation, and is invalidated in the services
+// when it is revoked.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
@@ -260,7 +261,8 @@ func TestFilesAndErasure(t *testing.T) {
 	owner.done(http.StatusBadRequest, http.MethodPost, visitor+"/erase", `{"confirm":"yes"}`)
 	var receipt struct{ Chats, Messages, Files, Events int }
 	owner.done(http.StatusOK, http.MethodPost, visitor+"/erase", `{"confirm":"`+w.acme.visitor+`"}`).Into(t, &receipt)
-	if receipt.Chats != 1 || receipt.Messages != 2 || receipt.Files != 1 || receipt.Events != 3 { // the message, the reply, the take-over
+	// the message, the reply, the take-over
+	if receipt.Chats != 1 || receipt.Messages != 2 || receipt.Files != 1 || receipt.Events != 3 {
 		t.Errorf("got %+v", receipt)
 	}
 	owner.done(http.StatusNotFound, http.MethodGet, visitor+"/export", "")

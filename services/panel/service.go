@@ -158,13 +158,18 @@ func (s *Service) meter(redis *ratelimit.Redis) *budget.Meter {
 // api returns the handler; its event streams end when streaming is done.
 func (s *Service) api(e engines, streaming context.Context) http.Handler {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
-		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: e.redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
+		return ratelimit.New(
+			ratelimit.Config{Name: name, Rate: rate, Redis: e.redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer},
+		)
 	}
 	operations := admin.New(e.store, e.bus, s.cfg.Now)
 	return api.New(api.Config{
 		SignIn: signin.New(signin.Config{
-			Store: e.store, Admin: operations, ByAddress: limiter("sign-in", s.cfg.RateSignIn), ByAccount: limiter("account", s.cfg.RateAccount),
-			Logger: s.cfg.Logger, Now: s.cfg.Now,
+			Store:     e.store,
+			Admin:     operations,
+			ByAddress: limiter("sign-in", s.cfg.RateSignIn),
+			ByAccount: limiter("account", s.cfg.RateAccount),
+			Logger:    s.cfg.Logger, Now: s.cfg.Now,
 		}),
 		OIDC:  s.cfg.oidc(),
 		Admin: operations, Store: e.store, Bus: e.bus, Streams: e.bus, Files: e.files,
@@ -174,9 +179,18 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 			User: limiter("user", s.cfg.RateUser), Company: limiter("company", companyRate(s.cfg.RateUser)),
 			Address: limiter("panel-address", s.cfg.RateUser), Failures: limiter("panel-failures", s.cfg.RateUser),
 		},
-		Idempotent: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)}, Stopping: streaming,
-		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version, OpenAPI: OpenAPI(),
-		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
+		Idempotent:    httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)},
+		Stopping:      streaming,
+		PublicURL:     s.cfg.PanelURL,
+		WidgetBaseURL: s.cfg.WidgetURL,
+		ClientBaseURL: s.cfg.ClientURL,
+		Version:       ops.ReadBuild().Version,
+		OpenAPI:       OpenAPI(),
+		Proxies:       s.cfg.TrustedProxies,
+		Now:           s.cfg.Now,
+		Logger:        s.cfg.Logger,
+		Registerer:    s.cfg.Registerer,
+		Tracer:        s.cfg.Tracer,
 	})
 }
 

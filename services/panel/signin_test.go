@@ -62,8 +62,8 @@ func TestBruteForce(t *testing.T) {
 	}
 }
 
-// Strangers who know an operator's address do not keep out a device that the operator has signed in on. The device has a limit of its
-// own, and signing out everywhere ends the privilege.
+// Strangers who know an operator's address do not keep out a device that the operator has signed in on. The
+// device has a limit of its own, and signing out everywhere ends the privilege.
 func TestKnownDevice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, limited)
@@ -107,7 +107,8 @@ func TestKnownDevice(t *testing.T) {
 	}
 }
 
-// However many devices are known, they have no more guesses together than strangers have, and an unknown one still has its own.
+// However many devices are known, they have no more guesses together than strangers have, and an unknown one
+// still has its own.
 func TestKnownDevicesShareALimit(t *testing.T) {
 	t.Parallel()
 	const devices, ofUser = 6, 9

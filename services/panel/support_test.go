@@ -13,8 +13,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// A chat that was handed over waits in the queue with its reason until an agent takes it; returning it to the bot clears the
-// reason.
+// A chat that was handed over waits in the queue with its reason until an agent takes it; returning it to the
+// bot clears the reason.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// A developer creates an endpoint, sees its log and replays failed deliveries. Secrets are shown once, and the values of headers
-// never.
+// A developer creates an endpoint, sees its log and replays failed deliveries. Secrets are shown once, and
+// the values of headers never.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)

@@ -65,9 +65,13 @@ func applicationColumns() []column[applicationView] {
 }
 
 func (a *app) printApplication(app chat.Application) error {
-	return printOne(a, viewOfApplication(app), append(applicationColumns(),
+	return printOne(a, viewOfApplication(app), append(
+		applicationColumns(),
 		column[applicationView]{"provider", func(v applicationView) string { return v.Provider }},
-		column[applicationView]{"files kept", func(v applicationView) string { return cmp.Or(v.FileRetention, "FILE_RETENTION") }},
+		column[applicationView]{
+			"files kept",
+			func(v applicationView) string { return cmp.Or(v.FileRetention, "FILE_RETENTION") },
+		},
 		column[applicationView]{"secrets", func(v applicationView) string { return describeSecrets(v.Secrets) }},
 		column[applicationView]{"support", func(v applicationView) string { return describeSupport(v.Support) }},
 		column[applicationView]{"widgetConfigs", func(v applicationView) string { return string(v.WidgetConfigs) }},
@@ -87,9 +91,11 @@ func describeSecrets(secrets []identitySecretRow) string {
 }
 
 func (a *app) applications() *cobra.Command {
-	return commandGroup("applications", "Create, list and change chat applications", []string{"application", "apps", "app"},
-		a.applicationsCreate(), a.applicationsUpdate(), a.applicationsList(), a.applicationsShow(), a.applicationsOrigins(), a.applicationsSupport(),
-		a.identity())
+	return commandGroup(
+		"applications", "Create, list and change chat applications", []string{"application", "apps", "app"},
+		a.applicationsCreate(), a.applicationsUpdate(), a.applicationsList(), a.applicationsShow(),
+		a.applicationsOrigins(), a.applicationsSupport(), a.identity(),
+	)
 }
 
 // applicationFlags are the settings of an application on the command line.
@@ -102,9 +108,12 @@ type applicationFlags struct {
 func (f *applicationFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "name", "", "its title")
 	c.Flags().StringVar(&f.botName, "bot-name", "", "the sender name of the bot's messages")
-	c.Flags().StringVar(&f.widgetConfigs, "widget-configs", "", "file with the widgetConfigs, a JSON object; - is standard input")
-	c.Flags().StringSliceVar(&f.origins, "origin", nil, "origin that may embed the widget, such as https://www.example.com or https://*.example.com; may be repeated")
-	c.Flags().DurationVar(&f.fileRetention, "file-retention", 0, "how long files that visitors send from now on are kept, such as 720h; 0: FILE_RETENTION")
+	c.Flags().
+		StringVar(&f.widgetConfigs, "widget-configs", "", "file with the widgetConfigs, a JSON object; - is standard input")
+	c.Flags().
+		StringSliceVar(&f.origins, "origin", nil, "origin that may embed the widget, such as https://www.example.com or https://*.example.com; may be repeated")
+	c.Flags().
+		DurationVar(&f.fileRetention, "file-retention", 0, "how long files that visitors send from now on are kept, such as 720h; 0: FILE_RETENTION")
 }
 
 // apply changes the fields of the flags that are set.
@@ -175,7 +184,13 @@ with the visitor's token or a proof; see "identity set".`,
 			if id, err = newID(c.Context(), id, s.Application); err != nil {
 				return err
 			}
-			app := chat.Application{ID: id, CompanyID: owner.ID, Provider: f.provider, BotName: "Bot", WidgetConfigs: []byte(`{}`)}
+			app := chat.Application{
+				ID:            id,
+				CompanyID:     owner.ID,
+				Provider:      f.provider,
+				BotName:       "Bot",
+				WidgetConfigs: []byte(`{}`),
+			}
 			if err := f.apply(a, c, &app); err != nil {
 				return err
 			}
@@ -186,14 +201,19 @@ with the visitor's token or a proof; see "identity set".`,
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&f.provider, "provider", chat.ProviderWidget, "the channel that serves it; the Widget API serves widget")
+	c.Flags().
+		StringVar(&f.provider, "provider", chat.ProviderWidget, "the channel that serves it; the Widget API serves widget")
 	a.addCompanyFlag(c, &company, "the company that it belongs to")
 	c.Flags().StringVar(&id, "id", "", "its id, a UUID; default: a new one")
 	return c
 }
 
 // changeApplication reads an application, changes it and stores it.
-func (a *app) changeApplication(ctx context.Context, arg string, change func(*admin.Service, *chat.Application) error) error {
+func (a *app) changeApplication(
+	ctx context.Context,
+	arg string,
+	change func(*admin.Service, *chat.Application) error,
+) error {
 	id, err := parseID("APPLICATION", arg)
 	if err != nil {
 		return err
@@ -212,7 +232,10 @@ func (a *app) changeApplication(ctx context.Context, arg string, change func(*ad
 func (a *app) applicationsUpdate() *cobra.Command {
 	var f applicationFlags
 	c := &cobra.Command{
-		Use: "update APPLICATION", Short: "Change a chat application", Args: exactArgs("APPLICATION"), Aliases: []string{"put"},
+		Use:               "update APPLICATION",
+		Short:             "Change a chat application",
+		Args:              exactArgs("APPLICATION"),
+		Aliases:           []string{"put"},
 		Long:              "Change a chat application. Flags that are not set change nothing. The change takes effect within a second.",
 		Example:           `  parleyctl applications update APPLICATION --widget-configs widget.json`,
 		ValidArgsFunction: a.completeApplications,
@@ -267,8 +290,11 @@ func (a *app) applicationsList() *cobra.Command {
 
 func (a *app) applicationsShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show APPLICATION", Short: "Show a chat application", Args: exactArgs("APPLICATION"), ValidArgsFunction: a.completeApplications,
-		RunE: func(c *cobra.Command, args []string) error { return a.showApplication(c.Context(), args[0]) },
+		Use:               "show APPLICATION",
+		Short:             "Show a chat application",
+		Args:              exactArgs("APPLICATION"),
+		ValidArgsFunction: a.completeApplications,
+		RunE:              func(c *cobra.Command, args []string) error { return a.showApplication(c.Context(), args[0]) },
 	}
 }
 
@@ -276,7 +302,9 @@ func (a *app) applicationsOrigins() *cobra.Command {
 	var set []string
 	var everybody bool
 	c := &cobra.Command{
-		Use: "origins APPLICATION", Short: "Show or set the origins that may embed the widget", Args: exactArgs("APPLICATION"),
+		Use:   "origins APPLICATION",
+		Short: "Show or set the origins that may embed the widget",
+		Args:  exactArgs("APPLICATION"),
 		Long: `Show or set the origins that may embed the widget: for CORS and the Origin of sockets. A rule is an origin as browsers send it,
 whose host may begin with "*.", or null. It takes effect within a second.`,
 		Example: `  parleyctl applications origins APPLICATION --set https://www.example.com,https://*.example.com

@@ -33,8 +33,10 @@ func (a *app) viewOfChat(c chat.Chat) chatView {
 	now := a.Now()
 	return chatView{
 		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, Channel: c.Channel, Status: c.Status(now),
-		CreatedAt: timestamp(c.CreatedAt), VisitorWroteAt: timestamp(c.VisitorWroteAt), WindowExpiresAt: timestamp(c.WindowExpiresAt()),
-		InWindow: c.InWindow(now), IdleClosesAt: timestamp(c.IdleClosesAt), ClosedAt: timestamp(c.ClosedAt),
+		CreatedAt:       timestamp(c.CreatedAt),
+		VisitorWroteAt:  timestamp(c.VisitorWroteAt),
+		WindowExpiresAt: timestamp(c.WindowExpiresAt()),
+		InWindow:        c.InWindow(now), IdleClosesAt: timestamp(c.IdleClosesAt), ClosedAt: timestamp(c.ClosedAt),
 	}
 }
 
@@ -62,7 +64,9 @@ func describeWindow(v chatView) string {
 }
 
 func (a *app) chats() *cobra.Command {
-	return commandGroup("chats", "List, show and close chats", []string{"chat"}, a.chatsList(), a.chatsShow(), a.chatsClose())
+	return commandGroup(
+		"chats", "List, show and close chats", []string{"chat"}, a.chatsList(), a.chatsShow(), a.chatsClose(),
+	)
 }
 
 // chatFilter is the filter of chats on the command line.
@@ -92,7 +96,11 @@ func (f *chatFilter) check(c *cobra.Command) error {
 	if (f.email != "" || f.phone != "" || f.userID != "") && f.AppID == "" {
 		return usage("--email, --phone and --user-id need --app; see " + c.CommandPath() + " --help")
 	}
-	return cmp.Or(optionalID("--company", &f.CompanyID), optionalID("--app", &f.AppID), optionalID("--visitor", &f.ChatUserID))
+	return cmp.Or(
+		optionalID("--company", &f.CompanyID),
+		optionalID("--app", &f.AppID),
+		optionalID("--visitor", &f.ChatUserID),
+	)
 }
 
 // resolve finds the visitor with an identity.
@@ -157,8 +165,11 @@ type chatDetail struct {
 func (a *app) chatsShow() *cobra.Command {
 	var last int
 	c := &cobra.Command{
-		Use: "show CHAT", Short: "Show a chat: its visitor, its window, its last messages", Args: exactArgs("CHAT"), ValidArgsFunction: a.completeChats,
-		Example: "  parleyctl chats show CHAT --messages 0",
+		Use:               "show CHAT",
+		Short:             "Show a chat: its visitor, its window, its last messages",
+		Args:              exactArgs("CHAT"),
+		ValidArgsFunction: a.completeChats,
+		Example:           "  parleyctl chats show CHAT --messages 0",
 		RunE: func(c *cobra.Command, args []string) error {
 			if last < 0 {
 				return usage("--messages must not be negative")

@@ -84,15 +84,21 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or M
 		return usage(err.Error() + "; see " + c.CommandPath() + " --help")
 	})
 	a.addFlags(root)
-	root.AddCommand(a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.visitors(), a.users(), a.reply(), a.watch(), a.dead(), a.trace(), a.webhooks(), a.keys(), a.secrets(), a.streams(), a.backup(), a.migrate(), a.doctor(), idle())
+	root.AddCommand(
+		a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.visitors(), a.users(),
+		a.reply(), a.watch(), a.dead(), a.trace(), a.webhooks(), a.keys(), a.secrets(), a.streams(),
+		a.backup(), a.migrate(), a.doctor(), idle(),
+	)
 	return root
 }
 
 // idle keeps a pod running in which commands are executed: the image has no shell with sleep.
 func idle() *cobra.Command {
 	return &cobra.Command{
-		Use: "idle", Short: "Do nothing until stopped: for a pod in which commands are run with kubectl exec", Args: exactArgs(),
-		RunE: func(c *cobra.Command, _ []string) error { <-c.Context().Done(); return nil },
+		Use:   "idle",
+		Short: "Do nothing until stopped: for a pod in which commands are run with kubectl exec",
+		Args:  exactArgs(),
+		RunE:  func(c *cobra.Command, _ []string) error { <-c.Context().Done(); return nil },
 	}
 }
 
@@ -136,7 +142,14 @@ func group(c *cobra.Command, args []string) error {
 
 // commandGroup returns a command group.
 func commandGroup(use, short string, aliases []string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Aliases: aliases, Args: cobra.ArbitraryArgs, RunE: group, SuggestionsMinimumDistance: 2}
+	c := &cobra.Command{
+		Use:                        use,
+		Short:                      short,
+		Aliases:                    aliases,
+		Args:                       cobra.ArbitraryArgs,
+		RunE:                       group,
+		SuggestionsMinimumDistance: 2,
+	}
 	c.AddCommand(commands...)
 	return c
 }

@@ -131,7 +131,8 @@ func TestGuideCommands(t *testing.T) {
 			continue
 		}
 		understood++
-		command = strings.ReplaceAll(command, " docs/", " ../../docs/") // the guide's paths are relative to the repository's root
+		// the guide's paths are relative to the repository's root
+		command = strings.ReplaceAll(command, " docs/", " ../../docs/")
 		w.ctl(append(words(command), "--help")...).done()
 		// Without settings it must get as far as reporting them.
 		r := w.ctl(words(command)...)

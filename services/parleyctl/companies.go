@@ -94,11 +94,15 @@ func optionalID(what string, id *string) (err error) {
 }
 
 func (a *app) companiesList() *cobra.Command {
-	return pagedList(a, &cobra.Command{Use: "list", Short: "List the companies", Aliases: []string{"ls"}, Args: exactArgs()},
+	return pagedList(
+		a,
+		&cobra.Command{Use: "list", Short: "List the companies", Aliases: []string{"ls"}, Args: exactArgs()},
 		func(ctx context.Context, s store.Store, page store.Page) ([]chat.Company, error) {
 			return s.Companies(ctx, page)
 		},
-		viewOfCompany, companyColumns())
+		viewOfCompany,
+		companyColumns(),
+	)
 }
 
 func (a *app) companiesShow() *cobra.Command {
@@ -128,7 +132,10 @@ func (a *app) company(ctx context.Context, arg string) (chat.Company, error) {
 
 func (a *app) companiesRename() *cobra.Command {
 	return &cobra.Command{
-		Use: "rename COMPANY NAME", Short: "Rename a company", Args: exactArgs("COMPANY", "NAME"), ValidArgsFunction: a.completeCompanies,
+		Use:               "rename COMPANY NAME",
+		Short:             "Rename a company",
+		Args:              exactArgs("COMPANY", "NAME"),
+		ValidArgsFunction: a.completeCompanies,
 		RunE: func(c *cobra.Command, args []string) error {
 			company, err := a.company(c.Context(), args[0])
 			if err != nil {

@@ -126,7 +126,10 @@ func unreachable(engine, address string, err error) error {
 	if !apperr.Is(err, apperr.Unavailable) {
 		return err
 	}
-	return &apperr.Error{Code: apperr.Unavailable, Message: fmt.Sprintf("%s does not answer at %s", engine, redacted(address))}
+	return &apperr.Error{
+		Code:    apperr.Unavailable,
+		Message: fmt.Sprintf("%s does not answer at %s", engine, redacted(address)),
+	}
 }
 
 func redacted(address string) string {

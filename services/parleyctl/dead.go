@@ -59,7 +59,13 @@ func (f *deadLetterFilter) check(a *app) (err error) {
 // letters returns the dead letters that match the filter; limit 0: all.
 func (f *deadLetterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]inspect.DeadLetter, error) {
 	return inspect.DeadLetters(ctx, b, inspect.DeadLetterFilter{
-		Stream: f.stream, Consumer: f.consumer, CompanyID: f.company, ChatID: f.chat, MessageID: f.message, Reason: f.reason, Since: f.after,
+		Stream:    f.stream,
+		Consumer:  f.consumer,
+		CompanyID: f.company,
+		ChatID:    f.chat,
+		MessageID: f.message,
+		Reason:    f.reason,
+		Since:     f.after,
 	}, limit)
 }
 
@@ -111,7 +117,10 @@ func parseSequence(arg string) (uint64, error) {
 
 func (a *app) deadShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show LETTER", Short: "Show a dead letter with its headers and its event", Args: exactArgs("LETTER"), ValidArgsFunction: a.completeDeadLetters,
+		Use:               "show LETTER",
+		Short:             "Show a dead letter with its headers and its event",
+		Args:              exactArgs("LETTER"),
+		ValidArgsFunction: a.completeDeadLetters,
 		RunE: func(c *cobra.Command, args []string) error {
 			sequence, err := parseSequence(args[0])
 			if err != nil {
@@ -217,7 +226,8 @@ consumer gives it up again there is a new one. A bot and a gateway ignore events
 		Example: `  parleyctl dead replay 17 18
   parleyctl dead replay --all --consumer recorder --dry-run
   parleyctl dead replay --all --consumer recorder --rate 50`,
-		Args: func(c *cobra.Command, args []string) error { return o.check(a, c, args) }, ValidArgsFunction: a.completeDeadLetters,
+		Args:              func(c *cobra.Command, args []string) error { return o.check(a, c, args) },
+		ValidArgsFunction: a.completeDeadLetters,
 		RunE: func(c *cobra.Command, args []string) error {
 			if rate < 0 {
 				return usage("--rate must not be negative")
@@ -252,8 +262,9 @@ func (a *app) deadDrop() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use: "drop LETTER... | --all", Short: "Remove dead letters for good",
-		Example: "  parleyctl dead drop 17\n  parleyctl dead drop --all --since 1d --reason \"Event is malformed\" --yes",
-		Args:    func(c *cobra.Command, args []string) error { return o.check(a, c, args) }, ValidArgsFunction: a.completeDeadLetters,
+		Example:           "  parleyctl dead drop 17\n  parleyctl dead drop --all --since 1d --reason \"Event is malformed\" --yes",
+		Args:              func(c *cobra.Command, args []string) error { return o.check(a, c, args) },
+		ValidArgsFunction: a.completeDeadLetters,
 		RunE: func(c *cobra.Command, args []string) error {
 			b, err := a.openBus(c.Context())
 			if err != nil {
@@ -355,7 +366,10 @@ func skippable(trace inspect.Trace, consumer string) (found []skipped) {
 			failed := c.State == string(bus.ProgressRetrying)
 			named := c.Name == consumer && c.State == string(bus.ProgressWaiting) && c.Attempts > 0
 			if failed && (consumer == "" || c.Name == consumer) || named {
-				found = append(found, skipped{Stream: e.Stream, Sequence: e.Sequence, Consumer: c.Name, Attempts: c.Attempts, LastError: c.LastError})
+				found = append(
+					found,
+					skipped{Stream: e.Stream, Sequence: e.Sequence, Consumer: c.Name, Attempts: c.Attempts, LastError: c.LastError},
+				)
 			}
 		}
 	}

@@ -86,11 +86,17 @@ func (e *examiner) skip(check, why string) {
 }
 
 func (e *examiner) warn(check, do, format string, args ...any) {
-	e.findings = append(e.findings, finding{Check: check, State: findingWarning, Detail: fmt.Sprintf(format, args...), Do: do})
+	e.findings = append(
+		e.findings,
+		finding{Check: check, State: findingWarning, Detail: fmt.Sprintf(format, args...), Do: do},
+	)
 }
 
 func (e *examiner) wrong(check, do, format string, args ...any) {
-	e.findings = append(e.findings, finding{Check: check, State: findingWrong, Detail: fmt.Sprintf(format, args...), Do: do})
+	e.findings = append(
+		e.findings,
+		finding{Check: check, State: findingWrong, Detail: fmt.Sprintf(format, args...), Do: do},
+	)
 }
 
 func (a *app) doctor() *cobra.Command {
@@ -192,7 +198,11 @@ func (e *examiner) jetStreamWrite(ctx context.Context, b *bus.Bus) {
 	ctx, cancel := context.WithTimeout(ctx, engineTime)
 	defer cancel()
 	if err := b.ProbeStorage(ctx); err != nil {
-		e.wrong("jetstream write", "free disk space on the NATS servers and restart them: docs/runbook.md#parleystreamnotwritable", "%v", err)
+		e.wrong(
+			"jetstream write",
+			"free disk space on the NATS servers and restart them: docs/runbook.md#parleystreamnotwritable",
+			"%v", err,
+		)
 		return
 	}
 	e.ok("jetstream write", "a message was stored and removed")
@@ -249,7 +259,11 @@ func older(version, least string) bool {
 }
 
 // sizes are the fields of a stream that come from settings.
-var sizes = map[string]string{"num_replicas": "STREAM_REPLICAS", "max_age": "STREAM_MAX_AGE", "max_bytes": "STREAM_MAX_BYTES"}
+var sizes = map[string]string{
+	"num_replicas": "STREAM_REPLICAS",
+	"max_age":      "STREAM_MAX_AGE",
+	"max_bytes":    "STREAM_MAX_BYTES",
+}
 
 // settingOf returns the setting that a field of a stream comes from; empty: none.
 func settingOf(stream, field string) string {
@@ -304,15 +318,26 @@ func (e *examiner) stream(check string, change bus.StreamChange, info *jetstream
 	case len(change.Drift) > 0:
 		e.warn(check, "parleyctl streams apply", "differs: %s", describeDrift(change.Drift))
 	case info.Config.Name == subject.Revocations && full > fullFrom:
-		e.warn(check, "look for the companies that erase or revoke most visitors (audit log); lower VISITOR_TOKEN_TTL", "%.0f%% full", 100*full)
+		e.warn(
+			check,
+			"look for the companies that erase or revoke most visitors (audit log); lower VISITOR_TOKEN_TTL",
+			"%.0f%% full", 100*full,
+		)
 	case info.Config.MaxBytes > 0 && full > fullFrom:
-		e.warn(check, "raise STREAM_MAX_BYTES or lower STREAM_MAX_AGE, then parleyctl streams apply: a full stream refuses", "%.0f%% full", 100*full)
+		e.warn(
+			check,
+			"raise STREAM_MAX_BYTES or lower STREAM_MAX_AGE, then parleyctl streams apply: a full stream refuses",
+			"%.0f%% full", 100*full,
+		)
 	case info.Cluster != nil && slices.ContainsFunc(info.Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current }):
 		e.warn(check, "look at the NATS servers", "a replica is offline or not current")
 	case info.Config.Name == subject.Dead && info.State.Msgs > 0:
 		e.warn(check, "parleyctl dead list, then dead replay or dead drop", "%d events were given up", info.State.Msgs)
 	default:
-		e.ok(check, "%d messages, %s of %s", info.State.Msgs, bytes(info.State.Bytes), bytes(uint64(max(info.Config.MaxBytes, 0))))
+		e.ok(
+			check, "%d messages, %s of %s", info.State.Msgs, bytes(info.State.Bytes),
+			bytes(uint64(max(info.Config.MaxBytes, 0))),
+		)
 	}
 }
 
@@ -331,7 +356,10 @@ func (e *examiner) proxies() {
 	}
 	wide := slices.DeleteFunc(networks, func(p netip.Prefix) bool { return !config.CoversPrivate(p) })
 	if len(wide) > 0 {
-		e.warn(check, "list the edge's own network: callers may be able to forge their address", "%v is a whole private network", wide[0])
+		e.warn(
+			check, "list the edge's own network: callers may be able to forge their address",
+			"%v is a whole private network", wide[0],
+		)
 		return
 	}
 	e.ok(check, "%s", text)
@@ -350,8 +378,8 @@ func (e *examiner) clock(server time.Time) {
 	}
 }
 
-// readers are the streams that need a consumer, with the consumers of Parley's services. Another processing layer has other
-// names.
+// readers are the streams that need a consumer, with the consumers of Parley's services. Another processing
+// layer has other names.
 var readers = map[string]string{
 	subject.Sends:   "the processor with DISPATCHER (consumers dispatcher and dispatcher-pushes)",
 	subject.Inbound: "the processor (consumers recorder and bot)",
@@ -380,7 +408,10 @@ func (e *examiner) consumers(ctx context.Context, b *bus.Bus) {
 				e.wrong(check, "restart the service that reads it: it creates its consumers", "no consumer for the partitions %s",
 					strings.Trim(fmt.Sprint(missing), "[]"))
 			case total.Pending > 0 && !total.Read:
-				e.wrong(check, "start the service that reads it, or remove the consumer", "%d events wait and no consumer reads", total.Pending)
+				e.wrong(
+					check, "start the service that reads it, or remove the consumer",
+					"%d events wait and no consumer reads", total.Pending,
+				)
 			case total.Pending > lagFrom:
 				e.warn(check, "docs/runbook.md#parleyconsumerlag", "%d events pending", total.Pending)
 			default:
@@ -425,7 +456,8 @@ func (e *examiner) store(ctx context.Context) {
 	}
 }
 
-// storeWrite writes the record of a file that does not exist, and removes it. If doctor is interrupted, the store removes it soon.
+// storeWrite writes the record of a file that does not exist, and removes it. If doctor is interrupted, the
+// store removes it soon.
 func (e *examiner) storeWrite(ctx context.Context, s store.Store) {
 	ctx, cancel := context.WithTimeout(ctx, engineTime)
 	defer cancel()
@@ -461,7 +493,10 @@ func (e *examiner) storeSpace(ctx context.Context, opened store.Store) {
 	case size == 0:
 		e.skip(check, "the store does not report it")
 	case float64(free) < leastFree*float64(size):
-		e.warn(check, "free disk space, or enlarge the volume: a full disk refuses every write", "%s free of %s", bytes(free), bytes(size))
+		e.warn(
+			check, "free disk space, or enlarge the volume: a full disk refuses every write", "%s free of %s",
+			bytes(free), bytes(size),
+		)
 	default:
 		e.ok(check, "%s free of %s", bytes(free), bytes(size))
 	}
@@ -488,7 +523,10 @@ func (e *examiner) redis(ctx context.Context) {
 		return
 	}
 	if err := client.Ping(ctx).Err(); err != nil {
-		e.wrong("redis", "start Redis, or correct REDIS_URL and its password", "does not answer at %s: %v", redacted(address), err)
+		e.wrong(
+			"redis", "start Redis, or correct REDIS_URL and its password", "does not answer at %s: %v",
+			redacted(address), err,
+		)
 		return
 	}
 	info, err := client.Info(ctx, "server").Result()
@@ -591,7 +629,8 @@ func (e *examiner) certificates(ctx context.Context, urls []string) {
 			e.wrong(check, "renew the certificate, or put the address right", "%v", err)
 			continue
 		}
-		e.certificate(check, conn.(*tls.Conn).ConnectionState().PeerCertificates[0]) // a tls.Dialer returns only TLS connections
+		// a tls.Dialer returns only TLS connections
+		e.certificate(check, conn.(*tls.Conn).ConnectionState().PeerCertificates[0])
 		_ = conn.Close()
 	}
 }

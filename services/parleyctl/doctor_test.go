@@ -108,7 +108,8 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	running["widget-api"]()
 	w.serve("widget-api", map[string]string{"nats": "stream INBOUND does not acknowledge", "store": "ok"})
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // the log reports that it is not trusted
+	// the log reports that it is not trusted
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	found = w.doctor("--url", secure.URL)

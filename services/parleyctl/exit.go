@@ -64,8 +64,8 @@ func exitCode(err error) int {
 	return ExitFailed
 }
 
-// describe returns an error as one line. For an error with a code it is the message and the field errors, and the cause if it
-// adds information.
+// describe returns an error as one line. For an error with a code it is the message and the field errors, and
+// the cause if it adds information.
 func describe(err error) string {
 	text := err.Error()
 	if unknown, ok := errors.AsType[*secret.UnknownKeyError](err); ok {

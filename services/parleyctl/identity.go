@@ -11,7 +11,10 @@ import (
 )
 
 func (a *app) identity() *cobra.Command {
-	return commandGroup("identity", "Set how an application's visitors prove their identity", nil, a.identitySet(), a.identityRotate())
+	return commandGroup(
+		"identity", "Set how an application's visitors prove their identity", nil, a.identitySet(),
+		a.identityRotate(),
+	)
 }
 
 func (a *app) identitySet() *cobra.Command {
@@ -43,7 +46,11 @@ func (a *app) completeModes(c *cobra.Command, args []string, typed string) ([]st
 	if len(args) == 0 {
 		return a.completeApplications(c, args, typed)
 	}
-	return []string{string(chat.VerificationOff), string(chat.VerificationSession), string(chat.VerificationRequired)}, cobra.ShellCompDirectiveNoFileComp
+	return []string{
+		string(chat.VerificationOff),
+		string(chat.VerificationSession),
+		string(chat.VerificationRequired),
+	}, cobra.ShellCompDirectiveNoFileComp
 }
 
 type newSecretView struct {

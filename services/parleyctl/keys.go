@@ -45,12 +45,15 @@ func (a *app) keys() *cobra.Command {
 	var path string
 	c := commandGroup("keys", "Create and rotate the keys that sign visitors' tokens", []string{"key"},
 		a.keysGenerate(&path), a.keysList(&path), a.keysRotate(&path), a.keysRetire(&path), a.keysRemove(&path))
-	c.Long = fmt.Sprintf(`Create and rotate the keys that sign visitors' tokens: a JWK Set file whose first key signs while all verify. The Widget API reloads it
+	c.Long = fmt.Sprintf(
+		`Create and rotate the keys that sign visitors' tokens: a JWK Set file whose first key signs while all verify. The Widget API reloads it
 when it changes. Three steps replace a key without ending sessions:
 
   parleyctl keys rotate    adds a new key, which only verifies
   parleyctl keys rotate    %s later, when every service has it: signs with it
-  parleyctl keys retire    when the last token of the old key has expired: removes that key`, credential.KeyPropagation)
+  parleyctl keys retire    when the last token of the old key has expired: removes that key`,
+		credential.KeyPropagation,
+	)
 	c.PersistentFlags().StringVar(&path, "file", "", "the key file (VISITOR_KEYS_FILE)")
 	return c
 }
@@ -141,9 +144,12 @@ func (a *app) keysRotate(flag *string) *cobra.Command {
 	var urgent bool
 	c := &cobra.Command{
 		Use: "rotate", Short: "Take the next step to a new signing key", Args: exactArgs(),
-		Long: fmt.Sprintf(`Take the next step to a new signing key. Without a new key, create one, which only verifies at first. With one that
+		Long: fmt.Sprintf(
+			`Take the next step to a new signing key. Without a new key, create one, which only verifies at first. With one that
 has been in the file for %s, so that every service has it, sign with it. The old key still verifies, so no visitor has to register
-again. With --urgent, for example after a leak, do both at once: for a moment some services may refuse new tokens.`, credential.KeyPropagation),
+again. With --urgent, for example after a leak, do both at once: for a moment some services may refuse new tokens.`,
+			credential.KeyPropagation,
+		),
 		RunE: func(*cobra.Command, []string) error {
 			file, err := a.openKeys(*flag)
 			if err != nil {
@@ -207,8 +213,11 @@ func (a *app) keysRetire(flag *string) *cobra.Command {
 func (a *app) keysRemove(flag *string) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "remove KID", Short: "Remove a key even if its tokens are valid", Args: exactArgs("KID"), ValidArgsFunction: a.completeKeys(flag),
-		Long: "Remove a key even if its tokens are valid, for example a leaked one: visitors with its tokens must register again.",
+		Use:               "remove KID",
+		Short:             "Remove a key even if its tokens are valid",
+		Args:              exactArgs("KID"),
+		ValidArgsFunction: a.completeKeys(flag),
+		Long:              "Remove a key even if its tokens are valid, for example a leaked one: visitors with its tokens must register again.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			file, err := a.openKeys(*flag)
 			if err != nil {

@@ -80,7 +80,13 @@ func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err
 	}
 	defer func() { err = errors.Join(err, backend.Close(writing)) }()
 	summaries, err := transfer.Run(ctx, transfer.Config{
-		From: reading, To: writing, FromName: storeName(source), ToName: storeName(target), Progress: progress, Now: a.Now, Copied: a.printProgress(),
+		From:     reading,
+		To:       writing,
+		FromName: storeName(source),
+		ToName:   storeName(target),
+		Progress: progress,
+		Now:      a.Now,
+		Copied:   a.printProgress(),
 	})
 	if errors.Is(err, transfer.ErrNotEmpty) {
 		return usage(err.Error())

@@ -29,7 +29,8 @@ name  Acme`)
 	if id, ok := chat.ParseID(second["id"].(string)); !ok || id[14] != '7' {
 		t.Errorf("got id %v, want a UUID of version 7", second["id"])
 	}
-	w.must(w.store.PutCompany(t.Context(), chat.Company{ID: second["id"].(string), Name: "Evil\x1b[31m <b>\u202e"})) // before names were validated
+	// before names were validated
+	w.must(w.store.PutCompany(t.Context(), chat.Company{ID: second["id"].(string), Name: "Evil\x1b[31m <b>\u202e"}))
 	w.ctl("companies", "rename", companyID, "Acme & Sons").done()
 	w.ctl("companies", "show", companyID, "-o", "json").prints("{\n  \"id\": \"" + companyID + "\",\n  \"name\": \"Acme & Sons\"\n}")
 

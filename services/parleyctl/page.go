@@ -8,9 +8,15 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// pagedList makes c list the records that read returns, a page at a time. The first column is the id after which the next page
-// continues. Flags of c are checked in its PreRunE, before the store is opened.
-func pagedList[T, V any](a *app, c *cobra.Command, read func(context.Context, store.Store, store.Page) ([]T, error), view func(T) V, columns []column[V]) *cobra.Command {
+// pagedList makes c list the records that read returns, a page at a time. The first column is the id after
+// which the next page continues. Flags of c are checked in its PreRunE, before the store is opened.
+func pagedList[T, V any](
+	a *app,
+	c *cobra.Command,
+	read func(context.Context, store.Store, store.Page) ([]T, error),
+	view func(T) V,
+	columns []column[V],
+) *cobra.Command {
 	var page store.Page
 	c.Flags().IntVar(&page.Limit, "limit", 100, "maximum number; 0: all")
 	c.Flags().StringVar(&page.After, "after", "", "continue after this id, the last one of the previous page")
@@ -23,7 +29,10 @@ func pagedList[T, V any](a *app, c *cobra.Command, read func(context.Context, st
 		if err != nil {
 			return err
 		}
-		found, more, err := readUpTo(c.Context(), page, func(ctx context.Context, p store.Page) ([]T, error) { return read(ctx, s, p) }, id)
+		found, more, err := readUpTo(
+			c.Context(), page,
+			func(ctx context.Context, p store.Page) ([]T, error) { return read(ctx, s, p) }, id,
+		)
 		if err != nil {
 			return err
 		}

@@ -86,7 +86,12 @@ func (a *app) compose(d draft, text string) (chat.Message, error) {
 	}
 	identity := chat.NewMessageIdentity(a.Now())
 	return chat.Message{
-		ID: identity.ID, CreatedAt: identity.At, Type: kind, Data: slices.Clone(data), NameOfSender: d.sender, IsFromSupport: true,
+		ID:            identity.ID,
+		CreatedAt:     identity.At,
+		Type:          kind,
+		Data:          slices.Clone(data),
+		NameOfSender:  d.sender,
+		IsFromSupport: true,
 	}, nil
 }
 

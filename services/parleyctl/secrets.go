@@ -21,7 +21,10 @@ type secretKeyView struct {
 func (a *app) printSecretKeys(file *secret.KeyFile) error {
 	var views []secretKeyView
 	for _, k := range file.Keys() {
-		views = append(views, secretKeyView{k.ID.String(), string(k.State), timestamp(k.CreatedAt), timestamp(k.SupersededAt)})
+		views = append(
+			views,
+			secretKeyView{k.ID.String(), string(k.State), timestamp(k.CreatedAt), timestamp(k.SupersededAt)},
+		)
 	}
 	return printList(a, views,
 		column[secretKeyView]{"kid", func(v secretKeyView) string { return v.ID }},
@@ -33,7 +36,8 @@ func (a *app) printSecretKeys(file *secret.KeyFile) error {
 func (a *app) secrets() *cobra.Command {
 	c := commandGroup("secrets", "Create and rotate the keys that encrypt secrets in the database", []string{"secret"},
 		a.secretsGenerate(), a.secretsList(), a.secretsRotate(), a.secretsReencrypt(), a.secretsRetire())
-	c.Long = fmt.Sprintf(`Create and rotate the keys that encrypt secrets in the database: of webhooks, of proofs of identity and of second factors. The services
+	c.Long = fmt.Sprintf(
+		`Create and rotate the keys that encrypt secrets in the database: of webhooks, of proofs of identity and of second factors. The services
 reload the file when it changes. Four steps replace a key while they run:
 
   parleyctl secrets rotate       adds a new key, which only decrypts
@@ -42,7 +46,9 @@ reload the file when it changes. Four steps replace a key while they run:
   parleyctl secrets retire       %[1]s after the second step: removes old keys that no secret uses
 
 Without the file the secrets are lost. Keep a copy of it, also of old keys as long as a backup of the database may need them, and keep it apart
-from those backups.`, secret.Propagation)
+from those backups.`,
+		secret.Propagation,
+	)
 	c.PersistentFlags().StringVar(&a.flags.secretsFile, "file", "", "the key file ("+secret.Setting+")")
 	return c
 }
@@ -119,8 +125,11 @@ func (a *app) secretsList() *cobra.Command {
 func (a *app) secretsRotate() *cobra.Command {
 	return &cobra.Command{
 		Use: "rotate", Short: "Take the next step to a new key", Args: exactArgs(),
-		Long: fmt.Sprintf(`Take the next step to a new key. Without a new key, create one, which only decrypts at first. With one that has been in the file for %s, so
-that every service has it, encrypt with it. The old key still decrypts.`, secret.Propagation),
+		Long: fmt.Sprintf(
+			`Take the next step to a new key. Without a new key, create one, which only decrypts at first. With one that has been in the file for %s, so
+that every service has it, encrypt with it. The old key still decrypts.`,
+			secret.Propagation,
+		),
 		RunE: func(*cobra.Command, []string) error {
 			file, err := a.openSecretKeys()
 			if err != nil {
@@ -129,7 +138,10 @@ that every service has it, encrypt with it. The old key still decrypts.`, secret
 			_, err = file.Add(a.Now())
 			switch {
 			case err == nil:
-				a.note("The new key decrypts. Rotate again after %s to encrypt with it.", timestamp(a.Now().Add(secret.Propagation)))
+				a.note(
+					"The new key decrypts. Rotate again after %s to encrypt with it.",
+					timestamp(a.Now().Add(secret.Propagation)),
+				)
 			case apperr.Is(err, apperr.Conflict): // there is a new key
 				if err := file.Promote(a.Now()); err != nil {
 					return err
@@ -165,7 +177,11 @@ again: it continues with what is left.`,
 			if err != nil {
 				return fmt.Errorf("after %d records: %w; running it again continues from here", changed, err)
 			}
-			return printOne(a, reencryptedView{changed}, column[reencryptedView]{"records", func(v reencryptedView) string { return fmt.Sprint(v.Records) }})
+			return printOne(
+				a,
+				reencryptedView{changed},
+				column[reencryptedView]{"records", func(v reencryptedView) string { return fmt.Sprint(v.Records) }},
+			)
 		},
 	}
 }
@@ -173,8 +189,11 @@ again: it continues with what is left.`,
 func (a *app) secretsRetire() *cobra.Command {
 	return &cobra.Command{
 		Use: "retire", Short: "Remove the old keys that no secret uses", Args: exactArgs(),
-		Long: fmt.Sprintf(`Remove the old keys that no secret of the database uses and that were superseded at least %s ago. Keep a copy of the file with them as long as
-you keep backups of the database from before secrets reencrypt.`, secret.Propagation),
+		Long: fmt.Sprintf(
+			`Remove the old keys that no secret of the database uses and that were superseded at least %s ago. Keep a copy of the file with them as long as
+you keep backups of the database from before secrets reencrypt.`,
+			secret.Propagation,
+		),
 		RunE: func(c *cobra.Command, _ []string) error {
 			file, err := a.openSecretKeys()
 			if err != nil {

@@ -37,8 +37,8 @@ type demo struct {
 	SQLitePath string `json:"sqlitePath"`
 }
 
-// settings reads the flags, then the environment. demo.json is used only if neither names NATS or a store: combining an engine of
-// production with one of the demo would be dangerous.
+// settings reads the flags, then the environment. demo.json is used only if neither names NATS or a store:
+// combining an engine of production with one of the demo would be dangerous.
 func (a *app) settings() (settings, error) {
 	s := settings{
 		NATS: config.NATS{
@@ -66,7 +66,9 @@ func (s *settings) takeDemo(dir string) error {
 	path := filepath.Join(dir, demoFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return usage("NATS_URL, MONGODB_URI and SQLITE_PATH are not set, and there is no " + path + " of a running demo (make run)")
+		return usage(
+			"NATS_URL, MONGODB_URI and SQLITE_PATH are not set, and there is no " + path + " of a running demo (make run)",
+		)
 	}
 	var d demo
 	if err == nil {

@@ -256,12 +256,22 @@ func requireNone(ctx context.Context, b *bus.Bus, saved map[string]bus.Snapshot,
 	if len(existing) == 0 {
 		return nil
 	}
-	return apperr.New(apperr.Conflict, "STREAM_EXISTS", fmt.Sprintf("Nothing was restored: %s already exist. To delete them with their messages "+
-		"and restore the backup: stop the services, then parleyctl streams restore --from %s --replace", strings.Join(existing, ", "), from))
+	return apperr.New(
+		apperr.Conflict,
+		"STREAM_EXISTS",
+		fmt.Sprintf("Nothing was restored: %s already exist. To delete them with their messages "+
+			"and restore the backup: stop the services, then parleyctl streams restore --from %s --replace", strings.Join(existing, ", "), from),
+	)
 }
 
 // restoreStreams reads everything before it deletes anything, and restores all streams or, if one exists, none.
-func restoreStreams(ctx context.Context, b *bus.Bus, from string, replace bool, replicas int) (views []savedView, err error) {
+func restoreStreams(
+	ctx context.Context,
+	b *bus.Bus,
+	from string,
+	replace bool,
+	replicas int,
+) (views []savedView, err error) {
 	saved, err := readBackup(from)
 	if err != nil {
 		return nil, err

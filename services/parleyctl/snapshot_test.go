@@ -22,8 +22,8 @@ type saved struct {
 	Messages     uint64
 }
 
-// A backup of a running deployment is restored into new engines: messages with their sequences, the consumers' positions, and the
-// store.
+// A backup of a running deployment is restored into new engines: messages with their sequences, the
+// consumers' positions, and the store.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

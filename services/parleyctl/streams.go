@@ -11,7 +11,10 @@ import (
 )
 
 func (a *app) streams() *cobra.Command {
-	return commandGroup("streams", "Declare the streams; show them and their consumers' positions", []string{"stream"}, a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsBackup(), a.streamsRestore())
+	return commandGroup(
+		"streams", "Declare the streams; show them and their consumers' positions", []string{"stream"},
+		a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsBackup(), a.streamsRestore(),
+	)
 }
 
 func (a *app) streamsList() *cobra.Command {

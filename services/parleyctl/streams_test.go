@@ -377,7 +377,8 @@ func TestTraceOfAVisitorsMessageAndOfAReply(t *testing.T) {
 	w := newWorld(t)
 	w.now = time.Now
 	c, question, answer, _ := w.conversation()
-	answer.Message.ID = "01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11" // created long before it was published: only its chat identifies its subject
+	// created long before it was published: only its chat identifies its subject
+	answer.Message.ID = "01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11"
 	w.publish(question, answer)
 	if v := decoded[traced](w.ctl("trace", question.Message.ID, "-o", "json")); len(v.Events) != 1 || v.Events[0].Kind != "visitor-message" || v.ChatID != c.ID {
 		t.Errorf("got %+v, want the visitor's message", v)

@@ -13,7 +13,9 @@ import (
 func (a *app) applicationsSupport() *cobra.Command {
 	var file string
 	c := &cobra.Command{
-		Use: "support APPLICATION", Short: "Set how agents serve visitors: business hours, handover, ratings", Args: exactArgs("APPLICATION"),
+		Use:   "support APPLICATION",
+		Short: "Set how agents serve visitors: business hours, handover, ratings",
+		Args:  exactArgs("APPLICATION"),
 		Long: `Set how agents serve the visitors of an application, from a JSON file that replaces all settings:
 
   {

@@ -26,7 +26,14 @@ type parameterView struct {
 }
 
 func viewOfTemplate(t chat.MessageTemplate) templateView {
-	v := templateView{ID: t.ID, CompanyID: t.CompanyID, Name: t.Name, Status: t.Status, Text: t.Text, Parameters: []parameterView{}}
+	v := templateView{
+		ID:         t.ID,
+		CompanyID:  t.CompanyID,
+		Name:       t.Name,
+		Status:     t.Status,
+		Text:       t.Text,
+		Parameters: []parameterView{},
+	}
 	for _, p := range t.Parameters {
 		v.Parameters = append(v.Parameters, parameterView(p))
 	}
@@ -90,7 +97,12 @@ func (a *app) templatesCreate() *cobra.Command {
 				}
 				text = strings.TrimRight(string(data), "\n")
 			}
-			t := chat.MessageTemplate{Name: title, Status: chat.TemplatePending, Text: text, Parameters: parseParameters(parameters)}
+			t := chat.MessageTemplate{
+				Name:       title,
+				Status:     chat.TemplatePending,
+				Text:       text,
+				Parameters: parseParameters(parameters),
+			}
 			if err := admin.CheckTemplate(t); err != nil {
 				return err
 			}
@@ -152,7 +164,10 @@ func (a *app) template(ctx context.Context, arg string) (chat.MessageTemplate, e
 
 func (a *app) templatesShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show TEMPLATE", Short: "Show a message template", Args: exactArgs("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
+		Use:               "show TEMPLATE",
+		Short:             "Show a message template",
+		Args:              exactArgs("TEMPLATE"),
+		ValidArgsFunction: a.completeTemplates,
 		RunE: func(c *cobra.Command, args []string) error {
 			t, err := a.template(c.Context(), args[0])
 			if err != nil {

@@ -34,7 +34,10 @@ type tokenView struct {
 func (a *app) viewOfToken(t chat.AccessToken) tokenView {
 	v := tokenView{
 		Hash: t.Hash, CompanyID: t.CompanyID, Name: t.Name, Prefix: t.Prefix, Status: "valid",
-		CreatedAt: timestamp(t.CreatedAt), LastUsedAt: timestamp(t.LastUsedAt), ExpiresAt: timestamp(t.ExpiresAt), RevokedAt: timestamp(t.RevokedAt),
+		CreatedAt:  timestamp(t.CreatedAt),
+		LastUsedAt: timestamp(t.LastUsedAt),
+		ExpiresAt:  timestamp(t.ExpiresAt),
+		RevokedAt:  timestamp(t.RevokedAt),
 	}
 	switch {
 	case !t.RevokedAt.IsZero():
@@ -59,7 +62,10 @@ func tokenColumns() []column[tokenView] {
 }
 
 func (a *app) tokens() *cobra.Command {
-	return commandGroup("tokens", "Create, list and revoke a company's access tokens", []string{"token"}, a.tokensCreate(), a.tokensList(), a.tokensRevoke())
+	return commandGroup(
+		"tokens", "Create, list and revoke a company's access tokens", []string{"token"}, a.tokensCreate(),
+		a.tokensList(), a.tokensRevoke(),
+	)
 }
 
 func (a *app) tokensCreate() *cobra.Command {
@@ -91,12 +97,16 @@ func (a *app) tokensCreate() *cobra.Command {
 			view := a.viewOfToken(token)
 			view.Secret = secret
 			a.note("Keep the secret: it is not shown again.")
-			return printOne(a, view, append(tokenColumns(), column[tokenView]{"secret", func(v tokenView) string { return v.Secret }})...)
+			return printOne(
+				a,
+				view,
+				append(tokenColumns(), column[tokenView]{"secret", func(v tokenView) string { return v.Secret }})...)
 		},
 	}
 	a.addCompanyFlag(c, &company, "the company that it is for")
 	c.Flags().StringVar(&title, "name", "", "what it is for")
-	c.Flags().StringVar(&expires, "expires", "", "its lifetime (90d, 12h) or end (2027-01-31, 2027-01-31T12:00:00Z); default: no end")
+	c.Flags().
+		StringVar(&expires, "expires", "", "its lifetime (90d, 12h) or end (2027-01-31, 2027-01-31T12:00:00Z); default: no end")
 	return c
 }
 

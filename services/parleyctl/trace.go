@@ -44,7 +44,8 @@ process holds the message.`,
 			return a.printTrace(view)
 		},
 	}
-	c.Flags().StringVar(&within, "within", "1h", "how long after its creation the streams are searched if its company is unknown; 0: to their end")
+	c.Flags().
+		StringVar(&within, "within", "1h", "how long after its creation the streams are searched if its company is unknown; 0: to their end")
 	return c
 }
 
@@ -91,11 +92,21 @@ func stepsOf(v inspect.Trace) (steps []step) {
 		}
 	}
 	if v.Stored != nil {
-		steps = append(steps, step{storedTime(v), "in the history", fmt.Sprintf("%s from %s, created %s", v.Stored.Type, v.Stored.From, v.Stored.CreatedAt)})
+		steps = append(
+			steps,
+			step{
+				storedTime(v),
+				"in the history",
+				fmt.Sprintf("%s from %s, created %s", v.Stored.Type, v.Stored.From, v.Stored.CreatedAt),
+			},
+		)
 	}
 	steps = append(steps, statusSteps(v.Status)...)
 	for _, l := range v.DeadLetters {
-		steps = append(steps, step{l.Time.String(), "dead letter " + strconv.FormatUint(l.Sequence, 10), l.Consumer + ": " + l.Reason})
+		steps = append(
+			steps,
+			step{l.Time.String(), "dead letter " + strconv.FormatUint(l.Sequence, 10), l.Consumer + ": " + l.Reason},
+		)
 	}
 	return steps
 }

@@ -26,7 +26,13 @@ type userView struct {
 
 func viewOfUser(u account.User) userView {
 	return userView{
-		ID: u.ID, Email: u.Email, Name: u.Name, Role: u.Role, CompanyID: u.CompanyID, Status: u.Status(), CreatedAt: timestamp(u.CreatedAt),
+		ID:           u.ID,
+		Email:        u.Email,
+		Name:         u.Name,
+		Role:         u.Role,
+		CompanyID:    u.CompanyID,
+		Status:       u.Status(),
+		CreatedAt:    timestamp(u.CreatedAt),
 		LastSignInAt: timestamp(u.LastSignInAt),
 	}
 }
@@ -48,8 +54,10 @@ func userColumns() []column[userView] {
 func self() admin.Actor { return admin.Actor{Name: name} }
 
 func (a *app) users() *cobra.Command {
-	return commandGroup("users", "Create and list the panel's users, set their passwords, and unbind their single sign-on", []string{"user"},
-		a.usersCreate(), a.usersList(), a.usersPassword(), a.usersUnbind(), a.usersDelete())
+	return commandGroup(
+		"users", "Create and list the panel's users, set their passwords, and unbind their single sign-on",
+		[]string{"user"}, a.usersCreate(), a.usersList(), a.usersPassword(), a.usersUnbind(), a.usersDelete(),
+	)
 }
 
 func (a *app) usersCreate() *cobra.Command {
@@ -91,7 +99,10 @@ to no company and may do everything; owner, developer and agent belong to one.`,
 	c.Flags().StringVar(&role, "role", "", "operator, owner, developer or agent")
 	a.addCompanyFlag(c, &company, "the company; none for an operator")
 	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read the password from standard input")
-	_ = c.RegisterFlagCompletionFunc("role", fixed(string(account.Operator), string(account.Owner), string(account.Developer), string(account.Agent))) // the flag exists
+	_ = c.RegisterFlagCompletionFunc(
+		"role",
+		fixed(string(account.Operator), string(account.Owner), string(account.Developer), string(account.Agent)),
+	) // the flag exists
 	return c
 }
 
@@ -113,7 +124,10 @@ func (a *app) printWithPassword(u account.User, made string) error {
 	if view.Password = made; made != "" {
 		a.note("Keep the password: it is not shown again.")
 	}
-	return printOne(a, view, append(userColumns(), column[userView]{"password", func(v userView) string { return v.Password }})...)
+	return printOne(
+		a,
+		view,
+		append(userColumns(), column[userView]{"password", func(v userView) string { return v.Password }})...)
 }
 
 func (a *app) usersList() *cobra.Command {
@@ -179,7 +193,9 @@ func (a *app) usersPassword() *cobra.Command {
 func (a *app) usersUnbind() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "unbind EMAIL", Short: "Forget a user's identity at the OpenID Connect issuer, and end all sessions", Args: exactArgs("EMAIL"),
+		Use:   "unbind EMAIL",
+		Short: "Forget a user's identity at the OpenID Connect issuer, and end all sessions",
+		Args:  exactArgs("EMAIL"),
 		Long: `Forget a user's identity at the OpenID Connect issuer, and end all sessions. The first sign-in with the issuer binds a user to the issuer's
 subject; another subject with the same address is refused. Unbind after the account at the issuer was created anew, or when the issuer changes:
 the next sign-in with that address binds again.`,

@@ -10,7 +10,10 @@ import (
 )
 
 func (a *app) visitors() *cobra.Command {
-	return commandGroup("visitors", "Show visitors and revoke their tokens", []string{"visitor"}, a.visitorsShow(), a.visitorsRevoke())
+	return commandGroup(
+		"visitors", "Show visitors and revoke their tokens", []string{"visitor"}, a.visitorsShow(),
+		a.visitorsRevoke(),
+	)
 }
 
 // visitorDetail is the data of a visitor.
@@ -26,8 +29,19 @@ type visitorDetail struct {
 
 func (a *app) printVisitor(v chat.Visitor) error {
 	detail := visitorDetail{
-		ID: v.ID, CompanyID: v.CompanyID, AppID: v.AppID, VerifiedBy: v.VerifiedBy, Chats: v.ChatNumber, TokensValidFrom: timestamp(v.TokensValidFrom),
-		visitorView: visitorView{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID},
+		ID:              v.ID,
+		CompanyID:       v.CompanyID,
+		AppID:           v.AppID,
+		VerifiedBy:      v.VerifiedBy,
+		Chats:           v.ChatNumber,
+		TokensValidFrom: timestamp(v.TokensValidFrom),
+		visitorView: visitorView{
+			FirstName: v.FirstName,
+			LastName:  v.LastName,
+			Email:     v.Email,
+			Phone:     v.Phone,
+			UserID:    v.UserID,
+		},
 	}
 	return printOne(a, detail,
 		column[visitorDetail]{"id", func(v visitorDetail) string { return v.ID }},

@@ -49,13 +49,15 @@ its own ephemeral consumers. With -o json each line is an object with the event 
 		},
 	}
 	a.addCompanyFlag(c, &w.company, "only this company's")
-	c.Flags().StringVar(&w.app, "app", "", "only this application's; for events that name only their chat, the store is queried")
+	c.Flags().
+		StringVar(&w.app, "app", "", "only this application's; for events that name only their chat, the store is queried")
 	c.Flags().StringVar(&w.chat, "chat", "", "only this chat's")
 	c.Flags().StringVar(&w.visitor, "visitor", "", "only this visitor's (chatUserId)")
 	c.Flags().StringVar(&w.message, "message", "", "only this message's")
 	c.Flags().StringSliceVar(&w.kinds, "kind", nil, "only these kinds, such as visitor-message or reply")
 	c.Flags().StringSliceVar(&w.streams, "stream", nil, "only these streams")
-	c.Flags().StringVar(&w.since, "since", "", "start this long ago (10m, 2d) or at this time (2026-11-21T12:00:00Z); default: now")
+	c.Flags().
+		StringVar(&w.since, "since", "", "start this long ago (10m, 2d) or at this time (2026-11-21T12:00:00Z); default: now")
 	c.Flags().BoolVar(&w.noFollow, "no-follow", false, "end after the stored events")
 	c.Flags().IntVarP(&w.count, "count", "n", 0, "end after this many events; 0: never")
 	_ = c.RegisterFlagCompletionFunc("kind", fixed(inspect.Kinds()...)) // the flags exist

@@ -35,9 +35,19 @@ type webhookView struct {
 
 func (a *app) viewOfWebhook(e webhook.Endpoint, fresh ...webhook.Secret) webhookView {
 	v := webhookView{
-		ID: e.ID, CompanyID: e.CompanyID, URL: e.URL, Description: e.Description, Events: append([]string{}, e.Events...), Ordered: e.Ordered,
-		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), Status: e.Status(), DisabledReason: e.DisabledReason,
-		Signatures: []string{}, CreatedAt: timestamp(e.CreatedAt), FailingSince: timestamp(e.FailingSince), Warnings: e.Warnings,
+		ID:             e.ID,
+		CompanyID:      e.CompanyID,
+		URL:            e.URL,
+		Description:    e.Description,
+		Events:         append([]string{}, e.Events...),
+		Ordered:        e.Ordered,
+		Headers:        append([]string{}, slices.Sorted(maps.Keys(e.Headers))...),
+		Status:         e.Status(),
+		DisabledReason: e.DisabledReason,
+		Signatures:     []string{},
+		CreatedAt:      timestamp(e.CreatedAt),
+		FailingSince:   timestamp(e.FailingSince),
+		Warnings:       e.Warnings,
 	}
 	for _, kind := range e.Kinds(a.Now()) {
 		v.Signatures = append(v.Signatures, string(kind))
@@ -100,13 +110,23 @@ type attemptView struct {
 
 func viewOfDelivery(d webhook.Delivery) deliveryView {
 	v := deliveryView{
-		ID: d.ID, EndpointID: d.EndpointID, EventType: d.EventType, Status: d.Status, Reason: d.Reason, CreatedAt: timestamp(d.CreatedAt),
-		NextAt: timestamp(d.DueAt), Body: d.Body, Attempts: []attemptView{},
+		ID:         d.ID,
+		EndpointID: d.EndpointID,
+		EventType:  d.EventType,
+		Status:     d.Status,
+		Reason:     d.Reason,
+		CreatedAt:  timestamp(d.CreatedAt),
+		NextAt:     timestamp(d.DueAt), Body: d.Body, Attempts: []attemptView{},
 	}
 	for _, at := range d.Attempts {
 		v.Attempts = append(v.Attempts, attemptView{
-			At: timestamp(at.At), URL: at.URL, DurationMS: at.Duration.Milliseconds(), StatusCode: at.StatusCode, Answer: at.Answer, Error: at.Error,
-			NextAt: timestamp(at.NextAt),
+			At:         timestamp(at.At),
+			URL:        at.URL,
+			DurationMS: at.Duration.Milliseconds(),
+			StatusCode: at.StatusCode,
+			Answer:     at.Answer,
+			Error:      at.Error,
+			NextAt:     timestamp(at.NextAt),
 		})
 	}
 	return v
@@ -138,9 +158,12 @@ func deliveryColumns() []column[deliveryView] {
 }
 
 func (a *app) webhooks() *cobra.Command {
-	return commandGroup("webhooks", "Create, list, rotate, test and replay a company's webhooks", []string{"webhook"},
-		a.webhooksCreate(), a.webhooksList(), a.webhooksUpdate(), a.webhooksRotate(), a.webhooksEnable(), a.webhooksDisable(), a.webhooksDelete(),
-		a.webhooksTest(), a.webhooksAttempts(), a.webhooksReplay(), a.webhooksRetention())
+	return commandGroup(
+		"webhooks", "Create, list, rotate, test and replay a company's webhooks", []string{"webhook"},
+		a.webhooksCreate(), a.webhooksList(), a.webhooksUpdate(), a.webhooksRotate(), a.webhooksEnable(),
+		a.webhooksDisable(), a.webhooksDelete(), a.webhooksTest(), a.webhooksAttempts(), a.webhooksReplay(),
+		a.webhooksRetention(),
+	)
 }
 
 // webhookFlags are the settings of an endpoint on the command line.
@@ -157,13 +180,14 @@ func (f *webhookFlags) add(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("url", "url-file")
 	c.Flags().StringVar(&f.description, "description", "", "what it is for")
 	c.Flags().StringSliceVar(&f.events, "events", nil, "types of events, separated by commas; default: all")
-	c.Flags().StringVar(&f.headersFile, "headers", "", "file with headers that are sent with each request, a line such as 'X-Api-Key: abc' for each; - is standard input, an empty file: none")
+	c.Flags().
+		StringVar(&f.headersFile, "headers", "", "file with headers that are sent with each request, a line such as 'X-Api-Key: abc' for each; - is standard input, an empty file: none")
 	c.Flags().BoolVar(&f.ordered, "ordered", false, "send the events of a chat one after the other")
 	_ = c.RegisterFlagCompletionFunc("events", fixed(webhook.Types()...)) // the flag exists
 }
 
-// webhookURL returns the URL of the command line or of its file. One with a user or a query is refused on the command line, where other users
-// of the machine can read it.
+// webhookURL returns the URL of the command line or of its file. One with a user or a query is refused on the
+// command line, where other users of the machine can read it.
 func (a *app) webhookURL(f *webhookFlags) (string, error) {
 	if f.urlFile == "" {
 		if strings.Contains(f.url, "?") || hasPassword(f.url) {
@@ -244,7 +268,8 @@ func (a *app) webhooksCreate() *cobra.Command {
 		},
 	}
 	a.addCompanyFlag(c, &company, "the company that it is for")
-	c.Flags().StringSliceVar(&signatures, "signatures", []string{string(webhook.HMAC)}, "v1 (HMAC), v1a (ed25519), or both")
+	c.Flags().
+		StringSliceVar(&signatures, "signatures", []string{string(webhook.HMAC)}, "v1 (HMAC), v1a (ed25519), or both")
 	f.add(c)
 	_ = c.RegisterFlagCompletionFunc("signatures", fixed(string(webhook.HMAC), string(webhook.Ed25519))) // the flag exists
 	return c
@@ -314,7 +339,11 @@ func (a *app) webhooksUpdate() *cobra.Command {
 }
 
 // changeWebhook changes an endpoint and prints it.
-func (a *app) changeWebhook(ctx context.Context, arg string, change func(*admin.Service, string) (webhook.Endpoint, error)) error {
+func (a *app) changeWebhook(
+	ctx context.Context,
+	arg string,
+	change func(*admin.Service, string) (webhook.Endpoint, error),
+) error {
 	id, err := parseID("ENDPOINT", arg)
 	if err != nil {
 		return err
@@ -333,7 +362,9 @@ func (a *app) changeWebhook(ctx context.Context, arg string, change func(*admin.
 func (a *app) webhooksRotate() *cobra.Command {
 	var overlap string
 	c := &cobra.Command{
-		Use: "rotate ENDPOINT", Short: "Create new secrets, and show them once; the earlier ones also sign during the overlap", Args: exactArgs("ENDPOINT"),
+		Use:     "rotate ENDPOINT",
+		Short:   "Create new secrets, and show them once; the earlier ones also sign during the overlap",
+		Args:    exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks rotate ENDPOINT --overlap 24h",
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID("ENDPOINT", args[0])
@@ -373,7 +404,9 @@ func (a *app) webhooksEnable() *cobra.Command {
 
 func (a *app) webhooksDisable() *cobra.Command {
 	return &cobra.Command{
-		Use: "disable ENDPOINT", Short: "Stop the deliveries to an endpoint; later events can be replayed", Args: exactArgs("ENDPOINT"),
+		Use:   "disable ENDPOINT",
+		Short: "Stop the deliveries to an endpoint; later events can be replayed",
+		Args:  exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
 				return s.DisableWebhookEndpoint(c.Context(), self(), id)
@@ -418,7 +451,9 @@ const testPollInterval = 200 * time.Millisecond
 func (a *app) webhooksTest() *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
-		Use: "test ENDPOINT", Short: "Send webhook.test to an endpoint, and show what it answers", Args: exactArgs("ENDPOINT"),
+		Use:   "test ENDPOINT",
+		Short: "Send webhook.test to an endpoint, and show what it answers",
+		Args:  exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID("ENDPOINT", args[0])
 			if err != nil {
@@ -456,9 +491,18 @@ func (f *deliveryFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.event, "event", "", "only events of this type")
 	c.Flags().StringVar(&f.from, "from", "", "only those created since (10m, 2d, 2026-11-21T12:00:00Z)")
 	c.Flags().StringVar(&f.to, "to", "", "only those created before (10m, 2d, 2026-11-21T12:00:00Z)")
-	_ = c.RegisterFlagCompletionFunc("status", fixed(webhook.Pending, webhook.Delivered, webhook.Failed))                  // the flag exists
-	_ = c.RegisterFlagCompletionFunc("reason", fixed(webhook.ReasonExhausted, webhook.ReasonGone, webhook.ReasonDisabled)) // the flag exists
-	_ = c.RegisterFlagCompletionFunc("event", fixed(webhook.Types()...))                                                   // the flag exists
+	_ = c.RegisterFlagCompletionFunc(
+		"status",
+		fixed(webhook.Pending, webhook.Delivered, webhook.Failed),
+	) // the flag exists
+	_ = c.RegisterFlagCompletionFunc(
+		"reason",
+		fixed(webhook.ReasonExhausted, webhook.ReasonGone, webhook.ReasonDisabled),
+	) // the flag exists
+	_ = c.RegisterFlagCompletionFunc(
+		"event",
+		fixed(webhook.Types()...),
+	) // the flag exists
 }
 
 func (f *deliveryFlags) filter(a *app, endpoint string) (filter store.WebhookFilter, err error) {
@@ -484,7 +528,10 @@ func (a *app) webhooksAttempts() *cobra.Command {
 	var f deliveryFlags
 	var filter store.WebhookFilter
 	c := pagedList(a, &cobra.Command{
-		Use: "attempts ENDPOINT", Short: "List the deliveries of an endpoint with their attempts, newest first", Aliases: []string{"log"}, Args: exactArgs("ENDPOINT"),
+		Use:     "attempts ENDPOINT",
+		Short:   "List the deliveries of an endpoint with their attempts, newest first",
+		Aliases: []string{"log"},
+		Args:    exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks attempts ENDPOINT --status failed --from 1d",
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			filter, err = f.filter(a, args[0])
@@ -505,7 +552,9 @@ func (a *app) webhooksReplay() *cobra.Command {
 	var id string
 	var dryRun bool
 	c := &cobra.Command{
-		Use: "replay ENDPOINT", Short: "Send deliveries again: one, or all that failed in a time or for a reason", Args: exactArgs("ENDPOINT"),
+		Use:   "replay ENDPOINT",
+		Short: "Send deliveries again: one, or all that failed in a time or for a reason",
+		Args:  exactArgs("ENDPOINT"),
 		Long: `Send deliveries of an endpoint again, with the same webhook-id and all their attempts. Without --id, those that failed; --from, --to, --reason,
 --event and --status select others. --dry-run only lists them.`,
 		Example: "  parleyctl webhooks replay ENDPOINT --reason disabled --from 2d --dry-run",
@@ -530,7 +579,11 @@ func (a *app) webhooksReplay() *cobra.Command {
 			if !e.Enabled() {
 				a.note("The endpoint is disabled: replayed deliveries fail until it is enabled.")
 			}
-			replayed, err := replayAll(c.Context(), admin.New(s, nil, a.Now), admin.WebhookReplay{ID: id, Filter: filter, DryRun: dryRun})
+			replayed, err := replayAll(
+				c.Context(),
+				admin.New(s, nil, a.Now),
+				admin.WebhookReplay{ID: id, Filter: filter, DryRun: dryRun},
+			)
 			if err != nil {
 				return err
 			}
@@ -549,7 +602,11 @@ func (a *app) webhooksReplay() *cobra.Command {
 }
 
 // replayAll replays page by page and returns what it has replayed.
-func replayAll(ctx context.Context, operations *admin.Service, r admin.WebhookReplay) (replayed []deliveryView, err error) {
+func replayAll(
+	ctx context.Context,
+	operations *admin.Service,
+	r admin.WebhookReplay,
+) (replayed []deliveryView, err error) {
 	for {
 		page, next, err := operations.ReplayWebhooks(ctx, self(), r)
 		for _, d := range page {
@@ -585,7 +642,8 @@ func (a *app) webhooksRetention() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			changed, err := admin.New(s, b, a.Now).SetWebhookRetention(c.Context(), self(), owner, time.Duration(max(-1, min(days, 1000)))*24*time.Hour)
+			changed, err := admin.New(s, b, a.Now).
+				SetWebhookRetention(c.Context(), self(), owner, time.Duration(max(-1, min(days, 1000)))*24*time.Hour)
 			if err != nil {
 				return err
 			}

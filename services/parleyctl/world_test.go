@@ -52,7 +52,8 @@ func newWorld(t *testing.T) *world {
 	w.env = map[string]string{"NATS_URL": w.natsURL, "SQLITE_PATH": path, "SECRETS_KEY_FILE": storetest.KeyFile(t)}
 	w.bus = bustest.Open(t, w.natsURL)
 	w.store = storetest.OpenAt(t, path)
-	w.cache = store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour, TTL: time.Hour}) // expires only by invalidation
+	// expires only by invalidation
+	w.cache = store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour, TTL: time.Hour})
 	stop, err := w.bus.OnInvalidate(w.cache.Forget)
 	w.must(err)
 	t.Cleanup(stop)

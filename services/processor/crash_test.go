@@ -16,8 +16,8 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// A processor that is killed before it acknowledges its work loses and duplicates nothing: the next one handles the remaining
-// events, and repeated events count once.
+// A processor that is killed before it acknowledges its work loses and duplicates nothing: the next one
+// handles the remaining events, and repeated events count once.
 func TestKilledProcessorLosesAndDuplicatesNothing(t *testing.T) {
 	t.Parallel()
 	const messages = 60
@@ -73,8 +73,9 @@ func build(t *testing.T) string {
 	return binary
 }
 
-// awaitTakeover waits until a new process continues after a crash. That takes the ack wait of the bus and the start of the new
-// process, longer than any other wait of the tests; if the engines time out, the chat's messages are redelivered one by one.
+// awaitTakeover waits until a new process continues after a crash. That takes the ack wait of the bus and the
+// start of the new process, longer than any other wait of the tests; if the engines time out, the chat's
+// messages are redelivered one by one.
 func awaitTakeover(t *testing.T, collected *bustest.Collector) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); collected.Pending() == 0; time.Sleep(20 * time.Millisecond) {
@@ -104,8 +105,8 @@ func (w *world) spawn(binary string, env ...string) (kill func()) {
 	return kill
 }
 
-// awaitHistory returns when the visitor's chat has n messages and the recorder has acknowledged the last. It fails if the
-// recorder acknowledges nothing for as long as awaitTakeover waits.
+// awaitHistory returns when the visitor's chat has n messages and the recorder has acknowledged the last. It
+// fails if the recorder acknowledges nothing for as long as awaitTakeover waits.
 func (w *world) awaitHistory(n int) {
 	w.t.Helper()
 	words := w.collect("$JS.ACK.*.recorder.>")

@@ -254,7 +254,8 @@ func TestWebhookOfAChatOpenedByAMessage(t *testing.T) {
 	}
 }
 
-// Two companies with 50 endpoints each that take 14 seconds, and more deliveries than slots, do not delay those of a third company.
+// Two companies with 50 endpoints each that take 14 seconds, and more deliveries than slots, do not delay
+// those of a third company.
 func TestSlowCompaniesWebhookLoad(t *testing.T) {
 	if os.Getenv("PARLEY_FAULTS") != "long" {
 		t.Skip("takes a minute: PARLEY_FAULTS=long")
@@ -312,8 +313,8 @@ func TestSlowCompaniesWebhookLoad(t *testing.T) {
 	}
 }
 
-// A processor that is killed during its deliveries, and a receiver that is down for a while, lose nothing: every message arrives,
-// each under one webhook-id.
+// A processor that is killed during its deliveries, and a receiver that is down for a while, lose nothing:
+// every message arrives, each under one webhook-id.
 func TestKilledProcessorLosesNoWebhook(t *testing.T) {
 	t.Parallel()
 	const messages = 60
@@ -373,8 +374,8 @@ func TestKilledProcessorLosesNoWebhook(t *testing.T) {
 	}
 }
 
-// During a rotation each delivery has the signatures of both secrets: a receiver with either one accepts it. The official
-// verifiers of npm and Go agree, and neither accepts a forged body.
+// During a rotation each delivery has the signatures of both secrets: a receiver with either one accepts it.
+// The official verifiers of npm and Go agree, and neither accepts a forged body.
 func TestWebhookVerifiers(t *testing.T) {
 	t.Parallel()
 	node := needs.Program(t, "node")

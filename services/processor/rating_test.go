@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// The recorder stores a rating whose publisher crashed before storing it. A repeated or late rating changes nothing, and a
-// visitor cannot rate another one's chat.
+// The recorder stores a rating whose publisher crashed before storing it. A repeated or late rating changes
+// nothing, and a visitor cannot rate another one's chat.
 func TestRatingIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,8 +28,8 @@ const (
 )
 
 const (
-	// recorders is the number of concurrent writes to the history. Concurrent writes share a commit of up to 256, while as many
-	// get ready.
+	// recorders is the number of concurrent writes to the history. Concurrent writes share a commit of up to
+	// 256, while as many get ready.
 	recorders = 512
 	// dispatchers is the number of messages or pushes that are dispatched concurrently.
 	dispatchers = 128
@@ -69,8 +69,9 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 	return routes
 }
 
-// dispatcherRoutes: messages stay in order per chat, which is their subject, and all replicas share them. Pushes stay in order
-// per phone number. Their subject names the template, and one template goes to many numbers, so one replica at a time reads them.
+// dispatcherRoutes: messages stay in order per chat, which is their subject, and all replicas share them.
+// Pushes stay in order per phone number. Their subject names the template, and one template goes to many
+// numbers, so one replica at a time reads them.
 func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 	return []bus.Consumer{
 		{
@@ -87,7 +88,12 @@ func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 // controlChanged also passes the event's id, from which the notice's id is derived.
 func controlChanged(r *recorder.Recorder) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
-		return decoded(func(ctx context.Context, e event.ChatControlChanged) error { return r.ControlChanged(ctx, e, d.ID) })(ctx, d)
+		return decoded(
+			func(ctx context.Context, e event.ChatControlChanged) error { return r.ControlChanged(ctx, e, d.ID) },
+		)(
+			ctx,
+			d,
+		)
 	}
 }
 
@@ -111,8 +117,8 @@ func unanswered(b *bot.Bot) handler {
 	}
 }
 
-// webhookRoutes: the events of a visitor, and of a chat, become deliveries in order. After the insertion a delivery no longer
-// concerns the bus.
+// webhookRoutes: the events of a visitor, and of a chat, become deliveries in order. After the insertion a
+// delivery no longer concerns the bus.
 func webhookRoutes(w *webhook.Service) []bus.Consumer {
 	return []bus.Consumer{
 		{
@@ -129,8 +135,8 @@ func webhookRoutes(w *webhook.Service) []bus.Consumer {
 // handler is the bus's callback.
 type handler = func(context.Context, bus.Delivery) error
 
-// decoded wraps every handler: it decodes the event and gives up a malformed one. The bus does the retries, DEAD, the metrics and
-// the log.
+// decoded wraps every handler: it decodes the event and gives up a malformed one. The bus does the retries,
+// DEAD, the metrics and the log.
 func decoded[E event.Event, P event.Checked[E]](handle func(context.Context, E) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		e, err := event.Decode[E, P](d.Subject, d.Data)
@@ -175,8 +181,8 @@ func deadLettered(handle func(context.Context, recorder.Loss) error) handler {
 	}
 }
 
-// senderOf returns the company that sent the message of a dead letter. A reply's subject does not name it, and most replies are
-// not a company's.
+// senderOf returns the company that sent the message of a dead letter. A reply's subject does not name it,
+// and most replies are not a company's.
 func senderOf(l bus.DeadLetter) (companyID string, ok bool) {
 	if companyID, ok = subject.CompanyOf(l.Subject); ok {
 		return companyID, true

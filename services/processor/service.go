@@ -105,16 +105,24 @@ func (c BotConfig) webhook() bot.WebhookConfig {
 
 func (c BotConfig) llm() bot.LLMConfig {
 	return bot.LLMConfig{
-		BaseURL: c.LLMBaseURL, APIKey: c.LLMAPIKey, MaxTokens: c.LLMMaxTokens, Tokens: c.LLMTokens, Applications: c.LLMApplications,
-		Default:    bot.LLMApplication{Model: c.LLMModel, SystemPrompt: c.LLMSystemPrompt, History: &c.LLMHistory},
-		InputPrice: c.LLMPriceInput, OutputPrice: c.LLMPriceOutput, ModerationURL: c.LLMModerationURL, CallConfig: c.calls(),
+		BaseURL:      c.LLMBaseURL,
+		APIKey:       c.LLMAPIKey,
+		MaxTokens:    c.LLMMaxTokens,
+		Tokens:       c.LLMTokens,
+		Applications: c.LLMApplications,
+		Default:      bot.LLMApplication{Model: c.LLMModel, SystemPrompt: c.LLMSystemPrompt, History: &c.LLMHistory},
+		InputPrice:   c.LLMPriceInput, OutputPrice: c.LLMPriceOutput, ModerationURL: c.LLMModerationURL, CallConfig: c.calls(),
 	}
 }
 
 // calls returns the bounds of the calls of the webhook and of the language model.
 func (c BotConfig) calls() bot.CallConfig {
 	return bot.CallConfig{
-		Timeout: c.BotWebhookTimeout, Deadline: c.BotWebhookDeadline, Attempts: c.BotWebhookAttempts, Concurrency: c.BotConcurrency, Now: time.Now,
+		Timeout:     c.BotWebhookTimeout,
+		Deadline:    c.BotWebhookDeadline,
+		Attempts:    c.BotWebhookAttempts,
+		Concurrency: c.BotConcurrency,
+		Now:         time.Now,
 	}
 }
 
@@ -178,8 +186,8 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg}, nil
 }
 
-// Run consumes until ctx is done and returns nil when the running handlers have finished. NATS and MongoDB may be down when it
-// starts; it waits for them, and is ready when they are connected.
+// Run consumes until ctx is done and returns nil when the running handlers have finished. NATS and MongoDB
+// may be down when it starts; it waits for them, and is ready when they are connected.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
@@ -217,13 +225,22 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	return func(ctx context.Context) error { return s.consume(ctx, b, consumers, nil) }, nil
 }
 
-// webhookPoll is the interval of the polls for due webhook deliveries, and so the maximum delay of replays, tests and retries.
+// webhookPoll is the interval of the polls for due webhook deliveries, and so the maximum delay of replays,
+// tests and retries.
 const webhookPoll = time.Second
 
 func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.Service {
 	return webhook.New(webhook.Config{
-		Store: documents, Cache: cache, Timeout: s.cfg.WebhookTimeout, Concurrent: s.cfg.WebhookConcurrency, PerTarget: s.cfg.WebhookPerEndpoint,
-		Allow: s.cfg.WebhookAllow, WarnAfter: s.cfg.WebhookWarnAfter, PollEvery: webhookPoll, Now: time.Now, Logger: s.cfg.Logger,
+		Store:      documents,
+		Cache:      cache,
+		Timeout:    s.cfg.WebhookTimeout,
+		Concurrent: s.cfg.WebhookConcurrency,
+		PerTarget:  s.cfg.WebhookPerEndpoint,
+		Allow:      s.cfg.WebhookAllow,
+		WarnAfter:  s.cfg.WebhookWarnAfter,
+		PollEvery:  webhookPoll,
+		Now:        time.Now,
+		Logger:     s.cfg.Logger,
 		Registerer: s.cfg.Registerer,
 	})
 }
@@ -277,9 +294,15 @@ func (h histories) Recent(ctx context.Context, chatID string, limit int) ([]chat
 }
 
 // bot returns the bot's consumers. Until stop is called visitors can stop its streamed messages.
-func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) (consumers []bus.Consumer, stop func(), err error) {
+func (s *Service) bot(
+	answerer bot.Answerer,
+	b *bus.Bus,
+	documents store.Store,
+	cache *store.Cache,
+) (consumers []bus.Consumer, stop func(), err error) {
 	controls := control.New(documents, b, time.Now)
-	answering := bot.New(answerer, cache, documents, controls, b, parts{b}, s.cfg.failureText(), time.Now).WithTyping(b.Signal)
+	answering := bot.New(answerer, cache, documents, controls, b, parts{b}, s.cfg.failureText(), time.Now).
+		WithTyping(b.Signal)
 	release, err := b.HandleStops(answering.Stop)
 	if err != nil {
 		return nil, nil, err
@@ -287,8 +310,8 @@ func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, 
 	return botRoutes(answering, s.cfg.BotConcurrency), func() { release(); answering.Close() }, nil
 }
 
-// nobody returns the bot of an installation without one. It writes nothing, so that it has no failure text, no typing indicator and
-// nothing to stop.
+// nobody returns the bot of an installation without one. It writes nothing, so that it has no failure text,
+// no typing indicator and nothing to stop.
 func (s *Service) nobody(b *bus.Bus, documents store.Store, cache *store.Cache) *bot.Bot {
 	controls := control.New(documents, b, time.Now)
 	return bot.New(bot.Nobody{}, cache, documents, controls, b, parts{b}, "", time.Now)
@@ -308,7 +331,10 @@ func (p parts) LastPart(ctx context.Context, appID, chatUserID string) (event.Me
 
 // consume returns when ctx is done and all consumers have stopped.
 func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consumer, webhooks *webhook.Service) error {
-	s.cfg.Logger.InfoContext(ctx, "started", "recorder", s.cfg.Recorder, "dispatcher", s.cfg.Dispatcher, "bot", s.cfg.Bot, "webhooks", s.cfg.Webhooks)
+	s.cfg.Logger.InfoContext(
+		ctx, "started", "recorder", s.cfg.Recorder, "dispatcher", s.cfg.Dispatcher, "bot", s.cfg.Bot,
+		"webhooks", s.cfg.Webhooks,
+	)
 	defer s.cfg.Logger.InfoContext(ctx, "stopped")
 	group, running := errgroup.WithContext(ctx)
 	for _, c := range consumers {

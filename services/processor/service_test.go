@@ -404,8 +404,8 @@ func TestBinaryLinksNoEngine(t *testing.T) {
 	servicetest.LinksNoEngine(t)
 }
 
-// A company whose bot has used up its budget is silent: its questions become dead letters at once, and wait in no queue that another
-// company's questions share.
+// A company whose bot has used up its budget is silent: its questions become dead letters at once, and wait
+// in no queue that another company's questions share.
 func TestBotsAreCharged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

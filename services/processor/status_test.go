@@ -22,7 +22,8 @@ func (w *world) report(messageID, status string, at time.Time) {
 	w.publish(event.MessageStatusChanged{CompanyID: w.company.ID, MessageID: messageID, Status: status, At: at, Reason: strings.Repeat("why", len(status)/6)})
 }
 
-// A company's message to a widget, from its acceptance until the visitor has read it; reports arrive in the wrong order.
+// A company's message to a widget, from its acceptance until the visitor has read it; reports arrive in the
+// wrong order.
 func TestStatusOfACompanysMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,7 +77,8 @@ func TestStatusOfAPush(t *testing.T) {
 	}
 }
 
-// A message that is given up has failed, with a reason without internal causes. Dead letters of other events are ignored.
+// A message that is given up has failed, with a reason without internal causes. Dead letters of other events
+// are ignored.
 func TestStatusOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -33,8 +33,8 @@ func signed(r *http.Request, body []byte) bool {
 	return r.Header.Get("webhook-signature") == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// A failed call is repeated with the same webhook-id; the answer reaches the visitor and the history. A permanent error is not
-// retried, and the message is a dead letter with the reason.
+// A failed call is repeated with the same webhook-id; the answer reaches the visitor and the history. A
+// permanent error is not retried, and the message is a dead letter with the reason.
 func TestWebhookBot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,7 +87,8 @@ func TestWebhookBot(t *testing.T) {
 	}
 }
 
-// hangingBot echoes a text, but hangs on texts that request it until the test ends; calls counts the calls for each text.
+// hangingBot echoes a text, but hangs on texts that request it until the test ends; calls counts the calls
+// for each text.
 func hangingBot(t *testing.T) (url string, calls func(text string) int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -121,8 +122,8 @@ func hangingBot(t *testing.T) (url string, calls func(text string) int) {
 	}
 }
 
-// A message whose call hangs, or fails too often, is a dead letter with the reason. Its visitor reads the failure text once, and
-// then the answers to later messages, in order.
+// A message whose call hangs, or fails too often, is a dead letter with the reason. Its visitor reads the
+// failure text once, and then the answers to later messages, in order.
 func TestAnUnansweredMessageIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,7 +184,8 @@ func TestHangingChatsDelayNoOther(t *testing.T) {
 	}
 }
 
-// An operator skips a message that is being retried: it becomes a dead letter, and the visitor's later messages are answered.
+// An operator skips a message that is being retried: it becomes a dead letter, and the visitor's later
+// messages are answered.
 func TestAnOperatorSkipsAMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

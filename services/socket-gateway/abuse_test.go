@@ -117,7 +117,8 @@ func (i *intruder) excused(ctx context.Context, told string, err error) error {
 	return fmt.Errorf("%s: got %w, want an answer", told, err)
 }
 
-// check holds an answer against what the protocol and the APIs' conventions promise: below 500, and errors in JSON with a code.
+// check holds an answer against what the protocol and the APIs' conventions promise: below 500, and errors in
+// JSON with a code.
 func check(told string, resp *http.Response, body []byte) error {
 	switch status := resp.StatusCode; {
 	case status == http.StatusSwitchingProtocols || status >= 200 && status < 400:
@@ -135,11 +136,12 @@ func check(told string, resp *http.Response, body []byte) error {
 	return nil
 }
 
-// mostKept is what the gateway may hold more after the abuse than before: pools and what the runtime has not given back yet.
+// mostKept is what the gateway may hold more after the abuse than before: pools and what the runtime has not
+// given back yet.
 const mostKept = 24 << 20
 
-// TestAbuse sends the gateway what no client should send. Nothing of it is a failure of the gateway's, neither sessions nor memory
-// stay, and visitors go on being served.
+// TestAbuse sends the gateway what no client should send. Nothing of it is a failure of the gateway's,
+// neither sessions nor memory stay, and visitors go on being served.
 func TestAbuse(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the memory of a process is read from /proc")

@@ -12,7 +12,9 @@ import (
 // helloRetry is the pause before a failed announcement is retried.
 const helloRetry = time.Second
 
-var errNotAlone = errors.New("another socket-gateway is running; set the same REDIS_URL for all of them, or run only one")
+var errNotAlone = errors.New(
+	"another socket-gateway is running; set the same REDIS_URL for all of them, or run only one",
+)
 
 // hello is the announcement of a gateway.
 type hello struct {
@@ -29,8 +31,8 @@ func (h hello) before(other hello) bool {
 	return h.ID < other.ID
 }
 
-// stayAlone returns errNotAlone when it receives the hello of an earlier gateway and either of the two has no Redis: replies would
-// reach only some of the sockets. Otherwise it returns nil when ctx is done.
+// stayAlone returns errNotAlone when it receives the hello of an earlier gateway and either of the two has no
+// Redis: replies would reach only some of the sockets. Otherwise it returns nil when ctx is done.
 //
 // On the hello of a later gateway it announces itself again, so that the later one stops.
 func stayAlone(ctx context.Context, b *bus.Bus, own hello) error {

@@ -184,8 +184,8 @@ func connectOfficial(t *testing.T, baseURL, token, transport string) *client {
 	return c
 }
 
-// startNode runs a program of testdata with the official client until the test ends, and sends the events that it prints, a JSON
-// line each. The program ends when its stdin is closed.
+// startNode runs a program of testdata with the official client until the test ends, and sends the events
+// that it prints, a JSON line each. The program ends when its stdin is closed.
 func startNode[E any](t *testing.T, events chan<- E, program string, env ...string) (stdin io.Writer) {
 	t.Helper()
 	_, node := needs.Packages(t)

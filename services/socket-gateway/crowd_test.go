@@ -244,8 +244,8 @@ func newCrowd(t *testing.T, w *world, url, transports string, size int) *crowd {
 	return c
 }
 
-// publish writes to everybody in turn until finish, a few hundred replies a second. What could not be published is tried
-// again: its id makes it one event.
+// publish writes to everybody in turn until finish, a few hundred replies a second. What could not be
+// published is tried again: its id makes it one event.
 func (c *crowd) publish() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel

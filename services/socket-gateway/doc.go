@@ -1,11 +1,12 @@
-// Package socketgateway delivers replies to visitors' browsers: it consumes the stream REPLIES and emits each reply as the event
-// "message" into its visitor's room, over Socket.IO (clients v3 and v4) at /socket.io/, namespace /message.
+// Package socketgateway delivers replies to visitors' browsers: it consumes the stream REPLIES and emits each
+// reply as the event "message" into its visitor's room, over Socket.IO (clients v3 and v4) at /socket.io/,
+// namespace /message.
 //
-// All gateways share one durable consumer, so that each reply is consumed once. Redis pub/sub connects them, so that a reply reaches
-// the visitor's sockets on every gateway. If the sender of a message asks for a receipt, the gateway publishes its delivery on STATUS;
-// it publishes no other durable events.
+// All gateways share one durable consumer, so that each reply is consumed once. Redis pub/sub connects them,
+// so that a reply reaches the visitor's sockets on every gateway. If the sender of a message asks for a
+// receipt, the gateway publishes its delivery on STATUS; it publishes no other durable events.
 //
-// service.go and ingress.go are the wiring; internal/realtime authenticates sockets and delivers replies. A request passes
-// internal/peer (routes it to the gateway that holds its session), internal/admission (limits) and internal/legacy
-// (Socket.IO 1 and 2 clients, in a separate process) before it reaches the engine.
+// service.go and ingress.go are the wiring; internal/realtime authenticates sockets and delivers replies. A
+// request passes internal/peer (routes it to the gateway that holds its session), internal/admission (limits)
+// and internal/legacy (Socket.IO 1 and 2 clients, in a separate process) before it reaches the engine.
 package socketgateway

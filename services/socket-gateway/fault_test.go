@@ -190,8 +190,8 @@ func TestFaultNATSRestart(t *testing.T) {
 	crowd.finish()
 }
 
-// The gateway that takes the replies dies, or sleeps so long that another one takes over and everything is delivered again,
-// with one, two and three gateways.
+// The gateway that takes the replies dies, or sleeps so long that another one takes over and everything is
+// delivered again, with one, two and three gateways.
 func TestFaultOrderAndOnce(t *testing.T) {
 	t.Parallel()
 	for gateways := 1; gateways <= 3; gateways++ {
@@ -210,7 +210,8 @@ func TestFaultOrderAndOnce(t *testing.T) {
 			for _, p := range running {
 				crowd.awaitEach(3)
 				p.signal(syscall.SIGSTOP)
-				outage(lasting(3*time.Second, 8*time.Second)) // longer than the other gateways wait before they take over its partitions
+				// longer than the other gateways wait before they take over its partitions
+				outage(lasting(3*time.Second, 8*time.Second))
 				p.signal(syscall.SIGCONT)
 			}
 			for _, p := range running {

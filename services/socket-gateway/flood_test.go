@@ -242,7 +242,8 @@ func TestVisitorsSendTokensOnly(t *testing.T) {
 	}
 }
 
-// TestRecoveriesAreLimited has a visitor that comes back too often: the stream is not read for it, it loads the history.
+// TestRecoveriesAreLimited has a visitor that comes back too often: the stream is not read for it, it loads
+// the history.
 func TestRecoveriesAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -296,8 +297,9 @@ func comeBack(ctx context.Context) {
 // runAsForger makes this test's binary a forger of the gateway at that URL.
 const runAsForger = "PARLEY_TEST_FORGER"
 
-// forger is connections without a valid token, which send CONNECT packets with forged ones at the highest rate that frames may have. It
-// runs in a process of the lowest priority: strangers do not use the gateway's processors.
+// forger is connections without a valid token, which send CONNECT packets with forged ones at the highest
+// rate that frames may have. It runs in a process of the lowest priority: strangers do not use the gateway's
+// processors.
 type forger struct {
 	url     string
 	tokens  []string
@@ -362,7 +364,8 @@ func (w *world) startForger(url string, connections int) (stop func() forgery) {
 	}
 }
 
-// forge opens connections until stop is closed, and returns how many CONNECT packets the gateway has answered on the busiest one.
+// forge opens connections until stop is closed, and returns how many CONNECT packets the gateway has answered
+// on the busiest one.
 func (f *forger) forge(ctx context.Context) (answered int) {
 	for ctx.Err() == nil {
 		answered = max(answered, f.connection(ctx))
@@ -411,9 +414,10 @@ func (w *world) forgedTokens(n int) []string {
 	return tokens
 }
 
-// TestAbuseByForgedTokens has connections of one address that try one forged token after the other: each is closed after three, and the
-// handshakes of the address are refused above its rate. The long form measures the flood without that rate too. It logs the delivery to a
-// visitor, and compares what the gateway spends, which does not depend on what else the machine does.
+// TestAbuseByForgedTokens has connections of one address that try one forged token after the other: each is
+// closed after three, and the handshakes of the address are refused above its rate. The long form measures
+// the flood without that rate too. It logs the delivery to a visitor, and compares what the gateway spends,
+// which does not depend on what else the machine does.
 func TestAbuseByForgedTokens(t *testing.T) {
 	t.Parallel()
 	f := &faultWorld{world: newWorld(t)}
@@ -428,8 +432,8 @@ func TestAbuseByForgedTokens(t *testing.T) {
 	}
 }
 
-// underForgery measures the delivery to a visitor before and during a flood of connections with forged tokens, and returns the processor
-// time of the gateway.
+// underForgery measures the delivery to a visitor before and during a flood of connections with forged
+// tokens, and returns the processor time of the gateway.
 func (f *faultWorld) underForgery(connections int, lasts time.Duration, rate string) time.Duration {
 	f.t.Helper()
 	g := f.startChild("RATE_LIMIT_CONNECT=" + rate)

@@ -19,8 +19,8 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
 )
 
-// ingress handles requests before the engine: it forwards those for sessions of other gateways, then applies the limits. Requests of
-// old clients go to the legacy server instead of the engine.
+// ingress handles requests before the engine: it forwards those for sessions of other gateways, then applies
+// the limits. Requests of old clients go to the legacy server instead of the engine.
 type ingress struct {
 	handler   http.Handler
 	limiter   *admission.Limiter
@@ -32,16 +32,22 @@ type ingress struct {
 func (s *Service) openIngress(id peer.ID, namespace *socketio.Namespace) (e *ingress, err error) {
 	e = &ingress{registry: peer.NewRegistry(s.redis.universalClient(), id, s.cfg.Logger)}
 	others := httpapi.New(httpapi.Config{
-		Service: serviceName, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer, Proxies: s.cfg.TrustedProxies,
+		Service:    serviceName,
+		Logger:     s.cfg.Logger,
+		Registerer: s.cfg.Registerer,
+		Tracer:     s.cfg.Tracer,
+		Proxies:    s.cfg.TrustedProxies,
 	})
 	others.GET(socketPath, refused)
 	others.GET(strings.TrimSuffix(socketPath, "/"), refused)
 	e.limiter, err = admission.New(admission.Config{
-		MaxConnections: s.cfg.MaxConnections, ConnectRate: s.cfg.ConnectRate, MaxSocketsPerVisitor: s.cfg.MaxSocketsPerVisitor,
-		ByAddress:   ratelimit.New(ratelimit.Config{Name: "connect", Rate: s.cfg.AddressRate, Now: s.cfg.Now}),
-		Address:     httpapi.AddressOf(s.cfg.TrustedProxies),
-		Connections: func() int { return s.sockets.Joined() + e.legacyConnections() },
-		Refuse:      others, Registerer: s.cfg.Registerer,
+		MaxConnections:       s.cfg.MaxConnections,
+		ConnectRate:          s.cfg.ConnectRate,
+		MaxSocketsPerVisitor: s.cfg.MaxSocketsPerVisitor,
+		ByAddress:            ratelimit.New(ratelimit.Config{Name: "connect", Rate: s.cfg.AddressRate, Now: s.cfg.Now}),
+		Address:              httpapi.AddressOf(s.cfg.TrustedProxies),
+		Connections:          func() int { return s.sockets.Joined() + e.legacyConnections() },
+		Refuse:               others, Registerer: s.cfg.Registerer,
 	})
 	if err != nil {
 		return nil, err
@@ -71,8 +77,8 @@ func byProtocol(old, current http.Handler) http.Handler {
 	})
 }
 
-// routes returns the gateway's whole HTTP handler. Requests for the engine bypass the API middleware: a log line for each poll is
-// useless, and Engine.IO has its own errors.
+// routes returns the gateway's whole HTTP handler. Requests for the engine bypass the API middleware: a log
+// line for each poll is useless, and Engine.IO has its own errors.
 func routes(sockets, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == socketPath || r.URL.Path == strings.TrimSuffix(socketPath, "/") {
@@ -86,7 +92,8 @@ func routes(sockets, others http.Handler) http.Handler {
 // refused answers a handshake above a limit with an API error.
 func refused(c echo.Context) error { return admission.Refusal(c.Request().Context()) }
 
-// advertiseAddr returns the address for the registry. It is empty if the gateway has no listener of its own and AdvertiseAddr is not set.
+// advertiseAddr returns the address for the registry. It is empty if the gateway has no listener of its own
+// and AdvertiseAddr is not set.
 func (s *Service) advertiseAddr(ln net.Listener) string {
 	if s.cfg.AdvertiseAddr != "" || ln == nil {
 		return peer.CanonicalAddr(s.cfg.AdvertiseAddr)

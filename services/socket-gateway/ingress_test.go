@@ -213,7 +213,8 @@ func TestKilledGatewayLosesNobody(t *testing.T) {
 	}
 }
 
-// reachAll returns when each client has got something that send has sent; some may only find out now that they are cut off.
+// reachAll returns when each client has got something that send has sent; some may only find out now that
+// they are cut off.
 func (f *clientGroup) reachAll(send func()) {
 	f.t.Helper()
 	reached := make(map[int]bool)

@@ -30,12 +30,15 @@ func (s *Service) openLegacy(id peer.ID) (*legacy.Process, error) {
 			PingInterval: s.cfg.PingInterval, PingTimeout: s.cfg.PingTimeout,
 			SessionPrefix: id.Prefix(), MaxSockets: s.cfg.MaxSocketsPerVisitor, DrainTimeout: s.cfg.DrainTimeout,
 		},
-		MaxUnauthorized: s.cfg.MaxPending, MaxUnauthorizedPerAddress: s.cfg.MaxPendingPerAddress, Address: httpapi.AddressOf(s.cfg.TrustedProxies),
-		Tokens: s.gateway, Room: realtime.Room, Registerer: s.cfg.Registerer, Logger: s.cfg.Logger,
+		MaxUnauthorized:           s.cfg.MaxPending,
+		MaxUnauthorizedPerAddress: s.cfg.MaxPendingPerAddress,
+		Address:                   httpapi.AddressOf(s.cfg.TrustedProxies),
+		Tokens:                    s.gateway, Room: realtime.Room, Registerer: s.cfg.Registerer, Logger: s.cfg.Logger,
 	})
 }
 
-// LegacyMain is the main function of the process that a gateway with SOCKETIO_LEGACY starts for old clients. It returns the exit code.
+// LegacyMain is the main function of the process that a gateway with SOCKETIO_LEGACY starts for old clients.
+// It returns the exit code.
 func LegacyMain() int {
 	// A terminal signals the whole process group; this process ends only when its gateway closes its standard input.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM)

@@ -305,7 +305,8 @@ func TestLegacyServerEndsWithItsGateway(t *testing.T) {
 	if n, err := stdout.Read(make([]byte, 100)); n == 0 {
 		t.Fatalf("got nothing from the legacy server: %v", err)
 	}
-	for _, s := range []os.Signal{syscall.SIGTERM, os.Interrupt} { // signals that a terminal sends to the whole process group
+	// signals that a terminal sends to the whole process group
+	for _, s := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		if err := child.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}
@@ -368,7 +369,8 @@ func (k *countedKeys) Key(ctx context.Context, kid string) (ed25519.PublicKey, e
 	return k.KeySource.Key(ctx, kid)
 }
 
-// Old clients bring their token with the handshake and with an upgrade. Above the rate of their address it is not verified.
+// Old clients bring their token with the handshake and with an upgrade. Above the rate of their address it is
+// not verified.
 func TestAddressIsCheckedBeforeTheToken(t *testing.T) {
 	t.Parallel()
 	const rate = 4

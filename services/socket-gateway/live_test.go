@@ -47,8 +47,8 @@ func (w *world) supportTypes(v visitor, name string, at time.Time) {
 	}
 }
 
-// However many gateways there are, each signal reaches each socket of the visitor once, on whichever gateway it is; and what has lain
-// about for longer than it counts reaches nobody.
+// However many gateways there are, each signal reaches each socket of the visitor once, on whichever gateway
+// it is; and what has lain about for longer than it counts reaches nobody.
 func TestSupportTypes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,7 +112,8 @@ func TestOfficialClientTypesAndReads(t *testing.T) {
 	}
 }
 
-// supportTypesUntil repeats what a writer repeats, until the client has heard it: a client that polls may miss one between two polls.
+// supportTypesUntil repeats what a writer repeats, until the client has heard it: a client that polls may
+// miss one between two polls.
 func (w *world) supportTypesUntil(v visitor, c *client) {
 	w.t.Helper()
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
@@ -213,7 +214,8 @@ func (r *reader) read(_ context.Context, companyID, _, chatUserID, messageID str
 	return bus.Reading{Unread: 3, ReadUpTo: messageID, SeenUpTo: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, nil
 }
 
-// The acknowledgement of a read says that the Widget API has stored it; what is wrong is refused with a reason, and the connection stays.
+// The acknowledgement of a read says that the Widget API has stored it; what is wrong is refused with a
+// reason, and the connection stays.
 func TestVisitorReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -273,8 +275,8 @@ func TestUnreadAtConnect(t *testing.T) {
 	}
 }
 
-// Visitors are online while they have a socket on any gateway; the last one that leaves tells when. A gateway that is gone without a word leaves
-// nothing but what expires.
+// Visitors are online while they have a socket on any gateway; the last one that leaves tells when. A gateway
+// that is gone without a word leaves nothing but what expires.
 func TestVisitorsAreOnline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

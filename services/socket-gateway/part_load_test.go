@@ -19,8 +19,9 @@ import (
 // partRate is how many parts a second a bot publishes.
 const partRate = 16
 
-// TestPartsLoad lets bots write for many visitors at once through one gateway in a process of its own. Every socket ends with all of its
-// text. It logs what a part costs the gateway and how long it takes from the bot's publish to the socket; PARLEY_FAULTS=long is larger.
+// TestPartsLoad lets bots write for many visitors at once through one gateway in a process of its own. Every
+// socket ends with all of its text. It logs what a part costs the gateway and how long it takes from the
+// bot's publish to the socket; PARLEY_FAULTS=long is larger.
 func TestPartsLoad(t *testing.T) {
 	visitors, lasts := 40, 2*time.Second
 	if os.Getenv("PARLEY_FAULTS") == "long" {

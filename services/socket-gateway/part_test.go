@@ -19,8 +19,9 @@ func (w *world) writes(p event.MessagePart) string {
 	return string(p.AppendShown(nil))
 }
 
-// Parts reach the sockets on every gateway in their order. A socket that comes late, or back, gets all that was written as one part, after
-// the replies that it missed, and then the parts beyond it; once the message is done, nothing.
+// Parts reach the sockets on every gateway in their order. A socket that comes late, or back, gets all that
+// was written as one part, after the replies that it missed, and then the parts beyond it; once the message
+// is done, nothing.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -41,8 +41,8 @@ func nextReport(t *testing.T, reports *bustest.Collector, v visitor) event.Messa
 	return e
 }
 
-// Whichever gateway has the visitor's sockets reports that a company's message was delivered. Nothing is reported for a bot's
-// reply, or where nobody is there; who comes back gets it then.
+// Whichever gateway has the visitor's sockets reports that a company's message was delivered. Nothing is
+// reported for a bot's reply, or where nobody is there; who comes back gets it then.
 func TestDeliveriesAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,7 +67,8 @@ func TestDeliveriesAreReported(t *testing.T) {
 	}
 }
 
-// A reply passes while the visitor is away. It is reported when the gateway that the visitor comes back to sends it after.
+// A reply passes while the visitor is away. It is reported when the gateway that the visitor comes back to
+// sends it after.
 func TestWhatIsRecoveredIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -82,7 +83,8 @@ func TestWhatIsRecoveredIsReported(t *testing.T) {
 	first.stop()
 	missed := w.companyReply(v)
 	second := w.start()
-	for at := (bus.Position{}); at.Sequence == 0; { // until the reply has passed the second gateway, which has no socket for it
+	// until the reply has passed the second gateway, which has no socket for it
+	for at := (bus.Position{}); at.Sequence == 0; {
 		if err := json.Unmarshal(passed.Next().Data, &at); err != nil {
 			t.Fatal(err)
 		}

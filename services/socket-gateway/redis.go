@@ -23,7 +23,8 @@ const (
 
 var errNotSubscribed = errors.New("not all rooms are resubscribed")
 
-// redisConn is the connection to Redis over which gateways exchange emits. It is nil for a single gateway without Redis.
+// redisConn is the connection to Redis over which gateways exchange emits. It is nil for a single gateway
+// without Redis.
 type redisConn struct {
 	client  redis.UniversalClient
 	adapter func(socketio.Local) socketio.Adapter
@@ -33,7 +34,8 @@ type redisConn struct {
 	log     *slog.Logger
 }
 
-// openRedis returns a client that connects, and reconnects without a time limit, in the background. Without REDIS_URL it returns nil.
+// openRedis returns a client that connects, and reconnects without a time limit, in the background. Without
+// REDIS_URL it returns nil.
 func openRedis(cfg Config, metrics *realtime.Metrics) (*redisConn, error) {
 	if cfg.RedisURL == "" {
 		return nil, nil
@@ -109,7 +111,8 @@ func (r *redisConn) close() error {
 	return r.client.Close()
 }
 
-// newAdapter returns the constructor of a namespace's adapter; nil without Redis, which makes the engine serve a single node.
+// newAdapter returns the constructor of a namespace's adapter; nil without Redis, which makes the engine
+// serve a single node.
 func (r *redisConn) newAdapter(cfg Config) func(socketio.Local) socketio.Adapter {
 	if r == nil {
 		return nil

@@ -36,7 +36,8 @@ const (
 	partialTimeout = 10 * time.Second // to complete a fragmented message or packet
 	maxMessage     = 16 << 10         // bytes: several times the largest token
 
-	// maxConnectErrors is the number of refused CONNECT packets after which a connection is closed: each may cost a signature.
+	// maxConnectErrors is the number of refused CONNECT packets after which a connection is closed: each may
+	// cost a signature.
 	maxConnectErrors = 3
 )
 
@@ -137,9 +138,10 @@ func New(cfg Config) (*Service, error) {
 // Handler returns the handler of /socket.io/. It serves requests while Run runs.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run serves sockets and delivers replies until ctx is done. It then refuses new connections, emits the replies that it has
-// fetched, releases its partitions, closes the sockets one by one over DrainTimeout so that their clients reconnect to other
-// gateways, and returns nil. NATS, Redis and the keys may be unavailable at the start: sockets are refused until they are available.
+// Run serves sockets and delivers replies until ctx is done. It then refuses new connections, emits the
+// replies that it has fetched, releases its partitions, closes the sockets one by one over DrainTimeout so
+// that their clients reconnect to other gateways, and returns nil. NATS, Redis and the keys may be
+// unavailable at the start: sockets are refused until they are available.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
@@ -196,10 +198,15 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	p.OnClose(s.sockets.Close)
 	namespace := s.sockets.Of(realtime.Namespace)
 	s.gateway = realtime.New(realtime.Config{
-		Namespace: namespace, Bus: s.bus, Tokens: credential.NewVerifier(keys, s.cfg.Now), Origins: s.bus.AllowedOrigins, Metrics: metrics,
-		Logger: s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate,
+		Namespace: namespace,
+		Bus:       s.bus,
+		Tokens:    credential.NewVerifier(keys, s.cfg.Now),
+		Origins:   s.bus.AllowedOrigins,
+		Metrics:   metrics,
+		Logger:    s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate,
 		Presence: s.presence(), ID: s.id,
-		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.revoked(ctx, chatUserID) }, // called only while serving: s.ingress is set
+		// called only while serving: s.ingress is set
+		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.revoked(ctx, chatUserID) },
 	})
 	if s.redis != nil {
 		s.redis.gateway.Store(s.gateway)
@@ -238,7 +245,8 @@ func (s *Service) checks(p *service.Process) {
 	}
 }
 
-// serve runs the consumers until ctx is done, and everything else until the consumers have finished and the sockets are closed.
+// serve runs the consumers until ctx is done, and everything else until the consumers have finished and the
+// sockets are closed.
 func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	ln, err := web.Listen(p, s.cfg.Listener, s.cfg.HTTPAddr)
 	if err != nil {

@@ -46,7 +46,8 @@ func TestReplyReachesAllSocketsOfItsVisitorAndNoOther(t *testing.T) {
 	}
 }
 
-// A reply that widgets cannot show, as a processing layer may publish it, is a dead letter with the reason and is not emitted.
+// A reply that widgets cannot show, as a processing layer may publish it, is a dead letter with the reason
+// and is not emitted.
 func TestReplyThatNobodyCanShow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -275,7 +276,8 @@ func TestStartsWithoutRedis(t *testing.T) {
 	}
 }
 
-// Redis goes and comes: sockets stay, the gateways stay ready, and a reply that could not be passed on is passed on later.
+// Redis goes and comes: sockets stay, the gateways stay ready, and a reply that could not be passed on is
+// passed on later.
 func TestRedisGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	redis := newRealRedis(t)

@@ -102,7 +102,8 @@ func TestRevokedTokens(t *testing.T) {
 	connect(t, fresh.url, later).await("connect")
 }
 
-// TestRenewalsAreLimited renews a token more often than a client needs to: the socket is told, and disconnected if it goes on.
+// TestRenewalsAreLimited renews a token more often than a client needs to: the socket is told, and
+// disconnected if it goes on.
 func TestRenewalsAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -151,7 +152,8 @@ func TestTokensDoNotOutliveTheirRevocation(t *testing.T) {
 	}
 }
 
-// TestRevocationsAreMeasured checks the metrics of the alert ParleyStreamFilling for REVOCATIONS, which only gateways read.
+// TestRevocationsAreMeasured checks the metrics of the alert ParleyStreamFilling for REVOCATIONS, which only
+// gateways read.
 func TestRevocationsAreMeasured(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

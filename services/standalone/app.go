@@ -31,7 +31,8 @@ const (
 	demoFile = "demo.json"
 	keysFile = "visitor-keys.json"
 
-	// partitions is the number of partitions of a stream that one process reads. Each has a consumer, which costs memory when idle.
+	// partitions is the number of partitions of a stream that one process reads. Each has a consumer, which
+	// costs memory when idle.
 	partitions = 4
 
 	// grace bounds how long in-flight requests may take at shutdown.
@@ -71,7 +72,17 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
 
-	d, keys, err := prepare(ctx, dir, e, seed.Start{Bot: cfg.Bot, Client: baseURL(p.client), Widget: baseURL(p.widget), Panel: cmp.Or(cfg.PanelURL, baseURL(p.panel))})
+	d, keys, err := prepare(
+		ctx,
+		dir,
+		e,
+		seed.Start{
+			Bot:    cfg.Bot,
+			Client: baseURL(p.client),
+			Widget: baseURL(p.widget),
+			Panel:  cmp.Or(cfg.PanelURL, baseURL(p.panel)),
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -123,7 +134,12 @@ func serveEngines(ctx context.Context, cfg Config, log *slog.Logger, out io.Writ
 }
 
 // prepare creates the demo company, its file and the visitor keys at the first start.
-func prepare(ctx context.Context, dir *datadir.Dir, e *engines, start seed.Start) (d seed.Demo, keys *credential.KeySet, err error) {
+func prepare(
+	ctx context.Context,
+	dir *datadir.Dir,
+	e *engines,
+	start seed.Start,
+) (d seed.Demo, keys *credential.KeySet, err error) {
 	if keys, err = visitorKeys(dir.Path(keysFile)); err != nil {
 		return d, nil, err
 	}
@@ -133,20 +149,45 @@ func prepare(ctx context.Context, dir *datadir.Dir, e *engines, start seed.Start
 }
 
 // build wires everything without starting it.
-func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys *credential.KeySet, t *traces, log *slog.Logger) (*app, error) {
+func build(
+	cfg Config,
+	dir *datadir.Dir,
+	p *ports,
+	e *engines,
+	d seed.Demo,
+	keys *credential.KeySet,
+	t *traces,
+	log *slog.Logger,
+) (*app, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s, err := newServices(servicesConfig{
-		natsURL: e.nats.URL(), store: e.store, storePath: e.storePath, secretsPath: e.secretsPath, keys: keys, keysFile: dir.Path(keysFile),
-		client: p.client, panel: p.panel, panelURL: cfg.PanelURL, widgetURL: d.WidgetBaseURL, clientURL: d.ClientBaseURL,
-		chats: cfg.Chats, files: cfg.FileConfig, tokens: cfg.VisitorTokens, limits: cfg.Limits, bot: cfg.BotConfig, webhooks: cfg.WebhookConfig, registry: registry, tracer: t.of, log: log,
+		natsURL:     e.nats.URL(),
+		store:       e.store,
+		storePath:   e.storePath,
+		secretsPath: e.secretsPath,
+		keys:        keys,
+		keysFile:    dir.Path(keysFile),
+		client:      p.client, panel: p.panel, panelURL: cfg.PanelURL, widgetURL: d.WidgetBaseURL, clientURL: d.ClientBaseURL,
+		chats:    cfg.Chats,
+		files:    cfg.FileConfig,
+		tokens:   cfg.VisitorTokens,
+		limits:   cfg.Limits,
+		bot:      cfg.BotConfig,
+		webhooks: cfg.WebhookConfig,
+		registry: registry,
+		tracer:   t.of,
+		log:      log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	pages := demo.Config{
-		AppID: d.AppID, WidgetBaseURL: d.WidgetBaseURL, ClientBaseURL: d.ClientBaseURL, TokenCommand: guide.TokenCommand(dir.Path(demoFile)),
-		SiteURL: baseURL(p.site),
+		AppID:         d.AppID,
+		WidgetBaseURL: d.WidgetBaseURL,
+		ClientBaseURL: d.ClientBaseURL,
+		TokenCommand:  guide.TokenCommand(dir.Path(demoFile)),
+		SiteURL:       baseURL(p.site),
 	}
 	page, err := demo.Handler(pages, processor.DemoAssets())
 	if err != nil {
@@ -161,11 +202,23 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 		return nil, err
 	}
 	public := router.Handler(s.widget.Handler(), s.gateway.Handler(), page)
-	return &app{ports: p, keys: keys, secrets: e.secrets, registry: registry, log: log, nats: e.nats, services: s, public: public, site: site, probes: probes}, nil
+	return &app{
+		ports:    p,
+		keys:     keys,
+		secrets:  e.secrets,
+		registry: registry,
+		log:      log,
+		nats:     e.nats,
+		services: s,
+		public:   public,
+		site:     site,
+		probes:   probes,
+	}, nil
 }
 
-// run starts the members in the order of their dependencies, calls ready when all of them work, and stops them in the opposite
-// order: first readiness ends, then requests finish and sockets close, then consumers drain.
+// run starts the members in the order of their dependencies, calls ready when all of them work, and stops
+// them in the opposite order: first readiness ends, then requests finish and sockets close, then consumers
+// drain.
 func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	defer a.probes.Close()
 	status := ops.New(ops.Config{
@@ -182,7 +235,10 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	public := c.Start("widget server", func(ctx context.Context) error {
 		return httpapi.Serve(ctx, a.ports.widget, a.public, a.log, grace)
 	})
-	site := c.Start("demo site", func(ctx context.Context) error { return httpapi.Serve(ctx, a.ports.site, a.site, a.log, grace) })
+	site := c.Start(
+		"demo site",
+		func(ctx context.Context) error { return httpapi.Serve(ctx, a.ports.site, a.site, a.log, grace) },
+	)
 	client := c.Start("client-api", a.services.client.Run)
 	panel := c.Start("panel", a.services.panel.Run)
 

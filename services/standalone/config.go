@@ -10,7 +10,8 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-// Config is read from the environment. Every address may have the port 0: the chosen one is printed and written to demo.json.
+// Config is read from the environment. Every address may have the port 0: the chosen one is printed and
+// written to demo.json.
 type Config struct {
 	ClientAddr string     `env:"PARLEY_CLIENT_ADDR" envDefault:"127.0.0.1:8081" doc:"where the Client API listens"`
 	WidgetAddr string     `env:"PARLEY_WIDGET_ADDR" envDefault:"127.0.0.1:8082" doc:"where the Widget API, /socket.io/ and /demo listen"`

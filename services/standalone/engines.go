@@ -53,7 +53,9 @@ func startEngines(cfg Config, dir *datadir.Dir, log *slog.Logger) (*engines, err
 	if err != nil {
 		return nil, err
 	}
-	s, err := backend.Open(backend.Config{Store: config.Store{SQLitePath: path}, Keys: keys, Logger: log, IdleClose: cfg.ChatIdleClose})
+	s, err := backend.Open(
+		backend.Config{Store: config.Store{SQLitePath: path}, Keys: keys, Logger: log, IdleClose: cfg.ChatIdleClose},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,10 @@ func refuseOldData(dir *datadir.Dir) error {
 	if _, err := os.Stat(dir.Path(storeFile)); err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s is the data of an older version, which this one cannot read: move it away, or set PARLEY_DATA_DIR", dir.Path())
+	return fmt.Errorf(
+		"%s is the data of an older version, which this one cannot read: move it away, or set PARLEY_DATA_DIR",
+		dir.Path(),
+	)
 }
 
 // stop stops both and returns when the data is closed.

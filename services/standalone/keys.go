@@ -16,8 +16,8 @@ import (
 	"github.com/parley-chat/parley/pkg/store/backend"
 )
 
-// visitorKeys loads the keys that sign visitor tokens. They are created at the first start only: with new keys every visitor
-// would have to register again.
+// visitorKeys loads the keys that sign visitor tokens. They are created at the first start only: with new
+// keys every visitor would have to register again.
 func visitorKeys(path string) (*credential.KeySet, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,8 +32,8 @@ func visitorKeys(path string) (*credential.KeySet, error) {
 	return credential.LoadKeySet(path)
 }
 
-// secretKeys loads the keys that encrypt secrets in the database. They are created at the first start only: a database with secrets needs
-// its own.
+// secretKeys loads the keys that encrypt secrets in the database. They are created at the first start only: a
+// database with secrets needs its own.
 func secretKeys(path, database string) (*secret.KeySet, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +56,9 @@ func refuseLostKeys(path, database string) (err error) {
 	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	s, err := backend.Open(backend.Config{Store: config.Store{SQLitePath: database}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := backend.Open(
+		backend.Config{Store: config.Store{SQLitePath: database}, Logger: slog.New(slog.DiscardHandler)},
+	)
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,10 @@ func refuseLostKeys(path, database string) (err error) {
 		return err
 	}
 	for id := range used {
-		return fmt.Errorf("%s is missing, and the secrets in %s are encrypted with its key %s: restore it from its backup", path, database, id)
+		return fmt.Errorf(
+			"%s is missing, and the secrets in %s are encrypted with its key %s: restore it from its backup",
+			path, database, id,
+		)
 	}
 	return nil
 }

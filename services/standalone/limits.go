@@ -8,8 +8,8 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-// Limits are those of the two APIs with the same names, but off by default: on one machine all clients share an address, and a
-// trial must not hit a limit.
+// Limits are those of the two APIs with the same names, but off by default: on one machine all clients share
+// an address, and a trial must not hit a limit.
 type Limits struct {
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is trusted"`
 	RateToken      config.Rate     `env:"RATE_LIMIT_TOKEN" envDefault:"0" doc:"requests with one company access token"`
@@ -34,7 +34,10 @@ func (l Limits) callers() config.Callers {
 
 func (l Limits) budgets() config.Budgets {
 	return config.Budgets{
-		BytesCompany: l.BytesCompany, BytesVisitor: l.BytesVisitor, BytesAddress: l.BytesAddress, BytesApplication: l.BytesApplication,
+		BytesCompany:     l.BytesCompany,
+		BytesVisitor:     l.BytesVisitor,
+		BytesAddress:     l.BytesAddress,
+		BytesApplication: l.BytesApplication,
 	}
 }
 

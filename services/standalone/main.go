@@ -27,5 +27,8 @@ func run(ctx context.Context, _ *slog.Logger) error {
 	case len(args) == 1 && args[0] == "engines":
 		return serveEngines(ctx, cfg, log, os.Stdout)
 	}
-	return fmt.Errorf("unknown arguments %q: use no argument for everything, or engines for the engines alone", os.Args[1:])
+	return fmt.Errorf(
+		"unknown arguments %q: use no argument for everything, or engines for the engines alone",
+		os.Args[1:],
+	)
 }

@@ -43,8 +43,8 @@ func take(name, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// probe fails if an engine could not listen on addr. The engine itself binds the port a moment later; probe gives a clear error
-// before anything has started.
+// probe fails if an engine could not listen on addr. The engine itself binds the port a moment later; probe
+// gives a clear error before anything has started.
 func probe(name, addr string) error {
 	ln, err := take(name, addr)
 	if err != nil {

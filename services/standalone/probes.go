@@ -48,7 +48,8 @@ func (p *probes) checkNATS(ctx context.Context) error {
 	return p.bus.Ready(ctx)
 }
 
-// Await returns nil when every check has passed. It polls: services find their streams in the background, without an event.
+// Await returns nil when every check has passed. It polls: services find their streams in the background,
+// without an event.
 func (p *probes) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, errors.New("not ready in time"))
 	defer cancel()

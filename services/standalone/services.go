@@ -22,8 +22,8 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-// services are the five services in one process: each has its own connection to NATS, as in its own process, and all share the
-// store.
+// services are the five services in one process: each has its own connection to NATS, as in its own process,
+// and all share the store.
 type services struct {
 	client    *clientapi.Service
 	widget    *widgetapi.Service
@@ -81,8 +81,12 @@ func buildClient(s *services, c servicesConfig) (err error) {
 
 func buildWidget(s *services, c servicesConfig) (err error) {
 	cfg := widgetapi.Config{
-		Base: c.base("widget-api"), Storage: c.storage(), Secrets: c.secrets(), VisitorKeysFile: c.keysFile, VisitorTokens: c.tokens,
-		FileConfig: c.files, Presence: c.presence,
+		Base:            c.base("widget-api"),
+		Storage:         c.storage(),
+		Secrets:         c.secrets(),
+		VisitorKeysFile: c.keysFile,
+		VisitorTokens:   c.tokens,
+		FileConfig:      c.files, Presence: c.presence,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
@@ -106,8 +110,13 @@ func buildGateway(s *services, c servicesConfig) (err error) {
 
 func buildProcessor(s *services, c servicesConfig) (err error) {
 	cfg := processor.Config{
-		Base: c.base("processor"), Storage: c.storage(), Secrets: c.secrets(), Budgets: c.limits.budgets(), BotConfig: c.bot, WebhookConfig: c.webhooks,
-		Recorder: true, Dispatcher: true, AssetsURL: c.widgetURL,
+		Base:          c.base("processor"),
+		Storage:       c.storage(),
+		Secrets:       c.secrets(),
+		Budgets:       c.limits.budgets(),
+		BotConfig:     c.bot,
+		WebhookConfig: c.webhooks,
+		Recorder:      true, Dispatcher: true, AssetsURL: c.widgetURL,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
@@ -119,8 +128,13 @@ func buildProcessor(s *services, c servicesConfig) (err error) {
 
 func buildPanel(s *services, c servicesConfig) (err error) {
 	cfg := panel.Config{
-		Base: c.base("panel"), Storage: c.storage(), Secrets: c.secrets(), PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL,
-		Files: c.files.Files, Uploads: c.files.Uploads, Presence: c.presence,
+		Base:      c.base("panel"),
+		Storage:   c.storage(),
+		Secrets:   c.secrets(),
+		PanelURL:  c.panelURL,
+		WidgetURL: c.widgetURL,
+		ClientURL: c.clientURL,
+		Files:     c.files.Files, Uploads: c.files.Uploads, Presence: c.presence,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err

@@ -74,8 +74,8 @@ func TestEarlierChats(t *testing.T) {
 	}
 }
 
-// Where anyone can claim an identity, a claim does not open the chats of before. Where identities are verified, the visitor has them
-// with every token.
+// Where anyone can claim an identity, a claim does not open the chats of before. Where identities are
+// verified, the visitor has them with every token.
 func TestAClaimReadsNoEarlierChats(t *testing.T) {
 	t.Parallel()
 	w := start(t, uncached)

@@ -103,7 +103,8 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	w.askAgents("")
 	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
 	unseen := slices.DeleteFunc(w.contract.Unseen(), func(exchange string) bool {
-		// TestSlowUploadIsCutOff tests the first; internal/web tests the others, which depend on whether the widget has been built.
+		// TestSlowUploadIsCutOff tests the first; internal/web tests the others, which depend on whether the
+		// widget has been built.
 		return exchange == "POST /message 408" || strings.HasPrefix(exchange, "GET /widget")
 	})
 	if len(unseen) > 0 {

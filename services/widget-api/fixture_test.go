@@ -26,9 +26,9 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// codes collects the error codes that the tests have received. Others test the exceptions: pkg/bus STREAM_NOT_WRITABLE, which
-// needs a full disk, internal/conversation TOO_MANY_READS, internal/http TOO_MANY_DOWNLOADS, and internal/web the codes that depend
-// on whether the widget has been built.
+// codes collects the error codes that the tests have received. Others test the exceptions: pkg/bus
+// STREAM_NOT_WRITABLE, which needs a full disk, internal/conversation TOO_MANY_READS, internal/http
+// TOO_MANY_DOWNLOADS, and internal/web the codes that depend on whether the widget has been built.
 var codes = httpapitest.Codes{Except: []string{
 	"500 INTERNAL_ERROR", "503 STREAM_NOT_WRITABLE", "503 TOO_MANY_READS", "429 TOO_MANY_DOWNLOADS", "503 TOO_MANY_DOWNLOADS", "404 NOT_FOUND",
 	"503 WIDGET_NOT_BUILT",

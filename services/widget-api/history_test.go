@@ -75,7 +75,8 @@ func TestHistoryNamesTheChat(t *testing.T) {
 	}
 }
 
-// The pages together are the whole history, greetings included, even when messages share a timestamp and new ones keep arriving.
+// The pages together are the whole history, greetings included, even when messages share a timestamp and new
+// ones keep arriving.
 func TestPagesAreTheHistory(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -102,8 +102,8 @@ func New(cfg Config) (*Service, error) {
 // Handler returns the API. It serves while Run runs.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run serves until ctx is done, finishes the in-flight requests and returns nil. NATS and MongoDB may be down when it starts;
-// requests are answered with 503 until they connect.
+// Run serves until ctx is done, finishes the in-flight requests and returns nil. NATS and MongoDB may be down
+// when it starts; requests are answered with 503 until they connect.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
@@ -131,10 +131,12 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
 	applications := application.NewFinder(e.cache)
-	stopAnswering, err := e.bus.HandleOrigins(func(ctx context.Context, appID string) ([]string, error) { // gateways have no store
-		app, err := applications.FindWidget(ctx, appID)
-		return app.AllowedOrigins, err
-	})
+	stopAnswering, err := e.bus.HandleOrigins(
+		func(ctx context.Context, appID string) ([]string, error) { // gateways have no store
+			app, err := applications.FindWidget(ctx, appID)
+			return app.AllowedOrigins, err
+		},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to origin requests: %w", err)
 	}
@@ -175,7 +177,10 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 	if e.bus, err = p.Bus(s.meter(e), s.streams()...); err != nil {
 		return nil, err
 	}
-	e.cache = store.NewCache(e.store, store.CacheConfig{TokenTTL: s.cfg.CacheTTL, TTL: s.cfg.CacheTTL, Registerer: s.cfg.Registerer})
+	e.cache = store.NewCache(
+		e.store,
+		store.CacheConfig{TokenTTL: s.cfg.CacheTTL, TTL: s.cfg.CacheTTL, Registerer: s.cfg.Registerer},
+	)
 	files, closeFiles, err := filebackend.Open(s.cfg.Files, e.bus)
 	if err != nil {
 		return nil, err
@@ -196,8 +201,17 @@ func (s *Service) meter(e *engines) *budget.Meter {
 
 func (s *Service) conversations(e *engines, applications *application.Finder) *conversation.Service {
 	return conversation.New(conversation.Config{
-		Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Unread: e.store, Replies: replies{e.bus}, Bots: e.bus, Publisher: e.bus, Signals: e.bus, Agents: e.agents,
-		Controls: control.New(e.store, e.bus, s.cfg.Now), Visitors: e.store, Changed: e.visitorChanged,
+		Applications: applications,
+		Directory:    e.cache,
+		Chats:        e.store,
+		Receipts:     e.store,
+		Unread:       e.store,
+		Replies:      replies{e.bus},
+		Bots:         e.bus,
+		Publisher:    e.bus,
+		Signals:      e.bus,
+		Agents:       e.agents,
+		Controls:     control.New(e.store, e.bus, s.cfg.Now), Visitors: e.store, Changed: e.visitorChanged,
 		Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
 	})
 }
@@ -245,8 +259,8 @@ func (e *engines) keysChanged(ctx context.Context) {
 	_ = e.bus.Invalidate(ctx, credential.KindVisitorKeys, credential.AllVisitorKeys)
 }
 
-// visitorChanged invalidates the cached visitor in this replica at once, and in the others soon. If the announcement is lost,
-// they show the old name until their cache expires.
+// visitorChanged invalidates the cached visitor in this replica at once, and in the others soon. If the
+// announcement is lost, they show the old name until their cache expires.
 func (e *engines) visitorChanged(ctx context.Context, chatUserID string) {
 	e.cache.Forget(store.CachedVisitor, chatUserID)
 	_ = e.bus.Invalidate(ctx, store.CachedVisitor, chatUserID)
@@ -254,7 +268,9 @@ func (e *engines) visitorChanged(ctx context.Context, chatUserID string) {
 
 func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
-		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
+		return ratelimit.New(
+			ratelimit.Config{Name: name, Rate: rate, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer},
+		)
 	}
 	return api.Limits{
 		Address: limiter("address", s.cfg.RateAddress), Register: limiter("register", s.cfg.RateRegister),

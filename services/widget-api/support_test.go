@@ -242,8 +242,8 @@ func (w *world) askAgents(token string) {
 	w.post("/chat/"+unknownID+"/rating", token, `{"score":5}`)
 }
 
-// showAgents gets every documented answer about agents, except internal errors: for a visitor with an open chat and one with a
-// closed chat.
+// showAgents gets every documented answer about agents, except internal errors: for a visitor with an open
+// chat and one with a closed chat.
 func (w *world) showAgents(token, closed string) {
 	w.t.Helper()
 	w.askAgents("")

@@ -114,7 +114,8 @@ func (w *world) keptNothing(what string) {
 	}
 }
 
-// A file's message has the type of its content, whatever its name, and is in the stream, in the history and at its address.
+// A file's message has the type of its content, whatever its name, and is in the stream, in the history and
+// at its address.
 func TestUploadBecomesAMessage(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -18,12 +18,12 @@ type Config struct {
 	Tokens, Ghosts, Foreign []string
 	// Derived returns what a security scheme sends instead of the token itself, by the scheme's name: a CSRF token.
 	Derived map[string]func(token string) string
-	// Live maps values in the document's examples, such as ids, to existing ones. Paths are paths of existing resources by the
-	// document's path: /files/{id}/{name}.
+	// Live maps values in the document's examples, such as ids, to existing ones. Paths are paths of existing
+	// resources by the document's path: /files/{id}/{name}.
 	Live  map[string]string
 	Paths map[string][]string
-	// LiveOneIn is the ratio of all changing requests to those with existing ids and a valid token. The others use unknown ids
-	// and tokens without data: they reach the same code, and change nothing.
+	// LiveOneIn is the ratio of all changing requests to those with existing ids and a valid token. The
+	// others use unknown ids and tokens without data: they reach the same code, and change nothing.
 	LiveOneIn int
 }
 
@@ -45,7 +45,8 @@ func New(cfg Config) *Mutator {
 		pairs = append(pairs, from, cfg.Live[from])
 	}
 	return &Mutator{
-		rng: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), cfg: cfg, live: cfg.Paths, replacer: strings.NewReplacer(pairs...), // a deterministic generator is intended
+		// a deterministic generator is intended
+		rng: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), cfg: cfg, live: cfg.Paths, replacer: strings.NewReplacer(pairs...),
 	}
 }
 

@@ -25,8 +25,8 @@ type Request struct {
 // ErrCut is the error that a handler reads at the end of a truncated body.
 var ErrCut = errors.New("the connection has ended within the body")
 
-// HTTP returns the request as net/http passes it to a handler, or an error if net/http would answer it itself: a malformed
-// request line or header never reaches a handler.
+// HTTP returns the request as net/http passes it to a handler, or an error if net/http would answer it
+// itself: a malformed request line or header never reaches a handler.
 func (r Request) HTTP(ctx context.Context) (*http.Request, error) {
 	target, err := url.ParseRequestURI(r.Target)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // limit is the timeout of every wait in this package, far above the usual duration.
 const limit = 15 * time.Second
 
-// LeftByNATS returns options that make a leak check ignore goroutines leaked by a NATS server that was stopped while it created a stream:
-// those of the stream's store and of the clock shared by all stores.
+// LeftByNATS returns options that make a leak check ignore goroutines leaked by a NATS server that was
+// stopped while it created a stream: those of the stream's store and of the clock shared by all stores.
 func LeftByNATS() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushStreamStateLoop"),
@@ -97,7 +97,8 @@ func Collect(t testing.TB, url, filter string) *Collector {
 	return collect(t, url, filter, func(*nats.Msg) bool { return true })
 }
 
-// groupOf reports whether a durable consumer belongs to a group: it has the group's name, or the name of one of its partitions.
+// groupOf reports whether a durable consumer belongs to a group: it has the group's name, or the name of one
+// of its partitions.
 func groupOf(name, group string) bool {
 	partition, ok := strings.CutPrefix(name, group+"-")
 	_, err := strconv.Atoi(partition)

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// Codes runs the tests of a package and then checks that their responses had every error code of the document's examples: an
-// example that never occurs may be wrong. It checks nothing if only some of the tests run.
+// Codes runs the tests of a package and then checks that their responses had every error code of the
+// document's examples: an example that never occurs may be wrong. It checks nothing if only some of the tests
+// run.
 type Codes struct {
 	M *testing.M
 	// Except lists errors that the tests of the package cannot cause, such as "500 INTERNAL_ERROR".

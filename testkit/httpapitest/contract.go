@@ -1,5 +1,5 @@
-// Package httpapitest validates real responses against an API's OpenAPI document, in the tests of the services and in the
-// end-to-end tests.
+// Package httpapitest validates real responses against an API's OpenAPI document, in the tests of the
+// services and in the end-to-end tests.
 package httpapitest
 
 import (
@@ -38,8 +38,9 @@ type Document struct {
 	seen map[string]bool
 }
 
-// Contract reads an OpenAPI document; an invalid one fails the test at once. Later errors fail t without ending it. Paths below
-// the ignored prefixes need not be in the document, nor /docs, /openapi.json and /socket.io/.
+// Contract reads an OpenAPI document; an invalid one fails the test at once. Later errors fail t without
+// ending it. Paths below the ignored prefixes need not be in the document, nor /docs, /openapi.json and
+// /socket.io/.
 func Contract(t testing.TB, openapi []byte, ignored ...string) *Document {
 	t.Helper()
 	spec, err := load(openapi)
@@ -65,8 +66,9 @@ var loaded struct {
 	specs map[string]*openapi3.T
 }
 
-// only2020 finds keywords that only the validator for JSON Schema 2020-12 supports. That validator compiles the schema for each
-// response; without these keywords the validator for 3.0 checks the same, including null among the types, a hundred times faster.
+// only2020 finds keywords that only the validator for JSON Schema 2020-12 supports. That validator compiles
+// the schema for each response; without these keywords the validator for 3.0 checks the same, including null
+// among the types, a hundred times faster.
 var only2020 = regexp.MustCompile(`"(const|prefixItems|contains|patternProperties|dependentSchemas|dependentRequired|propertyNames|` +
 	`unevaluatedItems|unevaluatedProperties|exclusiveMinimum|exclusiveMaximum|if|then|else|\$defs|contentSchema)"\s*:`)
 
@@ -95,7 +97,8 @@ func load(openapi []byte) (*openapi3.T, error) {
 	return spec, nil
 }
 
-// checkExamples validates the examples of the components' schemas, which kin-openapi does only for the example keyword of 3.0.
+// checkExamples validates the examples of the components' schemas, which kin-openapi does only for the
+// example keyword of 3.0.
 func checkExamples(spec *openapi3.T) error {
 	if spec.Components == nil {
 		return nil
@@ -116,8 +119,9 @@ func checkExamples(spec *openapi3.T) error {
 	return nil
 }
 
-// Transport returns a RoundTripper that checks every exchange: an undocumented operation, status, header or body fails the test,
-// and so does an error without the common error body. A nil next is http.DefaultTransport.
+// Transport returns a RoundTripper that checks every exchange: an undocumented operation, status, header or
+// body fails the test, and so does an error without the common error body. A nil next is
+// http.DefaultTransport.
 func (d *Document) Transport(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -186,7 +190,8 @@ func (d *Document) Check(req *http.Request, status int, header http.Header, body
 	return nil
 }
 
-// isRefusal reports whether a status refuses a request that no operation takes: a protection may do so before the router.
+// isRefusal reports whether a status refuses a request that no operation takes: a protection may do so before
+// the router.
 func isRefusal(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
@@ -195,7 +200,8 @@ func isRefusal(status int) bool {
 	return false
 }
 
-// checkCode checks an error's code against the examples of the document: callers branch on codes, so each has an example.
+// checkCode checks an error's code against the examples of the document: callers branch on codes, so each has
+// an example.
 func (d *Document) checkCode(route *routers.Route, status int, body []byte) error {
 	var p httpapi.Problem
 	if err := json.Unmarshal(body, &p); err != nil {
@@ -279,8 +285,8 @@ func (d *Document) note(route *routers.Route, status int) {
 
 func exchange(method, path, status string) string { return method + " " + path + " " + status }
 
-// UnseenCodes lists the error codes of the document's examples that no response has had yet, sorted, such as "400 CHAT_TOO_OLD".
-// Operations share examples, so not every operation needs every error.
+// UnseenCodes lists the error codes of the document's examples that no response has had yet, sorted, such as
+// "400 CHAT_TOO_OLD". Operations share examples, so not every operation needs every error.
 func (d *Document) UnseenCodes() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -300,8 +306,9 @@ func (d *Document) UnseenCodes() []string {
 	return slices.Compact(unseen)
 }
 
-// Unseen lists the operations and statuses of the document that have not occurred yet, sorted, such as "POST /message/send 404",
-// so that a suite can prove that all documented ones occur. It leaves out internal errors, and the paths that need no document.
+// Unseen lists the operations and statuses of the document that have not occurred yet, sorted, such as "POST
+// /message/send 404", so that a suite can prove that all documented ones occur. It leaves out internal
+// errors, and the paths that need no document.
 func (d *Document) Unseen() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 )
 
-// Accepts decodes a JSON body as the handlers do and reports whether it is valid. The test fails on any error other than Invalid.
+// Accepts decodes a JSON body as the handlers do and reports whether it is valid. The test fails on any error
+// other than Invalid.
 func Accepts(t testing.TB, body string, into httpapi.Validator) bool {
 	t.Helper()
 	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))

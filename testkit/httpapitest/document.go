@@ -46,8 +46,8 @@ func (d *Document) ListsRoutes(handler http.Handler) {
 	}
 }
 
-// IsServed fails the test unless the API at base serves the document at /openapi.json, and at /docs a page that shows it and loads
-// nothing from another origin.
+// IsServed fails the test unless the API at base serves the document at /openapi.json, and at /docs a page
+// that shows it and loads nothing from another origin.
 func (d *Document) IsServed(client *http.Client, base string) {
 	d.t.Helper()
 	get := func(path string) (status, contentType, body string) {
@@ -97,8 +97,8 @@ func (d *Document) IsReadable() {
 	}
 }
 
-// RefusesUnreadableBody fails the test unless the API at base answers a malformed chunked body with the documented BAD_REQUEST. header
-// is a line that authenticates the request.
+// RefusesUnreadableBody fails the test unless the API at base answers a malformed chunked body with the
+// documented BAD_REQUEST. header is a line that authenticates the request.
 func (d *Document) RefusesUnreadableBody(base, path, header string) {
 	d.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, base+path, nil)
@@ -128,8 +128,8 @@ func (d *Document) RefusesUnreadableBody(base, path, header string) {
 	}
 }
 
-// SharedSchemas fails the test unless the schemas of the same name in two documents are equal, apart from the exceptions. It returns
-// how many they are.
+// SharedSchemas fails the test unless the schemas of the same name in two documents are equal, apart from the
+// exceptions. It returns how many they are.
 func SharedSchemas(t testing.TB, ours, theirs []byte, except ...string) (shared int) {
 	t.Helper()
 	their := schemasOf(t, theirs)

@@ -11,8 +11,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Readable returns the readability faults of an OpenAPI document at /docs, sorted: a field, a parameter or a header without a
-// description, and an optional parameter with an example, which the page would fill in and send.
+// Readable returns the readability faults of an OpenAPI document at /docs, sorted: a field, a parameter or a
+// header without a description, and an optional parameter with an example, which the page would fill in and
+// send.
 func Readable(t testing.TB, openapi []byte) (faults []string) {
 	t.Helper()
 	var document map[string]any

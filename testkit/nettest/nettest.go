@@ -31,9 +31,10 @@ func Listen(t testing.TB) net.Listener {
 	return l
 }
 
-// FreeAddr returns a free address on 127.0.0.1, for a server that needs a fixed one or is restarted on it. Its port is below the
-// ephemeral range, and so is the one 10,000 above, which Redis uses for a cluster: no other process gets them by accident. A
-// process gets each address once: the server for an earlier one may not have started yet.
+// FreeAddr returns a free address on 127.0.0.1, for a server that needs a fixed one or is restarted on it.
+// Its port is below the ephemeral range, and so is the one 10,000 above, which Redis uses for a cluster: no
+// other process gets them by accident. A process gets each address once: the server for an earlier one may
+// not have started yet.
 func FreeAddr() (string, error) {
 	for range 100 {
 		port := 10_000 + rand.IntN(12_000)

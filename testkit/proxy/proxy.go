@@ -39,7 +39,8 @@ func Start(t testing.TB, target string) *Proxy {
 // Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Silence keeps connections, and accepts new ones, but forwards nothing until end is called. end may be called repeatedly.
+// Silence keeps connections, and accepts new ones, but forwards nothing until end is called. end may be
+// called repeatedly.
 func (p *Proxy) Silence() (end func()) {
 	open := make(chan struct{})
 	p.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-// Run calls a service's Run in a goroutine. stop ends it and waits until it has returned nil; it may be called again and is called at
-// the end of the test.
+// Run calls a service's Run in a goroutine. stop ends it and waits until it has returned nil; it may be
+// called again and is called at the end of the test.
 func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -34,8 +34,8 @@ func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// LinksNoEngine checks that the binary of the service in this directory links none of the engines that tests embed, nor the modules
-// that further names.
+// LinksNoEngine checks that the binary of the service in this directory links none of the engines that tests
+// embed, nor the modules that further names.
 func LinksNoEngine(t testing.TB, further ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/...").Output()

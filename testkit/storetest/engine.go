@@ -138,8 +138,8 @@ func (e Engine) testSilence(t *testing.T) {
 // childVariable is the environment variable with the address for a child process of the suite.
 const childVariable = "PARLEY_STORETEST_ADDRESS"
 
-// Main is the TestMain of an engine's package: it runs the tests and checks for leaked goroutines, or is a child process of the
-// suite that writes until it is killed.
+// Main is the TestMain of an engine's package: it runs the tests and checks for leaked goroutines, or is a
+// child process of the suite that writes until it is killed.
 func Main(m *testing.M, open func(address string, o Options) (store.Store, error)) {
 	if address := os.Getenv(childVariable); address != "" {
 		fmt.Fprintln(os.Stderr, "child:", writeForEver(address, open))
@@ -212,8 +212,8 @@ func converse(ctx context.Context, s store.Store, acknowledged func(words ...str
 	return nil
 }
 
-// testKill lets two other processes write to this process's store, kills them while they write, and looks for all acknowledged
-// writes.
+// testKill lets two other processes write to this process's store, kills them while they write, and looks for
+// all acknowledged writes.
 func (e Engine) testKill(t *testing.T) {
 	enough := 6*AtOnce + 16 // acknowledgements of each process
 	address := e.Create(t)

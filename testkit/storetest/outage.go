@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Outage is a store with simulated outages: during one, the operations that requests begin with fail as if the engine were
-// unreachable.
+// Outage is a store with simulated outages: during one, the operations that requests begin with fail as if
+// the engine were unreachable.
 type Outage struct {
 	store.Store
 	away atomic.Bool

@@ -57,7 +57,8 @@ func testMessages(t *testing.T, open Opener) {
 		late.VisitorWroteAt = at(-time.Minute)
 		want(t, "after a message from before the chat", get[chat.Chat](t)(s.Chat(ctx, late.ID)), late)
 	})
-	t.Run("odd and big data", func(t *testing.T) { testData(t, open(t)) }) // its megabytes slow down other look-ups of an emulation
+	// its megabytes slow down other look-ups of an emulation
+	t.Run("odd and big data", func(t *testing.T) { testData(t, open(t)) })
 	t.Run("refused", func(t *testing.T) {
 		c := openChat(t, s)
 		for name, m := range map[string]chat.Message{

@@ -79,20 +79,33 @@ func paged(t *testing.T, s store.Store) []listed {
 		must(t, s.CreateAccessToken(ctx, chat.AccessToken{
 			Hash: id, CompanyID: company.ID, Name: "token", Prefix: "pat_000000", CreatedAt: at(time.Duration(i/2) * time.Hour),
 		}))
-		must(t, s.PutApplication(ctx, chat.Application{ID: id, CompanyID: company.ID, Provider: chat.ProviderWidget, WidgetConfigs: []byte(`{}`)}))
+		must(
+			t,
+			s.PutApplication(
+				ctx,
+				chat.Application{ID: id, CompanyID: company.ID, Provider: chat.ProviderWidget, WidgetConfigs: []byte(`{}`)},
+			),
+		)
 		must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: id, CompanyID: company.ID}))
 		must(t, s.CreateUser(ctx, account.NewUser(id+"@example.com", "", account.Agent, company.ID, at(0))))
 		must(t, s.CreateSession(ctx, account.Session{
 			ID: id, UserID: user, CreatedAt: start.Add(time.Duration(i/2) * time.Second), LastSeenAt: start, ExpiresAt: start.Add(time.Hour),
 		}))
-		must(t, s.AppendAuditEntry(ctx, account.AuditEntry{ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company.ID, At: at(0)}))
+		must(
+			t,
+			s.AppendAuditEntry(ctx, account.AuditEntry{ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company.ID, At: at(0)}),
+		)
 		hook := endpoint(company.ID)
 		must(t, s.CreateWebhookEndpoint(ctx, hook))
 		get[bool](t)(s.InsertWebhookDelivery(ctx, webhook.Delivery{
 			ID: id, CompanyID: company.ID, EndpointID: hook.ID, CreatedAt: at(time.Duration(i/2) * time.Second), Status: webhook.Failed,
 		}))
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: id, ChatUserID: rater.ID, CompanyID: company.ID, CreatedAt: at(0)}))
-		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: company.ID, AppID: id, FirstName: "Ada"}))
+		v := get[chat.Visitor](
+			t,
+		)(
+			s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: company.ID, AppID: id, FirstName: "Ada"}),
+		)
 		rated := openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon}).chat
 		get[chat.Chat](t)(s.RateChat(ctx, rated.ID, chat.Rating{Score: 1 + i, At: at(time.Minute)}))
 	}
@@ -105,8 +118,16 @@ func paged(t *testing.T, s store.Store) []listed {
 		list("sessions", of(s.UserSessions, user), func(s account.Session) string { return s.ID }),
 		list("endpoints", of(s.WebhookEndpoints, company.ID), func(e webhook.Endpoint) string { return e.ID }),
 		list("files", of(s.VisitorFileIDs, rater.ID), func(id string) string { return id }),
-		list("audit entries", of(s.AuditEntries, store.AuditFilter{CompanyID: company.ID}), func(e account.AuditEntry) string { return e.ID }),
-		list("deliveries", of(s.WebhookDeliveries, store.WebhookFilter{CompanyID: company.ID}), func(d webhook.Delivery) string { return d.ID }),
+		list(
+			"audit entries",
+			of(s.AuditEntries, store.AuditFilter{CompanyID: company.ID}),
+			func(e account.AuditEntry) string { return e.ID },
+		),
+		list(
+			"deliveries",
+			of(s.WebhookDeliveries, store.WebhookFilter{CompanyID: company.ID}),
+			func(d webhook.Delivery) string { return d.ID },
+		),
 		list("chats", of(s.Chats, store.ChatFilter{CompanyID: company.ID}), func(c chat.Chat) string { return c.ID }),
 		list("visitors", func(ctx context.Context, p store.Page) ([]chat.Visitor, error) {
 			return s.FindVisitors(ctx, company.ID, "ada", p)
@@ -122,7 +143,10 @@ func paged(t *testing.T, s store.Store) []listed {
 }
 
 // of returns the list of one owner or filter.
-func of[F, V any](read func(context.Context, F, store.Page) ([]V, error), f F) func(context.Context, store.Page) ([]V, error) {
+func of[F, V any](
+	read func(context.Context, F, store.Page) ([]V, error),
+	f F,
+) func(context.Context, store.Page) ([]V, error) {
 	return func(ctx context.Context, p store.Page) ([]V, error) { return read(ctx, f, p) }
 }
 

@@ -123,7 +123,8 @@ func testPortable(t *testing.T, open Opener) {
 	}
 }
 
-// RoundTrip copies everything from one store to an empty one, and fails the test if they differ. Copying twice changes nothing.
+// RoundTrip copies everything from one store to an empty one, and fails the test if they differ. Copying
+// twice changes nothing.
 func RoundTrip(t testing.TB, from, to store.Store) {
 	t.Helper()
 	ctx := t.Context()

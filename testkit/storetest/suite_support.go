@@ -70,7 +70,8 @@ func testRatings(t *testing.T, open Opener) {
 		want(t, "the answer's rating", get[chat.Chat](t)(s.RateChat(ctx, rated[0].ID, step.rate)).Rating, step.want)
 		want(t, "the stored rating", get[chat.Chat](t)(s.Chat(ctx, rated[0].ID)).Rating, step.want)
 	}
-	get[chat.Chat](t)(s.RateChat(ctx, rated[1].ID, chat.Rating{Score: 5, At: at(time.Second)})) // before the period of the sum
+	// before the period of the sum
+	get[chat.Chat](t)(s.RateChat(ctx, rated[1].ID, chat.Rating{Score: 5, At: at(time.Second)}))
 	get[chat.Chat](t)(s.RateChat(ctx, rated[2].ID, chat.Rating{Score: 4, At: at(time.Minute)}))
 	get[chat.Chat](t)(s.RateChat(ctx, rated[3].ID, chat.Rating{Score: 1, At: at(time.Minute)}))
 	sums := get[[]store.Ratings](t)(s.Ratings(ctx, company, at(time.Minute), store.Page{}))

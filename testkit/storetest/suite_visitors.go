@@ -12,11 +12,12 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// AtOnce is the number of concurrent callers in the tests. TestMain of an emulation that scans a collection for a look-up sets
-// fewer.
+// AtOnce is the number of concurrent callers in the tests. TestMain of an emulation that scans a collection
+// for a look-up sets fewer.
 var AtOnce = 64
 
-// Largest is the size of the largest message data, in bytes. An emulation that decodes it for every look-up supports less.
+// Largest is the size of the largest message data, in bytes. An emulation that decodes it for every look-up
+// supports less.
 var Largest = 8 << 20
 
 // Nul is a character that engines often lose. An emulation on PostgreSQL's jsonb cannot store it, and sets another one.

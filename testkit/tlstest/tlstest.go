@@ -1,4 +1,5 @@
-// Package tlstest creates certificates for tests: an authority, and its certificates, as PEM files for servers and clients.
+// Package tlstest creates certificates for tests: an authority, and its certificates, as PEM files for
+// servers and clients.
 package tlstest
 
 import (

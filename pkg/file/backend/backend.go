@@ -17,7 +17,11 @@ func Open(cfg config.Files, b *bus.Bus) (s file.Store, closer func(), err error)
 		return natsfile.New(b), func() {}, nil
 	}
 	bucket, err := s3file.New(s3file.Config{
-		Endpoint: cfg.S3Endpoint, Region: cfg.S3Region, Bucket: cfg.S3Bucket, AccessKeyID: cfg.S3AccessKeyID, SecretAccessKey: cfg.S3SecretAccessKey,
+		Endpoint:        cfg.S3Endpoint,
+		Region:          cfg.S3Region,
+		Bucket:          cfg.S3Bucket,
+		AccessKeyID:     cfg.S3AccessKeyID,
+		SecretAccessKey: cfg.S3SecretAccessKey,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("S3_ENDPOINT: %w", err)

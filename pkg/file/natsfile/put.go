@@ -115,7 +115,8 @@ func (u *upload) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, e
 		if !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		if now, up := u.store.js.Connection(); !up || now != before { // the acknowledgement may have been lost with the connection
+		// the acknowledgement may have been lost with the connection
+		if now, up := u.store.js.Connection(); !up || now != before {
 			return nats.ErrDisconnected
 		}
 		return nats.ErrTimeout

@@ -36,7 +36,8 @@ type JetStream interface {
 	Connection() (number uint64, up bool)
 }
 
-// Store is a [file.Store] in JetStream. The bucket is one of the declared streams ([bus.Bus.ApplyStreams]); the store does not create it.
+// Store is a [file.Store] in JetStream. The bucket is one of the declared streams ([bus.Bus.ApplyStreams]);
+// the store does not create it.
 type Store struct {
 	js    JetStream
 	guard *bus.WriteGuard

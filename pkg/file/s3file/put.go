@@ -61,7 +61,9 @@ type upload struct {
 
 func (u *upload) whole(ctx context.Context, content []byte) error {
 	u.size = int64(len(content))
-	_, err := u.store.core.PutObject(ctx, u.store.bucket, u.key, bytes.NewReader(content), u.size, "", digest(content), u.options)
+	_, err := u.store.core.PutObject(
+		ctx, u.store.bucket, u.key, bytes.NewReader(content), u.size, "", digest(content), u.options,
+	)
 	return failure(ctx, err)
 }
 
@@ -90,8 +92,18 @@ func (u *upload) inParts(ctx context.Context, buf []byte, rest io.Reader) (err e
 
 func (u *upload) part(ctx context.Context, content []byte) error {
 	number := len(u.parts) + 1
-	p, err := u.store.core.PutObjectPart(ctx, u.store.bucket, u.key, u.id, number,
-		bytes.NewReader(content), int64(len(content)), minio.PutObjectPartOptions{Sha256Hex: digest(content), DisableContentSha256: true})
+	p, err := u.store.core.PutObjectPart(
+		ctx,
+		u.store.bucket,
+		u.key,
+		u.id,
+		number,
+		bytes.NewReader(
+			content,
+		),
+		int64(len(content)),
+		minio.PutObjectPartOptions{Sha256Hex: digest(content), DisableContentSha256: true},
+	)
 	if err != nil {
 		return failure(ctx, err)
 	}
@@ -125,5 +137,6 @@ func (u *upload) undo(ctx context.Context) {
 	if u.id != "" {
 		_ = u.store.core.AbortMultipartUpload(ctx, u.store.bucket, u.key, u.id)
 	}
-	_ = u.store.core.RemoveObject(ctx, u.store.bucket, u.key, minio.RemoveObjectOptions{}) // a failed request may have succeeded on the server
+	// a failed request may have succeeded on the server
+	_ = u.store.core.RemoveObject(ctx, u.store.bucket, u.key, minio.RemoveObjectOptions{})
 }

@@ -49,7 +49,8 @@ var _ file.Store = (*Store)(nil)
 // New returns a store, which connects at its first use. It returns an error only for an invalid Config.
 func New(cfg Config) (*Store, error) {
 	endpoint, err := url.Parse(cfg.Endpoint)
-	if err != nil || endpoint.Scheme != "http" && endpoint.Scheme != "https" || endpoint.Host == "" || strings.Trim(endpoint.Path, "/") != "" {
+	if err != nil || endpoint.Scheme != "http" && endpoint.Scheme != "https" || endpoint.Host == "" ||
+		strings.Trim(endpoint.Path, "/") != "" {
 		return nil, errors.New("s3file: Endpoint must be an http or https URL without a path")
 	}
 	transport, err := minio.DefaultTransport(endpoint.Scheme == "https")
@@ -84,7 +85,9 @@ func coded(act string, err error) error {
 	switch {
 	case answer.Code == minio.NoSuchKey:
 		return file.NotFound().Wrap(err)
-	case answer.StatusCode == http.StatusInsufficientStorage, strings.Contains(answer.Code, "Quota"), strings.Contains(answer.Code, "StorageFull"):
+	case answer.StatusCode == http.StatusInsufficientStorage,
+		strings.Contains(answer.Code, "Quota"),
+		strings.Contains(answer.Code, "StorageFull"):
 		return file.Full(err)
 	}
 	return apperr.Unreachable("file store", err)

@@ -1,5 +1,5 @@
-// Package form reads a form with a file (RFC 7578) as it arrives, at the rate that its sender must keep, and paces answers in the
-// same way. The APIs and the panel share it, so that their uploads have the same bounds.
+// Package form reads a form with a file (RFC 7578) as it arrives, at the rate that its sender must keep, and
+// paces answers in the same way. The APIs and the panel share it, so that their uploads have the same bounds.
 package form
 
 import (
@@ -35,8 +35,9 @@ type Limits struct {
 	Timeout  time.Duration // of the upload
 }
 
-// Form reads a multipart/form-data body (RFC 7578) as it arrives, once, from start to end: one part named file, which is a file,
-// and optionally one named caption, before or after it. Other parts are ignored. It implements conversation.Form.
+// Form reads a multipart/form-data body (RFC 7578) as it arrives, once, from start to end: one part named
+// file, which is a file, and optionally one named caption, before or after it. Other parts are ignored. It
+// implements conversation.Form.
 type Form struct {
 	parts   *multipart.Reader
 	body    *body
@@ -106,8 +107,9 @@ func (f *Form) Rest() (string, error) {
 	return f.caption, faults.Err()
 }
 
-// Cause returns why receiving the form failed with err. net/http cancels the request's context when reading the body fails, while
-// the multipart reader still returns buffered data; so the read may have failed before the cancellation was observed.
+// Cause returns why receiving the form failed with err. net/http cancels the request's context when reading
+// the body fails, while the multipart reader still returns buffered data; so the read may have failed before
+// the cancellation was observed.
 func (f *Form) Cause(err error) error {
 	if f.body.err != nil && errors.Is(err, context.Canceled) {
 		return f.body.fault(err)
@@ -220,7 +222,9 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) fault(err error) error {
 	switch {
 	case errors.Is(b.err, errTooMuchAround):
-		return apperr.PayloadTooLarge.WithMessage(fmt.Sprintf("The form must have at most %d bytes beside its file.", maxAround))
+		return apperr.PayloadTooLarge.WithMessage(
+			fmt.Sprintf("The form must have at most %d bytes beside its file.", maxAround),
+		)
 	case errors.Is(b.err, os.ErrDeadlineExceeded):
 		return apperr.RequestTimeout.Wrap(err)
 	case b.err != nil:

@@ -28,8 +28,8 @@ const (
 	ForWriting
 )
 
-// Pace bounds how long a client may take. It also reports the client's progress to the slot that the request holds, which cuts the
-// client off when it is slow while others wait.
+// Pace bounds how long a client may take. It also reports the client's progress to the slot that the request
+// holds, which cuts the client off when it is slow while others wait.
 type Pace struct {
 	connection *http.ResponseController
 	started    time.Time
@@ -42,10 +42,15 @@ type Pace struct {
 	stopped bool // cut off: the deadline stays in the past
 }
 
-// NewPace replaces the connection's deadlines, which are those of small bodies. Test servers without deadlines are left alone.
+// NewPace replaces the connection's deadlines, which are those of small bodies. Test servers without
+// deadlines are left alone.
 func NewPace(c echo.Context, atMost time.Duration, held *slot.Slot, d Direction) *Pace {
 	p := &Pace{
-		connection: http.NewResponseController(c.Response().Writer), started: time.Now(), atMost: atMost, slot: held, direction: d,
+		connection: http.NewResponseController(c.Response().Writer),
+		started:    time.Now(),
+		atMost:     atMost,
+		slot:       held,
+		direction:  d,
 	}
 	held.Watch(p.stop)
 	return p

@@ -24,8 +24,8 @@ type Config struct {
 	SharedStore store.Store `env:"-"` // used instead of opening one; its owner closes it, and has its keys
 }
 
-// Open opens the store, which is closed with the service. It connects to MongoDB in the background. Applications come without their identity
-// secrets, and other secrets are errors: see [OpenWithSecrets].
+// Open opens the store, which is closed with the service. It connects to MongoDB in the background.
+// Applications come without their identity secrets, and other secrets are errors: see [OpenWithSecrets].
 func Open(p *service.Process, cfg Config) (store.Store, error) {
 	if cfg.SharedStore != nil {
 		return share(p, cfg.SharedStore), nil
@@ -37,8 +37,8 @@ func Open(p *service.Process, cfg Config) (store.Store, error) {
 	return s, nil
 }
 
-// OpenWithSecrets opens the store as [Open] does, with the keys of its secrets. They are reloaded when their file changes. The service ends if
-// the store has secrets of other keys.
+// OpenWithSecrets opens the store as [Open] does, with the keys of its secrets. They are reloaded when their
+// file changes. The service ends if the store has secrets of other keys.
 func OpenWithSecrets(p *service.Process, cfg Config, secrets config.Secrets) (store.Store, error) {
 	if cfg.SharedStore != nil {
 		return share(p, cfg.SharedStore), nil

@@ -46,7 +46,14 @@ func Listen(p *service.Process, ln net.Listener, addr string) (net.Listener, err
 }
 
 // Serve serves handler on the listener of [Listen] until ctx is done; requests in flight then have grace to finish.
-func Serve(ctx context.Context, p *service.Process, ln net.Listener, addr string, handler http.Handler, grace time.Duration) error {
+func Serve(
+	ctx context.Context,
+	p *service.Process,
+	ln net.Listener,
+	addr string,
+	handler http.Handler,
+	grace time.Duration,
+) error {
 	ln, err := Listen(p, ln, addr)
 	if err != nil {
 		return err

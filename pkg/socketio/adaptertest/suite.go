@@ -1,5 +1,5 @@
-// Package adaptertest tests the contract of a socketio.Adapter through clients: sockets, rooms and events behave the same on one node
-// and on a cluster. Every adapter must pass Test.
+// Package adaptertest tests the contract of a socketio.Adapter through clients: sockets, rooms and events
+// behave the same on one node and on a cluster. Every adapter must pass Test.
 package adaptertest
 
 import (
@@ -347,7 +347,8 @@ func (c *cluster) nodeLeaves() {
 	bob.WantEvent(`["left"]`)
 }
 
-// outage: without the carrier an emit fails and reaches no socket, not even a local one; when it is back, rooms work as before.
+// outage: without the carrier an emit fails and reaches no socket, not even a local one; when it is back,
+// rooms work as before.
 func (c *cluster) outage() {
 	alice, bob := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room")
 	c.carrier.Stop()

@@ -186,10 +186,12 @@ func FuzzAssembler(f *testing.F) {
 	f.Add(clientFrame(true, opText, []byte("4hello")), uint8(3))
 	f.Add(append(clientFrame(false, opText, []byte("4a")), clientFrame(true, opContinuation, []byte("b"))...), uint8(1))
 	f.Add(binary.BigEndian.AppendUint64([]byte{0x81, 0xff}, 1<<63), uint8(200))
-	f.Add(binary.BigEndian.AppendUint64([]byte{0x82, 0xff}, 500), uint8(7))                     // the longest that is taken
-	f.Add([]byte{0x81, 0xfe, 0, 1, 0, 0, 0, 0, '4'}, uint8(0))                                  // a long form for a short length
-	f.Add([]byte{0x81, 1, '4'}, uint8(0))                                                       // no mask
-	f.Add([]byte{0xb1, 0x80, 0, 0, 0, 0}, uint8(0))                                             // extensions that nobody knows
+	f.Add(binary.BigEndian.AppendUint64([]byte{0x82, 0xff}, 500), uint8(7)) // the longest that is taken
+	// a long form for a short length
+	f.Add([]byte{0x81, 0xfe, 0, 1, 0, 0, 0, 0, '4'}, uint8(0))
+	f.Add([]byte{0x81, 1, '4'}, uint8(0)) // no mask
+	// extensions that nobody knows
+	f.Add([]byte{0xb1, 0x80, 0, 0, 0, 0}, uint8(0))
 	f.Add(clientFrame(false, opPing, nil), uint8(0))                                            // a control frame in pieces
 	f.Add(clientFrame(true, opClose, []byte{3}), uint8(0))                                      // half a status
 	f.Add(clientFrame(true, opContinuation, []byte("x")), uint8(0))                             // of nothing

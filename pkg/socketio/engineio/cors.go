@@ -5,8 +5,8 @@ import "net/http"
 // preflightMaxAge is how long, in seconds, a browser may cache the preflight response.
 const preflightMaxAge = "600"
 
-// allowOrigin sets the CORS headers and reports whether the origin is allowed. Without CheckOrigin any origin is; credentials are
-// never allowed, since a session is identified only by its sid.
+// allowOrigin sets the CORS headers and reports whether the origin is allowed. Without CheckOrigin any origin
+// is; credentials are never allowed, since a session is identified only by its sid.
 func (srv *Server) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	if srv.opts.CheckOrigin == nil {

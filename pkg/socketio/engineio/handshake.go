@@ -69,7 +69,9 @@ func buffered(r *bufio.Reader) []byte {
 // empty.
 func appendSwitching(dst []byte, key, extensions string) []byte {
 	sum := sha1.Sum([]byte(key + websocketGUID))
-	dst = append(dst, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "...)
+	dst = append(
+		dst,
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "...)
 	dst = base64.StdEncoding.AppendEncode(dst, sum[:])
 	if extensions != "" {
 		dst = append(append(dst, "\r\nSec-WebSocket-Extensions: "...), extensions...)

@@ -19,7 +19,15 @@ func (srv *Server) handshake(w http.ResponseWriter, r *http.Request, transport s
 		return
 	}
 	if srv.full() {
-		srv.refuse(w, &refusal{status: http.StatusServiceUnavailable, retryAfter: time.Second, Code: refuseForbidden.Code, Message: "Too many sessions"})
+		srv.refuse(
+			w,
+			&refusal{
+				status:     http.StatusServiceUnavailable,
+				retryAfter: time.Second,
+				Code:       refuseForbidden.Code,
+				Message:    "Too many sessions",
+			},
+		)
 		return
 	}
 	if err := srv.opts.Admit(r); err != nil {

@@ -18,11 +18,12 @@ type Options struct {
 	WriteTimeout   time.Duration // timeout of a write without progress, and for each 64 KiB of a backlog; 10 s
 	PartialTimeout time.Duration // time to complete a packet, fragmented message or POST body; 30 s
 	MaxPayload     int           // bytes of a client's message or POST body; 1,000,000
-	MaxFrames      int           // WebSocket frames or polling packets of one client per second; 10,000; negative: no limit
-	SendBuffer     int           // bytes queued for one client; 1 MiB
-	MaxSessions    int           // open sessions, more get 503; 0: no limit
-	KeepHeaders    []string      // headers in Request, each with at most 2 KiB; nil: all
-	DropQuery      bool          // no query in Request
+	// WebSocket frames or polling packets of one client per second; 10,000; negative: no limit
+	MaxFrames   int
+	SendBuffer  int      // bytes queued for one client; 1 MiB
+	MaxSessions int      // open sessions, more get 503; 0: no limit
+	KeepHeaders []string // headers in Request, each with at most 2 KiB; nil: all
+	DropQuery   bool     // no query in Request
 
 	// MaxConfirmed is the maximum number of open confirmed sessions; see Session.Confirm. 0 means no limit.
 	MaxConfirmed int

@@ -11,8 +11,8 @@ import (
 // its stack, only while it has bytes to read. The runtime's own poller
 // would need a blocked goroutine for each connection.
 //
-// Events are one-shot: after an event, the connection belongs to the goroutine that reads it, until the goroutine rearms
-// it.
+// Events are one-shot: after an event, the connection belongs to the goroutine that reads it, until the
+// goroutine rearms it.
 type poller struct {
 	epoll int
 	wake  [2]int // a pipe that stops run
@@ -115,8 +115,8 @@ func (p *poller) add(c *wsConn) bool {
 	if p.control(c, syscall.EPOLL_CTL_ADD, event) == nil {
 		return true
 	}
-	// The connection is closed or a system limit is reached: a reader goroutine takes over, unless unwatch removed the connection
-	// meanwhile, which then no longer counts in wg.
+	// The connection is closed or a system limit is reached: a reader goroutine takes over, unless unwatch
+	// removed the connection meanwhile, which then no longer counts in wg.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := p.conns[event.Fd] != c

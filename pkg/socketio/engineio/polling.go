@@ -40,8 +40,8 @@ func (s *Session) servePoll(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// beginPoll registers the waiting GET request. A second one is an error and closes the session. upgrading is true if the
-// probe was answered already.
+// beginPoll registers the waiting GET request. A second one is an error and closes the session. upgrading is
+// true if the probe was answered already.
 func (s *Session) beginPoll() (wake <-chan struct{}, upgrading bool, refusal *refusal) {
 	s.mu.Lock()
 	switch {
@@ -64,16 +64,16 @@ func (s *Session) beginPoll() (wake <-chan struct{}, upgrading bool, refusal *re
 	return poll, upgrading, nil
 }
 
-// A poll that arrives after the probe was answered is held for upgradeHold, in steps: on a delayed process, the steps give other
-// goroutines time to run.
+// A poll that arrives after the probe was answered is held for upgradeHold, in steps: on a delayed process,
+// the steps give other goroutines time to run.
 const (
 	upgradeHold  = 100 * time.Millisecond
 	upgradeSteps = 5
 )
 
-// awaitUpgrade holds a poll that arrived during an upgrade. A client sends its upgrade packet only when it has no pending
-// poll, so if the packet arrives now, the poll was sent after it, in whatever order the connections delivered them: awaitUpgrade
-// returns true, and the poll is answered with an error.
+// awaitUpgrade holds a poll that arrived during an upgrade. A client sends its upgrade packet only when it
+// has no pending poll, so if the packet arrives now, the poll was sent after it, in whatever order the
+// connections delivered them: awaitUpgrade returns true, and the poll is answered with an error.
 func (s *Session) awaitUpgrade(r *http.Request, wake <-chan struct{}) (upgraded bool) {
 	step := time.NewTicker(upgradeHold / upgradeSteps)
 	defer step.Stop()
@@ -205,7 +205,8 @@ func (s *Session) readPost(w http.ResponseWriter, r *http.Request) error {
 		return errTooBig
 	}
 	deadline := http.NewResponseController(w)
-	_ = deadline.SetReadDeadline(time.Now().Add(opts.PartialTimeout)) // if not supported, the HTTP server's own timeouts apply
+	// if not supported, the HTTP server's own timeouts apply
+	_ = deadline.SetReadDeadline(time.Now().Add(opts.PartialTimeout))
 	body, err := io.ReadAll(io.LimitReader(r.Body, int64(opts.MaxPayload)+1))
 	_ = deadline.SetReadDeadline(time.Time{})
 	if err != nil {

@@ -48,7 +48,12 @@ func refusalOf(err error) *refusal {
 	if status == 0 {
 		status = http.StatusServiceUnavailable
 	}
-	return &refusal{status: status, retryAfter: admission.RetryAfter, Code: refuseForbidden.Code, Message: admission.Message}
+	return &refusal{
+		status:     status,
+		retryAfter: admission.RetryAfter,
+		Code:       refuseForbidden.Code,
+		Message:    admission.Message,
+	}
 }
 
 // refuse sends the error as JSON, as the protocol requires.

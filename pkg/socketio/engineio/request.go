@@ -20,8 +20,8 @@ type Request struct {
 	lines string // "Name: value\n" for each kept header line
 }
 
-// maxKeptHeader is the maximum length of a header value selected by KeepHeaders. A longer one is truncated, not dropped, so that
-// it does not appear to be missing.
+// maxKeptHeader is the maximum length of a header value selected by KeepHeaders. A longer one is truncated,
+// not dropped, so that it does not appear to be missing.
 const maxKeptHeader = 2 << 10
 
 // newRequest stores the parts of r that opts select.

@@ -67,8 +67,8 @@ func wheelTick(opts Options) time.Duration {
 	return min(max(shortest/50, time.Millisecond), 100*time.Millisecond)
 }
 
-// SessionCount returns the number of sessions that are open or still hold a connection, and the number of open sessions on
-// WebSocket.
+// SessionCount returns the number of sessions that are open or still hold a connection, and the number of
+// open sessions on WebSocket.
 func (srv *Server) SessionCount() (total, webSocket int) {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -92,7 +92,10 @@ func (srv *Server) Sessions() []*Session {
 // ServeHTTP serves one request of the Engine.IO protocol.
 func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !srv.enter() {
-		srv.refuse(w, &refusal{status: http.StatusServiceUnavailable, Code: refuseForbidden.Code, Message: "Server is shutting down"})
+		srv.refuse(
+			w,
+			&refusal{status: http.StatusServiceUnavailable, Code: refuseForbidden.Code, Message: "Server is shutting down"},
+		)
 		return
 	}
 	defer srv.wg.Done()

@@ -24,8 +24,9 @@ type Handler interface {
 	// OnMessage is called with each message; data is valid only during the call. An error closes the
 	// session with ReasonParseError.
 	OnMessage(data []byte, binary bool) error
-	// OnClose is called once, possibly within Send or Close. It must not wait for the client. The session may be closed by another
-	// goroutine while a message is on its way to OnMessage: that one message, and no further one, may arrive after OnClose.
+	// OnClose is called once, possibly within Send or Close. It must not wait for the client. The session may
+	// be closed by another goroutine while a message is on its way to OnMessage: that one message, and no
+	// further one, may arrive after OnClose.
 	OnClose(reason Reason)
 }
 
@@ -110,8 +111,8 @@ func (s *Session) transportLocked() string {
 	return transportPolling
 }
 
-// Confirm keeps the session open beyond Options.OpenTimeout. If Options.MaxConfirmed is reached, it returns false and changes
-// nothing.
+// Confirm keeps the session open beyond Options.OpenTimeout. If Options.MaxConfirmed is reached, it returns
+// false and changes nothing.
 func (s *Session) Confirm() bool {
 	s.mu.Lock()
 	if s.state != stateOpen || s.confirmed {
@@ -310,8 +311,8 @@ func (s *Session) turnEndedLocked(ws *wsConn) {
 	s.srv.wheel.schedule(s, end)
 }
 
-// writeRest writes rest and the queue until both are empty. Each write has WriteTimeout, and all writes together have WriteTimeout
-// for each full batch: this closes clients that read only a few bytes at a time.
+// writeRest writes rest and the queue until both are empty. Each write has WriteTimeout, and all writes
+// together have WriteTimeout for each full batch: this closes clients that read only a few bytes at a time.
 func (s *Session) writeRest(ws *wsConn, rest []byte) {
 	defer s.srv.wg.Done()
 	buf := s.srv.pools.batches.Get().(*[]byte)
@@ -400,8 +401,8 @@ func (s *Session) isOpen() bool {
 	return s.state == stateOpen
 }
 
-// onPong records that the client is alive. Usually the wheel's next visit schedules the next ping; if the interval has passed
-// already, the next visit would be at the timeout, so onPong reschedules it.
+// onPong records that the client is alive. Usually the wheel's next visit schedules the next ping; if the
+// interval has passed already, the next visit would be at the timeout, so onPong reschedules it.
 func (s *Session) onPong() {
 	now := s.srv.wheel.now()
 	s.mu.Lock()
@@ -503,9 +504,9 @@ func (s *Session) Close() { s.close(ReasonForced, closeNormal) }
 // CloseSlow closes the session with ReasonSlow, for a layer above with a buffer of its own that is full.
 func (s *Session) CloseSlow() { s.close(ReasonSlow, closeNormal) }
 
-// close ends stateOpen; every end of a session goes through it. Unless the reason is abrupt, it first sends the queue and a close
-// packet. The sid becomes unknown before the handler and the client are notified; only a session closed by the server is kept for
-// one more poll, if no poll is waiting for the close packet.
+// close ends stateOpen; every end of a session goes through it. Unless the reason is abrupt, it first sends
+// the queue and a close packet. The sid becomes unknown before the handler and the client are notified; only
+// a session closed by the server is kept for one more poll, if no poll is waiting for the close packet.
 func (s *Session) close(reason Reason, code closeCode) {
 	s.mu.Lock()
 	if s.state != stateOpen {

@@ -51,7 +51,8 @@ func (s *Session) onProbe(c *wsConn, p Packet) error {
 	}
 }
 
-// releasePoll answers the waiting poll with a noop. Until the upgrade is done, later polls get a noop after upgradeHold.
+// releasePoll answers the waiting poll with a noop. Until the upgrade is done, later polls get a noop after
+// upgradeHold.
 func (s *Session) releasePoll() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +71,8 @@ func (s *Session) upgrade(c *wsConn) error {
 		s.mu.Unlock()
 		return errProbe
 	}
-	s.ws, s.probe, s.upgrading, c.probing = c, nil, false, false // s.probing stays true: a session is upgraded at most once
+	// s.probing stays true: a session is upgraded at most once
+	s.ws, s.probe, s.upgrading, c.probing = c, nil, false, false
 	s.compresses.Store(c.in.deflaters != nil)
 	s.wakeLocked()
 	pending := len(s.queue) > 0

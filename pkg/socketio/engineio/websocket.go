@@ -124,7 +124,8 @@ func (c *wsConn) feed(b []byte) error {
 		return err
 	}
 	// A probe has its own timeout.
-	if unfinished := c.in.unfinished(); !c.probing && (unfinished != c.unfinished || unfinished && c.in.messages != before) {
+	if unfinished := c.in.unfinished(); !c.probing &&
+		(unfinished != c.unfinished || unfinished && c.in.messages != before) {
 		c.unfinished = unfinished
 		c.session.await(restOfMessage, unfinished)
 	}
@@ -201,8 +202,9 @@ func (c *wsConn) writeAll(b []byte, deadline time.Time) error {
 	return c.conn.SetWriteDeadline(time.Time{})
 }
 
-// finish closes the write side after the last byte. The client gets closeGrace to close its side: closing the connection immediately
-// could reset it and lose the last messages. It returns true if it closed the connection because half-close is not supported.
+// finish closes the write side after the last byte. The client gets closeGrace to close its side: closing the
+// connection immediately could reset it and lose the last messages. It returns true if it closed the
+// connection because half-close is not supported.
 func (c *wsConn) finish() (closed bool) {
 	half, ok := c.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {

@@ -16,9 +16,10 @@ import (
 
 // Options configure an adapter. The zero value of each field means its default.
 type Options struct {
-	Prefix         string        // of all channels; "socket.io"
-	Sharded        bool          // SSUBSCRIBE and SPUBLISH, the format of the official sharded adapter
-	PublishTimeout time.Duration // timeout of a publish round trip; 3 s (on a cluster, the client's own timeouts apply too)
+	Prefix  string // of all channels; "socket.io"
+	Sharded bool   // SSUBSCRIBE and SPUBLISH, the format of the official sharded adapter
+	// timeout of a publish round trip; 3 s (on a cluster, the client's own timeouts apply too)
+	PublishTimeout time.Duration
 	RequestTimeout time.Duration // timeout of responses of other nodes; 5 s
 	HealthInterval time.Duration // idle time before a ping, and its timeout; 3 s
 
@@ -58,7 +59,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// emitterUID is the sender id of @socket.io/redis-emitter. Every node accepts its broadcasts, since no node has this id.
+// emitterUID is the sender id of @socket.io/redis-emitter. Every node accepts its broadcasts, since no node
+// has this id.
 const emitterUID = "emitter"
 
 // maxJobs bounds the queued requests of other nodes; further ones are dropped.
@@ -102,10 +104,11 @@ type adapter struct {
 	lost   int
 }
 
-// New returns a constructor for socketio.Options.Adapter. The client is a *redis.Client, for one server or sentinels,
-// or a *redis.ClusterClient, for which Options.Sharded should be set. The caller closes it after the
-// server. Except on a cluster, publishes use a separate client with the same options, as subscriptions always do, without its pool and
-// hooks: go-redis must neither retry a publish nor replace a lost subscription without the adapter's knowledge.
+// New returns a constructor for socketio.Options.Adapter. The client is a *redis.Client, for one server or
+// sentinels, or a *redis.ClusterClient, for which Options.Sharded should be set. The caller closes it after
+// the server. Except on a cluster, publishes use a separate client with the same options, as subscriptions
+// always do, without its pool and hooks: go-redis must neither retry a publish nor replace a lost
+// subscription without the adapter's knowledge.
 func New(client redis.UniversalClient, opts Options) func(socketio.Local) socketio.Adapter {
 	opts = opts.withDefaults()
 	return func(local socketio.Local) socketio.Adapter { return start(client, opts, local) }
@@ -132,8 +135,8 @@ func start(client redis.UniversalClient, opts Options, local socketio.Local) *ad
 	return a
 }
 
-// subscribeOwn subscribes to the channels that every node needs. It retries while the nodes of a cluster are unknown; a single
-// server is awaited.
+// subscribeOwn subscribes to the channels that every node needs. It retries while the nodes of a cluster are
+// unknown; a single server is awaited.
 func (a *adapter) subscribeOwn() {
 	for backoff := minBackoff; a.ctx.Err() == nil; backoff = min(2*backoff, maxBackoff) {
 		err := a.subs.acquire(a.ctx, a.format.channels()...)
@@ -198,8 +201,8 @@ func (a *adapter) Publish(ctx context.Context, b *socketio.Broadcast) error {
 	return a.pub.publish(ctx, func(dst []byte) (string, []byte, error) { return a.format.appendBroadcast(dst, a.uid, b) })
 }
 
-// PublishOrdered implements socketio.OrderedAdapter: Redis sends the messages of a channel to all subscribers in the same order,
-// and with emitterUID as the sender this node accepts them too.
+// PublishOrdered implements socketio.OrderedAdapter: Redis sends the messages of a channel to all subscribers
+// in the same order, and with emitterUID as the sender this node accepts them too.
 func (a *adapter) PublishOrdered(ctx context.Context, batch []*socketio.Broadcast) []error {
 	return a.pub.publishAll(ctx, len(batch), func(i int, dst []byte) (string, []byte, error) {
 		return a.format.appendBroadcast(dst, emitterUID, batch[i])

@@ -73,7 +73,8 @@ type classicBroadcast struct {
 	room [1]string // storage of Rooms for a single room
 }
 
-// decodeClassicBroadcast decodes a broadcast of appendBroadcast, an official node or an emitter. The result aliases payload.
+// decodeClassicBroadcast decodes a broadcast of appendBroadcast, an official node or an emitter. The result
+// aliases payload.
 func decodeClassicBroadcast(payload []byte) (*classicBroadcast, error) {
 	n, b, err := msgp.ReadArrayHeaderBytes(payload)
 	if err != nil || n < 3 {
@@ -103,7 +104,8 @@ func decodeClassicBroadcast(payload []byte) (*classicBroadcast, error) {
 	return m, err
 }
 
-// eachMember iterates over a map: value is called with a member's name and the following bytes, and returns the bytes after the value.
+// eachMember iterates over a map: value is called with a member's name and the following bytes, and returns
+// the bytes after the value.
 func eachMember(b []byte, value func(name, b []byte) ([]byte, error)) ([]byte, error) {
 	n, b, err := msgp.ReadMapHeaderBytes(b)
 	for ; err == nil && n > 0; n-- {
@@ -122,7 +124,8 @@ func (m *classicBroadcast) readPacket(b []byte) ([]byte, error) {
 		case "nsp":
 			m.nsp, rest, err = msgp.ReadStringZC(b)
 		case "data":
-			w := jsonWriter{dst: make([]byte, 0, len(b)+len(b)/8)} // estimate: adds quotes and commas, drops the surrounding names
+			// estimate: adds quotes and commas, drops the surrounding names
+			w := jsonWriter{dst: make([]byte, 0, len(b)+len(b)/8)}
 			rest, err = w.value(b, 0)
 			m.Data, m.Attachments = w.dst, w.attachments
 		default:

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// subscriptions distributes channels over connections. There is a single connection or, with sharded pub/sub on a cluster, one
-// per master, since only the owner of a slot delivers the messages of its channels.
+// subscriptions distributes channels over connections. There is a single connection or, with sharded pub/sub
+// on a cluster, one per master, since only the owner of a slot delivers the messages of its channels.
 type subscriptions struct {
 	cluster *redis.ClusterClient // nil with a single connection
 	start   func(client redis.UniversalClient, rehome func(*subscriber)) *subscriber
@@ -104,8 +104,8 @@ func (s *subscriptions) owners(ctx context.Context, names []string) ([]*subscrib
 	return owners, nil
 }
 
-// ownerOf returns the connection to the master of a channel's slot. If the master is unknown, it returns any connection, which works until
-// the server redirects.
+// ownerOf returns the connection to the master of a channel's slot. If the master is unknown, it returns any
+// connection, which works until the server redirects.
 func (s *subscriptions) ownerOf(ctx context.Context, name string) (*subscriber, error) {
 	node, err := s.cluster.MasterForKey(ctx, name)
 	s.mu.Lock()

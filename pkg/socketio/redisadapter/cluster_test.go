@@ -80,7 +80,8 @@ func TestOnlyHostedRoomsAreSubscribed(t *testing.T) {
 	testenv.Eventually(t, "the room is given up", func() bool { return client.PubSubNumSub(ctx, channel).Val()[channel] == 0 })
 }
 
-// TestGapIsReported: the callbacks report the loss of Redis and its time; when OnReconnect is called, all subscriptions are restored.
+// TestGapIsReported: the callbacks report the loss of Redis and its time; when OnReconnect is called, all
+// subscriptions are restored.
 func TestGapIsReported(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t)

@@ -15,7 +15,8 @@ import (
 var (
 	// errClient is returned for unsupported types of clients.
 	errClient = errors.New("redisadapter: the client is neither a *redis.Client nor a *redis.ClusterClient")
-	// errSecond prevents automatic reconnects of go-redis: the adapter must handle a lost connection before a new one delivers.
+	// errSecond prevents automatic reconnects of go-redis: the adapter must handle a lost connection before a
+	// new one delivers.
 	errSecond = errors.New("redisadapter: connection lost")
 )
 
@@ -25,9 +26,14 @@ type connection struct {
 	client *redis.Client
 }
 
-// connect connects to the client's node with the client's options (TLS, passwords, sentinels, database). The connection is closed when
-// ctx ends. seen is set to the time of each read from Redis, in Unix nanoseconds.
-func connect(ctx context.Context, client redis.UniversalClient, timeout time.Duration, seen *atomic.Int64) (*connection, error) {
+// connect connects to the client's node with the client's options (TLS, passwords, sentinels, database). The
+// connection is closed when ctx ends. seen is set to the time of each read from Redis, in Unix nanoseconds.
+func connect(
+	ctx context.Context,
+	client redis.UniversalClient,
+	timeout time.Duration,
+	seen *atomic.Int64,
+) (*connection, error) {
 	node, err := nodeOf(ctx, client)
 	if err != nil {
 		return nil, err
@@ -46,7 +52,8 @@ func (c *connection) close() {
 	_ = c.client.Close()
 }
 
-// nodeOf returns the client of a single node. For a cluster that is any master: a message published on one reaches the subscribers of all.
+// nodeOf returns the client of a single node. For a cluster that is any master: a message published on one
+// reaches the subscribers of all.
 func nodeOf(ctx context.Context, client redis.UniversalClient) (*redis.Client, error) {
 	switch c := client.(type) {
 	case *redis.Client:
@@ -75,7 +82,8 @@ func connectionOptions(ctx context.Context, o redis.Options, timeout time.Durati
 	o.Protocol, o.WriteTimeout = 2, timeout
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.MinIdleConns = 0
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // a copy: the original belongs to the client
+	// a copy: the original belongs to the client
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return &o
 }
 

@@ -98,11 +98,13 @@ func newPublisher(client redis.UniversalClient, opts Options, closed <-chan stru
 	return p
 }
 
-// publishOptions returns the options of the caller's client without retries: a message sent twice would be delivered twice.
+// publishOptions returns the options of the caller's client without retries: a message sent twice would be
+// delivered twice.
 func publishOptions(o redis.Options) *redis.Options {
 	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
 	o.MinIdleConns, o.MaxIdleConns = 0, 2
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // a copy: the original belongs to the caller's client
+	// a copy: the original belongs to the caller's client
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return &o
 }
 
@@ -125,7 +127,8 @@ func (p *publisher) roundTrip(batch []*publication) {
 	}
 }
 
-// publish encodes a message and returns when Redis has accepted it. If ctx ends first, the message may or may not be sent.
+// publish encodes a message and returns when Redis has accepted it. If ctx ends first, the message may or may
+// not be sent.
 func (p *publisher) publish(ctx context.Context, encode encodeFunc) error {
 	pub := p.unused.Get().(*publication)
 	pub.add(encode)
@@ -136,10 +139,15 @@ func (p *publisher) publish(ctx context.Context, encode encodeFunc) error {
 	return nil
 }
 
-// publishAll publishes n messages together. It returns nil if all were accepted, otherwise one error or nil for each. They are sent
-// by the calling goroutine: a batch is worth its own round trip and saves a goroutine switch. publishAll may outlast ctx,
-// up to the timeout of a round trip, or of two if another one is in progress.
-func (p *publisher) publishAll(ctx context.Context, n int, encode func(i int, dst []byte) (string, []byte, error)) []error {
+// publishAll publishes n messages together. It returns nil if all were accepted, otherwise one error or nil
+// for each. They are sent by the calling goroutine: a batch is worth its own round trip and saves a goroutine
+// switch. publishAll may outlast ctx, up to the timeout of a round trip, or of two if another one is in
+// progress.
+func (p *publisher) publishAll(
+	ctx context.Context,
+	n int,
+	encode func(i int, dst []byte) (string, []byte, error),
+) []error {
 	pub := p.unused.Get().(*publication)
 	for i := range n {
 		pub.add(func(dst []byte) (string, []byte, error) { return encode(i, dst) })
@@ -178,7 +186,8 @@ func (p *publisher) close() {
 	}
 }
 
-// send queues a publication and waits for its results. If it returns early, run may still use the publication, which is not reused.
+// send queues a publication and waits for its results. If it returns early, run may still use the
+// publication, which is not reused.
 func (p *publisher) send(ctx context.Context, pub *publication) []error {
 	select {
 	case p.queue <- pub:

@@ -28,8 +28,8 @@ const (
 	messageBroadcastAck       = 12
 )
 
-// socketIDLength is the length of socket IDs, here and in the official servers. Rooms whose names have this length share the
-// namespace's channel, so that a socket needs no subscription for its ID.
+// socketIDLength is the length of socket IDs, here and in the official servers. Rooms whose names have this
+// length share the namespace's channel, so that a socket needs no subscription for its ID.
 const socketIDLength = 20
 
 // sharded implements the format of createShardedAdapter in @socket.io/redis-adapter, in mode "dynamic".
@@ -47,9 +47,10 @@ func newSharded(a *adapter) *sharded {
 	nsp, _ := json.Marshal(a.local.Name()) // cannot fail
 	return &sharded{
 		adapter: a, channel: channel, response: channel + a.uid + "#",
-		nsp:  string(nsp),
-		head: `","nsp":` + string(nsp) + `,"type":3,"data":{"packet":{"type":2,"data":`,
-		own:  `{"uid":"` + a.uid + `"`, ownBinary: string(msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(nil, 4), "uid"), a.uid)),
+		nsp:       string(nsp),
+		head:      `","nsp":` + string(nsp) + `,"type":3,"data":{"packet":{"type":2,"data":`,
+		own:       `{"uid":"` + a.uid + `"`,
+		ownBinary: string(msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(nil, 4), "uid"), a.uid)),
 	}
 }
 
@@ -155,7 +156,8 @@ func appendNames(dst []byte, list []string) (out []byte, err error) {
 
 // handle implements format.
 func (s *sharded) handle(_, payload string) {
-	if strings.HasPrefix(payload, s.own) || strings.HasPrefix(payload, s.ownBinary) { // Redis also sends this node's own messages
+	// Redis also sends this node's own messages
+	if strings.HasPrefix(payload, s.own) || strings.HasPrefix(payload, s.ownBinary) {
 		return
 	}
 	var m shardedMessage

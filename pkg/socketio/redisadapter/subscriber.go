@@ -223,7 +223,11 @@ func (s *subscriber) flush(ctx context.Context, c *connection) error {
 	return errors.Join(s.inChunks(ctx, more, subscribe), s.inChunks(ctx, less, unsubscribe))
 }
 
-func (s *subscriber) inChunks(ctx context.Context, names []string, command func(context.Context, ...string) error) error {
+func (s *subscriber) inChunks(
+	ctx context.Context,
+	names []string,
+	command func(context.Context, ...string) error,
+) error {
 	size := subscribeChunk
 	if s.single {
 		size = 1

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The timeout of a ping starts when the ping is written, even if that is late. Without a response the connection is closed.
+// The timeout of a ping starts when the ping is written, even if that is late. Without a response the
+// connection is closed.
 func TestPingHasItsTime(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{true, false} {

@@ -10,7 +10,8 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// extUndefined is the extension type for undefined in the official adapter's encoder, if one byte long; longer values are binary data.
+// extUndefined is the extension type for undefined in the official adapter's encoder, if one byte long;
+// longer values are binary data.
 const extUndefined = 0
 
 // isoMillis is the layout of a Date in JSON written by JavaScript.

@@ -240,7 +240,8 @@ func (w *packWriter) close(at int, short byte, n int, appendHead func([]byte, ui
 	copy(w.dst[at:], head)
 }
 
-// appendJSON appends JSON text converted to MessagePack; exact reports whether converting back would yield the same text.
+// appendJSON appends JSON text converted to MessagePack; exact reports whether converting back would yield
+// the same text.
 func appendJSON(dst []byte, text json.RawMessage, attachments [][]byte) (out []byte, exact bool, err error) {
 	w := &packWriter{dst: dst, attachments: attachments, exact: true}
 	rest, err := w.value(text, 0)

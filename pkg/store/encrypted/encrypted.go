@@ -1,11 +1,12 @@
 // Package encrypted keeps the secrets of a store encrypted: a copy of the database gives none of them away
-// (docs/decisions/0033-secrets-at-rest.md). Package [github.com/parley-chat/parley/pkg/store/backend] puts it around every engine, which
-// sees ciphertexts only.
+// (docs/decisions/0033-secrets-at-rest.md). Package [github.com/parley-chat/parley/pkg/store/backend] puts it
+// around every engine, which sees ciphertexts only.
 //
-// Reading order: fields.go (what is encrypted), encrypted.go (the store), rotate.go (the keys in use, and their replacement).
+// Reading order: fields.go (what is encrypted), encrypted.go (the store), rotate.go (the keys in use, and
+// their replacement).
 //
-// Records that [store.Portable] moves, and so copies and backups, contain the ciphertexts: they need no key, and the copy needs the same key
-// file.
+// Records that [store.Portable] moves, and so copies and backups, contain the ciphertexts: they need no key,
+// and the copy needs the same key file.
 package encrypted
 
 import (
@@ -21,8 +22,9 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// Store encrypts what it writes to an engine and decrypts what it reads. A secret that it cannot decrypt is an error that changes nothing:
-// Unavailable if its key is missing, Internal if it is not a ciphertext of its record.
+// Store encrypts what it writes to an engine and decrypts what it reads. A secret that it cannot decrypt is
+// an error that changes nothing: Unavailable if its key is missing, Internal if it is not a ciphertext of its
+// record.
 type Store struct {
 	store.Store // the engine
 
@@ -30,8 +32,8 @@ type Store struct {
 	omit bool // applications come without their identity secrets
 }
 
-// New returns a store on an engine. Without keys (nil) applications come without their identity secrets, for services that read only the
-// rest, and every other secret is an error.
+// New returns a store on an engine. Without keys (nil) applications come without their identity secrets, for
+// services that read only the rest, and every other secret is an error.
 func New(engine store.Store, keys *secret.KeySet) *Store {
 	if keys == nil {
 		return &Store{Store: engine, keys: new(secret.KeySet), omit: true}
@@ -107,17 +109,25 @@ func (s *Store) Applications(ctx context.Context, companyID string, p store.Page
 }
 
 // ChangeIdentitySecrets implements [store.Applications].
-func (s *Store) ChangeIdentitySecrets(ctx context.Context, appID string, change store.ChangeSecrets) (chat.IdentityVerification, error) {
-	v, err := s.Store.ChangeIdentitySecrets(ctx, appID, func(v chat.IdentityVerification) (_ []chat.IdentitySecret, err error) {
-		if v.Secrets, err = identitySecrets(appID, v.Secrets, s.decrypt); err != nil {
-			return nil, err
-		}
-		changed, err := change(v)
-		if err != nil {
-			return nil, err
-		}
-		return identitySecrets(appID, changed, s.encrypt)
-	})
+func (s *Store) ChangeIdentitySecrets(
+	ctx context.Context,
+	appID string,
+	change store.ChangeSecrets,
+) (chat.IdentityVerification, error) {
+	v, err := s.Store.ChangeIdentitySecrets(
+		ctx,
+		appID,
+		func(v chat.IdentityVerification) (_ []chat.IdentitySecret, err error) {
+			if v.Secrets, err = identitySecrets(appID, v.Secrets, s.decrypt); err != nil {
+				return nil, err
+			}
+			changed, err := change(v)
+			if err != nil {
+				return nil, err
+			}
+			return identitySecrets(appID, changed, s.encrypt)
+		},
+	)
 	if err != nil {
 		return chat.IdentityVerification{}, err
 	}
@@ -179,7 +189,8 @@ func (s *Store) WebhookEndpoints(ctx context.Context, companyID string, p store.
 	return all(found, endpoint, s.decrypt)
 }
 
-// CreateWebhookEndpoint implements [store.WebhookEndpoints]. It checks the endpoint, because an engine cannot check ciphertexts.
+// CreateWebhookEndpoint implements [store.WebhookEndpoints]. It checks the endpoint, because an engine cannot
+// check ciphertexts.
 func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
 	if err := e.Check(); err != nil {
 		return err

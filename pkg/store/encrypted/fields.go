@@ -13,8 +13,8 @@ import (
 //
 // Passwords, sessions, access tokens and invitations are not in it: they are stored as hashes.
 
-// transform returns the new value of a secret. place is the kind of the record, its id and the field, and belongs to the ciphertext: it
-// decrypts nowhere else.
+// transform returns the new value of a secret. place is the kind of the record, its id and the field, and
+// belongs to the ciphertext: it decrypts nowhere else.
 type transform func(place, value string) (string, error)
 
 // identitySecrets transforms the secrets with which a company's server proves identities.

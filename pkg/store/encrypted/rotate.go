@@ -15,8 +15,9 @@ import (
 // sample is the number of records of each kind that CheckKeys reads.
 const sample = 200
 
-// CheckKeys returns an [secret.UnknownKeyError] if a secret is encrypted with a key that this process does not have. It reads a sample of each
-// kind of record: enough to notice the key file of another deployment or an old one.
+// CheckKeys returns an [secret.UnknownKeyError] if a secret is encrypted with a key that this process does
+// not have. It reads a sample of each kind of record: enough to notice the key file of another deployment or
+// an old one.
 func (s *Store) CheckKeys(ctx context.Context) error {
 	return s.walk(ctx, sample, func(place, ciphertext string) error {
 		id, err := secret.KeyOf(ciphertext)
@@ -39,8 +40,9 @@ func (s *Store) Usage(ctx context.Context) (map[secret.KeyID]int, error) {
 	return used, err
 }
 
-// Reencrypt encrypts with the primary key what other keys have encrypted, and returns the number of changed records. Services may run: a
-// record that is changed at the same time is read again. After an error a repeat continues.
+// Reencrypt encrypts with the primary key what other keys have encrypted, and returns the number of changed
+// records. Services may run: a record that is changed at the same time is read again. After an error a repeat
+// continues.
 func (s *Store) Reencrypt(ctx context.Context) (changed int, err error) {
 	r := &reencryption{Store: s, primary: s.keys.Primary()}
 	err = r.run(ctx)
@@ -71,7 +73,13 @@ func (s *Store) walk(ctx context.Context, most int, see func(place, ciphertext s
 }
 
 // eachOf calls do with the first records, or with all if most is 0.
-func eachOf[V any](ctx context.Context, most int, list func(context.Context, store.Page) ([]V, error), id func(V) string, do func(V) error) error {
+func eachOf[V any](
+	ctx context.Context,
+	most int,
+	list func(context.Context, store.Page) ([]V, error),
+	id func(V) string,
+	do func(V) error,
+) error {
 	done := 0
 	for r, err := range store.All(ctx, list, id) {
 		if err != nil {
@@ -116,7 +124,11 @@ type reencryption struct {
 func (r *reencryption) run(ctx context.Context) error {
 	err := eachOf(ctx, 0, r.allApplications, applicationID, func(a chat.Application) error {
 		return replace(ctx, r, a, application, func(ctx context.Context) error {
-			_, err := r.ChangeIdentitySecrets(ctx, a.ID, func(v chat.IdentityVerification) ([]chat.IdentitySecret, error) { return v.Secrets, nil })
+			_, err := r.ChangeIdentitySecrets(
+				ctx,
+				a.ID,
+				func(v chat.IdentityVerification) ([]chat.IdentitySecret, error) { return v.Secrets, nil },
+			)
 			return err
 		})
 	})
@@ -151,8 +163,15 @@ func (r *reencryption) run(ctx context.Context) error {
 // time, on a busy machine more often.
 const attempts = 100
 
-// replace writes a record again if it has a secret of another key. write reads and writes it; a record that was deleted meanwhile is skipped.
-func replace[V any](ctx context.Context, r *reencryption, record V, each func(V, transform) (V, error), write func(context.Context) error) error {
+// replace writes a record again if it has a secret of another key. write reads and writes it; a record that
+// was deleted meanwhile is skipped.
+func replace[V any](
+	ctx context.Context,
+	r *reencryption,
+	record V,
+	each func(V, transform) (V, error),
+	write func(context.Context) error,
+) error {
 	old := false
 	_, err := each(record, func(place, ciphertext string) (string, error) {
 		id, err := secret.KeyOf(ciphertext)

@@ -65,7 +65,11 @@ func (s *Store) PutAccessToken(ctx context.Context, t chat.AccessToken) error {
 
 // AccessTokens implements [store.AccessTokens].
 func (s *Store) AccessTokens(ctx context.Context, companyID string, p store.Page) ([]chat.AccessToken, error) {
-	q := listQuery{filter: bson.D{{Key: "companyId", Value: companyID}}, sort: bson.D{asc("createdAt"), asc("_id")}, limit: p.Size()}
+	q := listQuery{
+		filter: bson.D{{Key: "companyId", Value: companyID}},
+		sort:   bson.D{asc("createdAt"), asc("_id")},
+		limit:  p.Size(),
+	}
 	if p.After != "" {
 		last, err := s.AccessToken(ctx, p.After)
 		if err == nil && last.CompanyID != companyID {

@@ -67,7 +67,10 @@ func (s *Store) PutApplication(ctx context.Context, a chat.Application) error {
 	}
 	change := bson.D{{Key: "$set", Value: bson.D{
 		{Key: "companyId", Value: d.CompanyID}, {Key: "provider", Value: d.Provider}, {Key: "botName", Value: d.BotName},
-		{Key: "name", Value: d.Name}, {Key: "widgetConfigs", Value: d.WidgetConfigs}, {Key: "allowedOrigins", Value: d.AllowedOrigins},
+		{
+			Key:   "name",
+			Value: d.Name,
+		}, {Key: "widgetConfigs", Value: d.WidgetConfigs}, {Key: "allowedOrigins", Value: d.AllowedOrigins},
 		{Key: "fileRetention", Value: d.FileRetention},
 	}}}
 	return s.updateOrInsert(ctx, applications, a.ID, change, d)
@@ -95,7 +98,10 @@ func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Ver
 	if err := store.CheckVerification(mode, a.Identity); err != nil {
 		return err
 	}
-	found, err := s.update(ctx, applications, appID, bson.D{{Key: "$set", Value: bson.D{{Key: "verification", Value: string(mode)}}}})
+	found, err := s.update(
+		ctx, applications, appID,
+		bson.D{{Key: "$set", Value: bson.D{{Key: "verification", Value: string(mode)}}}},
+	)
 	if err == nil && !found {
 		return notFound(applications)
 	}
@@ -103,7 +109,11 @@ func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Ver
 }
 
 // ChangeIdentitySecrets implements [store.Applications].
-func (s *Store) ChangeIdentitySecrets(ctx context.Context, appID string, change store.ChangeSecrets) (chat.IdentityVerification, error) {
+func (s *Store) ChangeIdentitySecrets(
+	ctx context.Context,
+	appID string,
+	change store.ChangeSecrets,
+) (chat.IdentityVerification, error) {
 	for range attempts {
 		d, err := get[applicationDocument](ctx, s, applications, appID)
 		if err != nil {
@@ -118,12 +128,20 @@ func (s *Store) ChangeIdentitySecrets(ctx context.Context, appID string, change 
 			return v, err
 		}
 	}
-	return chat.IdentityVerification{}, apperr.New(apperr.Conflict, "CONFLICT", "The application's secrets were changed at the same time")
+	return chat.IdentityVerification{}, apperr.New(
+		apperr.Conflict,
+		"CONFLICT",
+		"The application's secrets were changed at the same time",
+	)
 }
 
-// replaceSecrets reports false if the secrets are no longer those of d: concurrent rotations must not lose a secret that
-// was shown to a user.
-func (s *Store) replaceSecrets(ctx context.Context, d applicationDocument, secrets []chat.IdentitySecret) (changed bool, err error) {
+// replaceSecrets reports false if the secrets are no longer those of d: concurrent rotations must not lose a
+// secret that was shown to a user.
+func (s *Store) replaceSecrets(
+	ctx context.Context,
+	d applicationDocument,
+	secrets []chat.IdentitySecret,
+) (changed bool, err error) {
 	var revision any = d.SecretsRevision
 	if d.SecretsRevision == 0 {
 		revision = nil // the field is absent

@@ -41,14 +41,24 @@ func controlDocumentOf(c chat.Control) *controlDocument {
 	if c.ChangedAt.IsZero() {
 		return nil
 	}
-	return &controlDocument{Agent: c.Agent, Assignee: c.Assignee, ChangedAt: store.UTC(c.ChangedAt), Handover: handoverDocumentOf(c.Handover)}
+	return &controlDocument{
+		Agent:     c.Agent,
+		Assignee:  c.Assignee,
+		ChangedAt: store.UTC(c.ChangedAt),
+		Handover:  handoverDocumentOf(c.Handover),
+	}
 }
 
 func (d *controlDocument) control() chat.Control {
 	if d == nil {
 		return chat.Control{}
 	}
-	return chat.Control{Agent: d.Agent, Assignee: d.Assignee, ChangedAt: store.UTC(d.ChangedAt), Handover: d.Handover.handover()}
+	return chat.Control{
+		Agent:     d.Agent,
+		Assignee:  d.Assignee,
+		ChangedAt: store.UTC(d.ChangedAt),
+		Handover:  d.Handover.handover(),
+	}
 }
 
 // chat converts the document. The idle close is derived from the visitor's last message, like the window.
@@ -123,8 +133,8 @@ func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) 
 	}
 }
 
-// openNumber returns the chat with that id, which may be closed, and creates it if it does not exist. Reading one that is expected to
-// exist saves a failing insert.
+// openNumber returns the chat with that id, which may be closed, and creates it if it does not exist. Reading
+// one that is expected to exist saves a failing insert.
 func (s *Store) openNumber(
 	ctx context.Context, id string, expected bool, v chat.Visitor, n store.NewChat,
 ) (c chat.Chat, opened bool, err error) {

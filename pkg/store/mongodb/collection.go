@@ -37,8 +37,8 @@ const (
 	webhookDeliveries collection = "webhookDeliveries" // webhook-id
 )
 
-// attempts bounds how often a write alternates between update and insert. A round fails only if another writer inserted or deleted the
-// document in between, which happens at most once in the life of a document.
+// attempts bounds how often a write alternates between update and insert. A round fails only if another
+// writer inserted or deleted the document in between, which happens at most once in the life of a document.
 const attempts = 8
 
 // do runs all operations: with a deadline, with the driver's error translated, and failing fast during a known outage.
@@ -188,7 +188,12 @@ func (s *Store) put(ctx context.Context, into collection, id string, document an
 }
 
 // alternate tries to change a document, and to insert it if there is none, until one of the two took effect.
-func (s *Store) alternate(ctx context.Context, in collection, fresh any, change func() (matched bool, err error)) error {
+func (s *Store) alternate(
+	ctx context.Context,
+	in collection,
+	fresh any,
+	change func() (matched bool, err error),
+) error {
 	for range attempts {
 		if matched, err := change(); err != nil || matched {
 			return err

@@ -53,7 +53,9 @@ func (s *Store) fileUsage(ctx context.Context, ofOwner bson.E, now time.Time) (u
 	expired := bson.D{{Key: "$lte", Value: store.UTC(now)}}
 	pipeline := mongo.Pipeline{
 		{{Key: "$match", Value: bson.D{ofOwner, {Key: "expiresAt", Value: bson.D{{Key: "$not", Value: expired}}}}}},
-		{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$size"}, {Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}}}}},
+		{
+			{Key: "$group", Value: bson.D{{Key: "_id", Value: "$size"}, {Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}}}},
+		},
 	}
 	var sizes []struct {
 		Size  int64 `bson:"_id"`

@@ -45,7 +45,11 @@ func (s *Store) IdempotencyRecord(ctx context.Context, id string) (idempotency.R
 }
 
 // LeaseIdempotencyRecord implements [idempotency.Records].
-func (s *Store) LeaseIdempotencyRecord(ctx context.Context, id string, until time.Time) (before idempotency.Record, err error) {
+func (s *Store) LeaseIdempotencyRecord(
+	ctx context.Context,
+	id string,
+	until time.Time,
+) (before idempotency.Record, err error) {
 	change := bson.D{
 		{Key: "$inc", Value: bson.D{{Key: "leases", Value: 1}}},
 		{Key: "$max", Value: bson.D{{Key: "leasedUntil", Value: store.UTC(until)}}},

@@ -59,8 +59,8 @@ func (s *Store) ResolveVisitor(ctx context.Context, all []store.Identity) (chatU
 	return s.agree(ctx, ids)
 }
 
-// takeIdentities returns the ids that own the identities, the strongest identity's first, without repeats. Identities without an
-// owner are then owned by the strongest owner, or by fresh, a new id.
+// takeIdentities returns the ids that own the identities, the strongest identity's first, without repeats.
+// Identities without an owner are then owned by the strongest owner, or by fresh, a new id.
 func (s *Store) takeIdentities(ctx context.Context, keys []string) (ids []string, fresh string, err error) {
 	owners, err := s.identityOwners(ctx, keys)
 	if err != nil {
@@ -99,7 +99,10 @@ func (s *Store) takeIdentities(ctx context.Context, keys []string) (ids []string
 
 // identityOwners returns the ids that took the identities, by key.
 func (s *Store) identityOwners(ctx context.Context, keys []string) (map[string]string, error) {
-	found, err := list(ctx, s, identities, byIDIn(keys), func(d identityDocument) (identityDocument, bool) { return d, true })
+	found, err := list(
+		ctx, s, identities, byIDIn(keys),
+		func(d identityDocument) (identityDocument, bool) { return d, true },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +151,9 @@ func (s *Store) resolveTo(ctx context.Context, id, target string) (bool, error) 
 	return s.insert(ctx, owners, ownerDocument{ID: id, ResolvesTo: target})
 }
 
-// agree returns the one visitor that the owners of a registration's identities, the strongest first, resolve to: the first that
-// is a visitor's id already, or else the smallest id, which becomes one. created reports that this call decided it.
+// agree returns the one visitor that the owners of a registration's identities, the strongest first, resolve
+// to: the first that is a visitor's id already, or else the smallest id, which becomes one. created reports
+// that this call decided it.
 func (s *Store) agree(ctx context.Context, ids []string) (chatUserID string, created bool, err error) {
 	for {
 		settled, pending, err := s.sortOwners(ctx, ids)

@@ -33,7 +33,11 @@ func (s *Store) AgentsRead(ctx context.Context, id string, at time.Time) error {
 
 // Inbox implements [store.Chats]. It reads chats in index order, a batch at a time, then the batch's visitors, and
 // applies the filter here.
-func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
+func (s *Store) Inbox(
+	ctx context.Context,
+	f store.InboxFilter,
+	p store.InboxPage,
+) ([]store.InboxEntry, *store.InboxCursor, error) {
 	entries, after, scanned := []store.InboxEntry{}, p.After, 0
 	var of []string
 	if f.Profile.Selects() {
@@ -79,12 +83,20 @@ func (s *Store) visitorsWith(ctx context.Context, companyID string, p store.Prof
 }
 
 // inboxBatch reads the next chats that may match the filter; only of these visitors, if there are any.
-func (s *Store) inboxBatch(ctx context.Context, f store.InboxFilter, of []string, after *store.InboxCursor) ([]store.InboxEntry, error) {
+func (s *Store) inboxBatch(
+	ctx context.Context,
+	f store.InboxFilter,
+	of []string,
+	after *store.InboxCursor,
+) ([]store.InboxEntry, error) {
 	q := listQuery{sort: bson.D{desc("windowStartedAt"), asc("_id")}, limit: inboxBatch}
 	if f.Waiting {
 		q.sort = bson.D{asc("control.changedAt"), asc("_id")}
 		q.filter = bson.D{
-			{Key: "control.agent", Value: true}, {Key: "control.assignee", Value: nil}, {Key: "closedAt", Value: nil}, // null: not set
+			{
+				Key:   "control.agent",
+				Value: true,
+			}, {Key: "control.assignee", Value: nil}, {Key: "closedAt", Value: nil}, // null: not set
 		}
 	}
 	if f.VisitorID != "" {
@@ -141,7 +153,10 @@ func (s *Store) visitorsOf(ctx context.Context, found []chat.Chat) (map[string]c
 		return known, nil
 	}
 	in := bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: slices.Compact(ids)}}}}
-	all, err := list(ctx, s, visitors, listQuery{filter: in}, func(d visitorDocument) (chat.Visitor, bool) { return d.visitor(), true })
+	all, err := list(
+		ctx, s, visitors, listQuery{filter: in},
+		func(d visitorDocument) (chat.Visitor, bool) { return d.visitor(), true },
+	)
 	for _, v := range all {
 		known[v.ID] = v
 	}
@@ -169,7 +184,10 @@ func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string, p store.P
 // EraseVisitor implements [store.Visitors]. The visitor's own document is deleted last, so that a repeat after a crash
 // finds the rest.
 func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (e store.Erased, err error) {
-	found, err := list(ctx, s, chats, listQuery{filter: bson.D{{Key: "chatUserId", Value: chatUserID}}}, func(d chatDocument) (chatDocument, bool) { return d, true })
+	found, err := list(
+		ctx, s, chats, listQuery{filter: bson.D{{Key: "chatUserId", Value: chatUserID}}},
+		func(d chatDocument) (chatDocument, bool) { return d, true },
+	)
 	if err != nil {
 		return e, err
 	}
@@ -192,7 +210,10 @@ func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (e store.Er
 
 // eraseIdentities removes the identities of all ids that resolve to the visitor.
 func (s *Store) eraseIdentities(ctx context.Context, chatUserID string) (int, error) {
-	ids, err := list(ctx, s, owners, listQuery{filter: bson.D{{Key: "resolvesTo", Value: chatUserID}}}, func(d ownerDocument) (string, bool) { return d.ID, true })
+	ids, err := list(
+		ctx, s, owners, listQuery{filter: bson.D{{Key: "resolvesTo", Value: chatUserID}}},
+		func(d ownerDocument) (string, bool) { return d.ID, true },
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -207,7 +228,10 @@ func (s *Store) eraseIdentities(ctx context.Context, chatUserID string) (int, er
 
 func (s *Store) eraseChat(ctx context.Context, c chatDocument, e *store.Erased) error {
 	ofChat := bson.D{{Key: "chatId", Value: c.ID}}
-	all, err := list(ctx, s, messages, listQuery{filter: ofChat, sort: bson.D{asc("order")}}, func(d messageDocument) (string, bool) { return c.CompanyID + "|" + d.ID, true })
+	all, err := list(
+		ctx, s, messages, listQuery{filter: ofChat, sort: bson.D{asc("order")}},
+		func(d messageDocument) (string, bool) { return c.CompanyID + "|" + d.ID, true },
+	)
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,8 @@ func byIDs(p store.Page) listQuery {
 	return q
 }
 
-// afterCreation selects the documents that follow one in a list ordered by creation, then id. The first condition is the range of the
-// index; the second only separates the documents of that one millisecond.
+// afterCreation selects the documents that follow one in a list ordered by creation, then id. The first
+// condition is the range of the index; the second only separates the documents of that one millisecond.
 func afterCreation(id string, at time.Time) bson.D {
 	return bson.D{
 		{Key: "createdAt", Value: bson.D{{Key: "$gte", Value: at}}},
@@ -60,7 +60,12 @@ func list[D, V any](
 
 // each calls visit with a cursor on each document until it returns false. Its duration depends on the length of the
 // list; each batch must arrive within an operation's timeout.
-func (s *Store) each(ctx context.Context, from collection, q listQuery, visit func(*mongo.Cursor) (proceed bool, err error)) error {
+func (s *Store) each(
+	ctx context.Context,
+	from collection,
+	q listQuery,
+	visit func(*mongo.Cursor) (proceed bool, err error),
+) error {
 	act := "listing " + string(from)
 	filter, o := q.filter, options.Find().SetBatchSize(maxBatch)
 	if filter == nil {

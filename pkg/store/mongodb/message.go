@@ -106,7 +106,9 @@ func (s *Store) insertMessage(ctx context.Context, d *messageDocument) error {
 			return err
 		}
 		inChat := bson.D{{Key: "_id", Value: d.ID}, {Key: "chatId", Value: d.ChatID}}
-		existing, err := modify[messageDocument](ctx, s, messages, inChat, bson.D{{Key: "$inc", Value: bson.D{{Key: "repeats", Value: 1}}}})
+		existing, err := modify[messageDocument](
+			ctx, s, messages, inChat, bson.D{{Key: "$inc", Value: bson.D{{Key: "repeats", Value: 1}}}},
+		)
 		if !apperr.Is(err, apperr.NotFound) {
 			*d = existing
 			return err
@@ -149,7 +151,11 @@ func (s *Store) removeMessage(ctx context.Context, d messageDocument) error {
 }
 
 // History implements [store.Messages].
-func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery) (history []chat.Message, more bool, err error) {
+func (s *Store) History(
+	ctx context.Context,
+	chatID string,
+	q store.HistoryQuery,
+) (history []chat.Message, more bool, err error) {
 	page := listQuery{filter: bson.D{{Key: "chatId", Value: chatID}}, sort: bson.D{desc("order")}, limit: q.Size() + 1}
 	if q.Before != "" {
 		cursor, err := s.messageIn(ctx, chatID, q.Before, "order")
@@ -171,7 +177,11 @@ func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery
 }
 
 // readHistory reads a page, newest message first, and returns it in the order of the history.
-func (s *Store) readHistory(ctx context.Context, page listQuery, q store.HistoryQuery) (history []chat.Message, more bool, err error) {
+func (s *Store) readHistory(
+	ctx context.Context,
+	page listQuery,
+	q store.HistoryQuery,
+) (history []chat.Message, more bool, err error) {
 	history = []chat.Message{}
 	bytes := 0
 	err = s.each(ctx, messages, page, func(cursor *mongo.Cursor) (bool, error) {
@@ -205,7 +215,12 @@ func (s *Store) messageIn(ctx context.Context, chatID, id string, fields ...stri
 	if !store.ValidMessageID(id) {
 		return messageDocument{}, apperr.MessageNotFound.New()
 	}
-	return findOne[messageDocument](ctx, s, messages, bson.D{{Key: "_id", Value: id}, {Key: "chatId", Value: chatID}}, fields...)
+	return findOne[messageDocument](
+		ctx,
+		s,
+		messages,
+		bson.D{{Key: "_id", Value: id}, {Key: "chatId", Value: chatID}},
+		fields...)
 }
 
 // Message implements [store.Messages].

@@ -6,10 +6,11 @@
 // Invariants:
 //
 //   - One document per record; its _id is the contract's id. Uniqueness relies on _id alone.
-//   - No upserts. Some compatible servers lose all but the last of several concurrent upserts of a new _id. A write inserts
-//     first and updates on a duplicate key, or updates first and inserts if nothing matched; both repeat until one of the two
-//     took effect.
-//   - No transactions and no change streams. A write of several documents is ordered so that a repeat after a crash completes it.
+//   - No upserts. Some compatible servers lose all but the last of several concurrent upserts of a new _id. A
+//     write inserts first and updates on a duplicate key, or updates first and inserts if nothing matched;
+//     both repeat until one of the two took effect.
+//   - No transactions and no change streams. A write of several documents is ordered so that a repeat after a
+//     crash completes it.
 //   - Every query has an index in index.go.
 package mongodb
 

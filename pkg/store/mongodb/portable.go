@@ -34,11 +34,23 @@ func portable(kind store.Kind) (portableKind, error) {
 	case companies:
 		return mapping[companyDocument, store.CompanyRecord]{in: in, record: companyRecord, document: fromCompanyRecord}, nil
 	case accessTokens:
-		return mapping[accessTokenDocument, store.AccessTokenRecord]{in: in, record: accessTokenRecord, document: fromAccessTokenRecord}, nil
+		return mapping[accessTokenDocument, store.AccessTokenRecord]{
+			in:       in,
+			record:   accessTokenRecord,
+			document: fromAccessTokenRecord,
+		}, nil
 	case applications:
-		return mapping[applicationDocument, store.ApplicationRecord]{in: in, record: applicationRecord, document: fromApplicationRecord}, nil
+		return mapping[applicationDocument, store.ApplicationRecord]{
+			in:       in,
+			record:   applicationRecord,
+			document: fromApplicationRecord,
+		}, nil
 	case templates:
-		return mapping[templateDocument, store.TemplateRecord]{in: in, record: templateRecord, document: fromTemplateRecord}, nil
+		return mapping[templateDocument, store.TemplateRecord]{
+			in:       in,
+			record:   templateRecord,
+			document: fromTemplateRecord,
+		}, nil
 	case visitors:
 		return mapping[visitorDocument, store.VisitorRecord]{in: in, record: visitorRecord, document: fromVisitorRecord}, nil
 	case identities:
@@ -54,9 +66,17 @@ func portable(kind store.Kind) (portableKind, error) {
 	case statuses:
 		return mapping[statusDocument, store.StatusRecord]{in: in, record: statusRecord, document: fromStatusRecord}, nil
 	case receipts:
-		return mapping[receiptsDocument, store.ReceiptsRecord]{in: in, record: receiptsRecord, document: fromReceiptsRecord}, nil
+		return mapping[receiptsDocument, store.ReceiptsRecord]{
+			in:       in,
+			record:   receiptsRecord,
+			document: fromReceiptsRecord,
+		}, nil
 	case requestKeys:
-		return mapping[idempotencyDocument, idempotency.Record]{in: in, record: idempotencyRecord, document: fromIdempotencyRecord}, nil
+		return mapping[idempotencyDocument, idempotency.Record]{
+			in:       in,
+			record:   idempotencyRecord,
+			document: fromIdempotencyRecord,
+		}, nil
 	case files:
 		return mapping[fileDocument, store.FileRecord]{in: in, record: fileRecord, document: fromFileRecord}, nil
 	case users:
@@ -64,9 +84,17 @@ func portable(kind store.Kind) (portableKind, error) {
 	case audit:
 		return mapping[auditDocument, store.AuditRecord]{in: in, record: auditRecord, document: fromAuditRecord}, nil
 	case webhookEndpoints:
-		return mapping[endpointDocument, store.WebhookEndpointRecord]{in: in, record: endpointRecord, document: fromEndpointRecord}, nil
+		return mapping[endpointDocument, store.WebhookEndpointRecord]{
+			in:       in,
+			record:   endpointRecord,
+			document: fromEndpointRecord,
+		}, nil
 	case webhookDeliveries:
-		return mapping[deliveryDocument, store.WebhookDeliveryRecord]{in: in, record: deliveryRecord, document: fromDeliveryRecord}, nil
+		return mapping[deliveryDocument, store.WebhookDeliveryRecord]{
+			in:       in,
+			record:   deliveryRecord,
+			document: fromDeliveryRecord,
+		}, nil
 	}
 	return nil, fmt.Errorf("%w: %q", errUnknownKind, kind)
 }
@@ -113,12 +141,16 @@ type mapping[D, R any] struct {
 	in       collection
 	record   func(D) (key string, r R)
 	document func(R) (id string, d D)
-	complete func(ctx context.Context, s *Store, documents []D) error // completes writes interrupted by a crash, before reading; optional
-	written  func(ctx context.Context, s *Store, documents []D) error // writes other data that belongs to the documents; optional
+	// completes writes interrupted by a crash, before reading; optional
+	complete func(ctx context.Context, s *Store, documents []D) error
+	// writes other data that belongs to the documents; optional
+	written func(ctx context.Context, s *Store, documents []D) error
 }
 
 func (m mapping[D, R]) read(ctx context.Context, s *Store, after string, limit int) ([]store.Record, error) {
-	documents, err := list(ctx, s, m.in, byIDs(store.Page{After: after, Limit: limit}), func(d D) (D, bool) { return d, true })
+	documents, err := list(
+		ctx, s, m.in, byIDs(store.Page{After: after, Limit: limit}), func(d D) (D, bool) { return d, true },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +337,12 @@ func fromAuditRecord(r store.AuditRecord) (string, auditDocument) {
 
 func applicationRecord(d applicationDocument) (string, store.ApplicationRecord) {
 	r := store.ApplicationRecord{
-		ID: d.ID, CompanyID: d.CompanyID, Provider: d.Provider, BotName: d.BotName, Name: d.Name, WidgetConfigs: d.WidgetConfigs,
+		ID:             d.ID,
+		CompanyID:      d.CompanyID,
+		Provider:       d.Provider,
+		BotName:        d.BotName,
+		Name:           d.Name,
+		WidgetConfigs:  d.WidgetConfigs,
 		AllowedOrigins: d.AllowedOrigins, FileRetention: d.FileRetention, Verification: d.Verification, Support: d.Support,
 	}
 	if len(r.AllowedOrigins) == 0 {
@@ -321,7 +358,12 @@ func applicationRecord(d applicationDocument) (string, store.ApplicationRecord) 
 
 func fromApplicationRecord(r store.ApplicationRecord) (string, applicationDocument) {
 	d := applicationDocument{
-		ID: r.ID, CompanyID: r.CompanyID, Provider: r.Provider, BotName: r.BotName, Name: r.Name, WidgetConfigs: r.WidgetConfigs,
+		ID:             r.ID,
+		CompanyID:      r.CompanyID,
+		Provider:       r.Provider,
+		BotName:        r.BotName,
+		Name:           r.Name,
+		WidgetConfigs:  r.WidgetConfigs,
 		AllowedOrigins: r.AllowedOrigins, FileRetention: r.FileRetention, Verification: r.Verification, Support: r.Support,
 	}
 	for _, s := range r.IdentitySecrets {
@@ -353,9 +395,18 @@ func chatRecord(d chatDocument) (string, store.ChatRecord) {
 		ID: d.ID, CompanyID: d.CompanyID, AppID: d.AppID, ChatUserID: d.ChatUserID, Channel: string(d.Channel),
 		CreatedAt: store.UTC(d.CreatedAt), WindowStartedAt: store.UTC(d.WindowStartedAt),
 		VisitorWroteAt: store.UTC(d.VisitorWroteAt), ClosedAt: store.UTC(d.ClosedAt),
-		AgentInControl: control.Agent, Assignee: control.Assignee, ControlChangedAt: control.ChangedAt, AgentsReadAt: store.UTC(d.AgentsReadAt),
-		HandoverBy: control.Handover.By, HandoverReason: control.Handover.Reason, HandoverNote: control.Handover.Note, HandoverAt: control.Handover.At,
-		RatingScore: d.rating().Score, RatingComment: d.rating().Comment, RatingFirstAt: d.rating().FirstAt, RatingAt: d.rating().At,
+		AgentInControl:   control.Agent,
+		Assignee:         control.Assignee,
+		ControlChangedAt: control.ChangedAt,
+		AgentsReadAt:     store.UTC(d.AgentsReadAt),
+		HandoverBy:       control.Handover.By,
+		HandoverReason:   control.Handover.Reason,
+		HandoverNote:     control.Handover.Note,
+		HandoverAt:       control.Handover.At,
+		RatingScore:      d.rating().Score,
+		RatingComment:    d.rating().Comment,
+		RatingFirstAt:    d.rating().FirstAt,
+		RatingAt:         d.rating().At,
 	}
 }
 
@@ -394,7 +445,11 @@ func fromMessageRecord(r store.MessageRecord) (string, messageDocument) {
 func statusRecord(d statusDocument) (string, store.StatusRecord) {
 	known := d.status()
 	return d.ID, store.StatusRecord{
-		CompanyID: d.CompanyID, MessageID: d.MessageID, ChatID: d.ChatID, AcceptedAt: known.AcceptedAt, StoredAt: known.StoredAt,
+		CompanyID:   d.CompanyID,
+		MessageID:   d.MessageID,
+		ChatID:      d.ChatID,
+		AcceptedAt:  known.AcceptedAt,
+		StoredAt:    known.StoredAt,
 		DeliveredAt: known.DeliveredAt, ReadAt: known.ReadAt, FailedAt: known.Failure.At, FailureReason: known.Failure.Reason,
 	}
 }
@@ -411,7 +466,12 @@ func receiptsRecord(d receiptsDocument) (string, store.ReceiptsRecord) {
 	r := store.ReceiptsRecord{ChatID: d.ID, Undelivered: awaited(d.Undelivered), Unread: awaited(d.Unread)}
 	if d.ReadUpTo != nil {
 		cursor := cursorOf(d.ReadUpTo.Order)
-		r.ReadUpTo, r.ReadAt = store.MessagePosition{CreatedAt: cursor.At, MessageID: cursor.MessageID}, store.UTC(d.ReadUpTo.At)
+		r.ReadUpTo, r.ReadAt = store.MessagePosition{
+			CreatedAt: cursor.At,
+			MessageID: cursor.MessageID,
+		}, store.UTC(
+			d.ReadUpTo.At,
+		)
 	}
 	return d.ID, r
 }

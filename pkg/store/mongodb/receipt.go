@@ -54,7 +54,12 @@ func idOf(field string) string {
 }
 
 // AwaitReceipts implements [store.Receipts].
-func (s *Store) AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error) {
+func (s *Store) AwaitReceipts(
+	ctx context.Context,
+	chatID string,
+	m chat.Message,
+	delivered bool,
+) (readAt time.Time, err error) {
 	field, at := fieldName(m.ID), store.UTC(m.CreatedAt)
 	fresh := receiptsDocument{ID: chatID, Unread: map[string]time.Time{field: at}}
 	change := bson.D{{Key: "unread." + field, Value: at}}
@@ -67,7 +72,12 @@ func (s *Store) AwaitReceipts(ctx context.Context, chatID string, m chat.Message
 }
 
 // ReadUpTo implements [store.Receipts].
-func (s *Store) ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error) {
+func (s *Store) ReadUpTo(
+	ctx context.Context,
+	chatID string,
+	m chat.Message,
+	at time.Time,
+) (unread []string, err error) {
 	read := &readDocument{Order: orderOf(m.CreatedAt, m.ID), At: store.UTC(at)}
 	d, err := modifyOrInsert(ctx, s, receipts, chatID,
 		bson.D{{Key: "$max", Value: bson.D{{Key: "readUpTo", Value: read}}}}, receiptsDocument{ID: chatID, ReadUpTo: read})

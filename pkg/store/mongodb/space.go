@@ -6,7 +6,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// FreeSpace returns the free bytes of the file system that holds the database, and its size. Servers that do not report them return zeros.
+// FreeSpace returns the free bytes of the file system that holds the database, and its size. Servers that do
+// not report them return zeros.
 func (s *Store) FreeSpace(ctx context.Context) (free, size uint64, err error) {
 	var stats struct {
 		Used  float64 `bson:"fsUsedSize"`

@@ -35,7 +35,12 @@ func statusID(companyID, messageID string) string { return companyID + "|" + mes
 
 func statusDocumentOf(companyID, messageID string, m chat.MessageStatus) statusDocument {
 	d := statusDocument{
-		ID: statusID(companyID, messageID), CompanyID: companyID, MessageID: messageID, ChatID: m.ChatID, AcceptedAt: store.UTC(m.AcceptedAt), StoredAt: store.UTC(m.StoredAt),
+		ID:          statusID(companyID, messageID),
+		CompanyID:   companyID,
+		MessageID:   messageID,
+		ChatID:      m.ChatID,
+		AcceptedAt:  store.UTC(m.AcceptedAt),
+		StoredAt:    store.UTC(m.StoredAt),
 		DeliveredAt: store.UTC(m.DeliveredAt), ReadAt: store.UTC(m.ReadAt),
 	}
 	if !m.Failure.At.IsZero() {
@@ -62,7 +67,11 @@ func (s *Store) MessageStatus(ctx context.Context, companyID, messageID string) 
 }
 
 // JoinMessageStatus implements [store.Statuses].
-func (s *Store) JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error) {
+func (s *Store) JoinMessageStatus(
+	ctx context.Context,
+	companyID, messageID string,
+	more chat.MessageStatus,
+) (chat.MessageStatus, error) {
 	fresh := statusDocumentOf(companyID, messageID, more)
 	change := joining(fresh)
 	if len(change) == 0 {

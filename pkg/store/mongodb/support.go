@@ -43,7 +43,12 @@ func (d chatDocument) rating() chat.Rating {
 	if d.Rating == nil {
 		return chat.Rating{}
 	}
-	return chat.Rating{Score: d.Rating.Score, Comment: d.Rating.Comment, FirstAt: store.UTC(d.RatedAt), At: store.UTC(d.Rating.At)}
+	return chat.Rating{
+		Score:   d.Rating.Score,
+		Comment: d.Rating.Comment,
+		FirstAt: store.UTC(d.RatedAt),
+		At:      store.UTC(d.Rating.At),
+	}
 }
 
 // SetSupport implements [store.Applications].
@@ -51,7 +56,10 @@ func (s *Store) SetSupport(ctx context.Context, appID string, support chat.Suppo
 	if err := store.CheckSupport(support); err != nil {
 		return err
 	}
-	found, err := s.update(ctx, applications, appID, bson.D{{Key: "$set", Value: bson.D{{Key: "support", Value: store.SupportText(support)}}}})
+	found, err := s.update(
+		ctx, applications, appID,
+		bson.D{{Key: "$set", Value: bson.D{{Key: "support", Value: store.SupportText(support)}}}},
+	)
 	if err == nil && !found {
 		return notFound(applications)
 	}

@@ -12,15 +12,26 @@ import (
 )
 
 // CountUnread implements [store.Messages]. It reads no more messages than it counts.
-func (s *Store) CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (n int, err error) {
+func (s *Store) CountUnread(
+	ctx context.Context,
+	chatID string,
+	fromSupport bool,
+	after chat.ReadCursor,
+	limit int,
+) (n int, err error) {
 	filter := bson.D{{Key: "chatId", Value: chatID}, {Key: "isFromSupport", Value: fromSupport}}
 	if !after.At.IsZero() {
 		place := orderOf(after.At, cmp.Or(after.MessageID, string(utf8.MaxRune))) // after every id
 		filter = append(filter, bson.E{Key: "order", Value: bson.D{{Key: "$gt", Value: place}}})
 	}
-	err = s.each(ctx, messages, listQuery{filter: filter, sort: bson.D{asc("order")}, limit: limit, fields: bson.D{{Key: "_id", Value: 1}}}, func(*mongo.Cursor) (bool, error) {
-		n++
-		return n < limit, nil
-	})
+	err = s.each(
+		ctx,
+		messages,
+		listQuery{filter: filter, sort: bson.D{asc("order")}, limit: limit, fields: bson.D{{Key: "_id", Value: 1}}},
+		func(*mongo.Cursor) (bool, error) {
+			n++
+			return n < limit, nil
+		},
+	)
 	return n, err
 }

@@ -35,7 +35,9 @@ type userDocument struct {
 }
 
 func (d userDocument) user() account.User {
-	d.CreatedAt, d.LastSignInAt, d.InvitationExpiresAt = store.UTC(d.CreatedAt), store.UTC(d.LastSignInAt), store.UTC(d.InvitationExpiresAt)
+	d.CreatedAt = store.UTC(d.CreatedAt)
+	d.LastSignInAt = store.UTC(d.LastSignInAt)
+	d.InvitationExpiresAt = store.UTC(d.InvitationExpiresAt)
 	return account.User(d)
 }
 
@@ -150,7 +152,11 @@ func (s *Store) SessionUsed(ctx context.Context, id string, at, expiresAt time.T
 
 // UserSessions implements [store.Sessions].
 func (s *Store) UserSessions(ctx context.Context, userID string, p store.Page) ([]account.Session, error) {
-	q := listQuery{filter: bson.D{{Key: "userId", Value: userID}}, sort: bson.D{asc("createdAt"), asc("_id")}, limit: p.Size()}
+	q := listQuery{
+		filter: bson.D{{Key: "userId", Value: userID}},
+		sort:   bson.D{asc("createdAt"), asc("_id")},
+		limit:  p.Size(),
+	}
 	if p.After != "" {
 		last, err := s.Session(ctx, p.After)
 		if err == nil && last.UserID != userID {
@@ -171,7 +177,11 @@ func (s *Store) DeleteSession(ctx context.Context, id string) error {
 
 // DeleteUserSessions implements [store.Sessions].
 func (s *Store) DeleteUserSessions(ctx context.Context, userID, keepID string) error {
-	_, err := s.deleteAll(ctx, sessions, bson.D{{Key: "userId", Value: userID}, {Key: "_id", Value: bson.D{{Key: "$ne", Value: keepID}}}})
+	_, err := s.deleteAll(
+		ctx,
+		sessions,
+		bson.D{{Key: "userId", Value: userID}, {Key: "_id", Value: bson.D{{Key: "$ne", Value: keepID}}}},
+	)
 	return err
 }
 
@@ -191,7 +201,14 @@ type auditDocument struct {
 
 func (d auditDocument) entry() account.AuditEntry {
 	e := account.AuditEntry{
-		ID: d.ID, CompanyID: d.CompanyID, At: store.UTC(d.At), UserID: d.UserID, User: d.User, Action: d.Action, Target: d.Target, TargetID: d.TargetID,
+		ID:        d.ID,
+		CompanyID: d.CompanyID,
+		At:        store.UTC(d.At),
+		UserID:    d.UserID,
+		User:      d.User,
+		Action:    d.Action,
+		Target:    d.Target,
+		TargetID:  d.TargetID,
 	}
 	if d.Before != "" {
 		e.Before = []byte(d.Before)
@@ -205,8 +222,14 @@ func (d auditDocument) entry() account.AuditEntry {
 // AppendAuditEntry implements [store.AuditLog].
 func (s *Store) AppendAuditEntry(ctx context.Context, e account.AuditEntry) error {
 	_, err := s.insert(ctx, audit, auditDocument{
-		ID: e.ID, CompanyID: e.CompanyID, At: store.UTC(e.At), UserID: e.UserID, User: e.User, Action: e.Action, Target: e.Target,
-		TargetID: e.TargetID, Before: string(e.Before), After: string(e.After),
+		ID:        e.ID,
+		CompanyID: e.CompanyID,
+		At:        store.UTC(e.At),
+		UserID:    e.UserID,
+		User:      e.User,
+		Action:    e.Action,
+		Target:    e.Target,
+		TargetID:  e.TargetID, Before: string(e.Before), After: string(e.After),
 	})
 	return err
 }

@@ -125,7 +125,11 @@ func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Deliver
 
 // WebhookDeliveries implements [store.WebhookDeliveries]. Of the conditions without an index, those on a time bound the
 // range; the others are evaluated in Go.
-func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p store.Page) ([]webhook.Delivery, error) {
+func (s *Store) WebhookDeliveries(
+	ctx context.Context,
+	f store.WebhookFilter,
+	p store.Page,
+) ([]webhook.Delivery, error) {
 	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}, wanted: p.Size()}
 	for _, condition := range []bson.E{{Key: "endpointId", Value: f.EndpointID}, {Key: "companyId", Value: f.CompanyID}} {
 		if condition.Value != "" {
@@ -176,8 +180,8 @@ func (s *Store) CountWebhookDeliveries(ctx context.Context, companyID string, li
 	return int(n), err
 }
 
-// DueWebhookCompanies implements [store.WebhookDeliveries]. A group without accumulators is a distinct, which FerretDB v1 does not
-// support with a time limit.
+// DueWebhookCompanies implements [store.WebhookDeliveries]. A group without accumulators is a distinct, which
+// FerretDB v1 does not support with a time limit.
 func (s *Store) DueWebhookCompanies(ctx context.Context, now time.Time) (companies []string, err error) {
 	pipeline := mongo.Pipeline{
 		{{Key: "$match", Value: due(bson.D{}, now)}},
@@ -203,9 +207,16 @@ func (s *Store) DueWebhookCompanies(ctx context.Context, now time.Time) (compani
 func (s *Store) DueWebhookDeliveries(
 	ctx context.Context, companyID string, now time.Time, except []string, limit int,
 ) ([]webhook.Due, error) {
-	q := listQuery{filter: due(bson.D{{Key: "companyId", Value: companyID}}, now), sort: bson.D{asc("dueAt")}, limit: limit}
+	q := listQuery{
+		filter: due(bson.D{{Key: "companyId", Value: companyID}}, now),
+		sort:   bson.D{asc("dueAt")},
+		limit:  limit,
+	}
 	if len(except) > 0 {
-		q.filter = append(q.filter, bson.E{Key: "$nor", Value: bson.A{bson.D{{Key: "endpointId", Value: bson.D{{Key: "$in", Value: except}}}}}})
+		q.filter = append(
+			q.filter,
+			bson.E{Key: "$nor", Value: bson.A{bson.D{{Key: "endpointId", Value: bson.D{{Key: "$in", Value: except}}}}}},
+		)
 	}
 	return list(ctx, s, webhookDeliveries, q,
 		func(d deliveryDocument) (webhook.Due, bool) {
@@ -218,7 +229,11 @@ func setDue(at time.Time) bson.D {
 }
 
 // ClaimWebhookDelivery implements [store.WebhookDeliveries].
-func (s *Store) ClaimWebhookDelivery(ctx context.Context, id string, now, until time.Time) (webhook.Delivery, bool, error) {
+func (s *Store) ClaimWebhookDelivery(
+	ctx context.Context,
+	id string,
+	now, until time.Time,
+) (webhook.Delivery, bool, error) {
 	d, err := modify[deliveryDocument](ctx, s, webhookDeliveries, due(byID(id), now), setDue(until))
 	if apperr.Is(err, apperr.NotFound) {
 		return webhook.Delivery{}, false, nil
@@ -273,10 +288,16 @@ func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Att
 
 // ReplayWebhookDelivery implements [store.WebhookDeliveries].
 func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Time) (bool, error) {
-	ended := append(byID(id), bson.E{Key: "status", Value: bson.D{{Key: "$in", Value: bson.A{webhook.Delivered, webhook.Failed}}}})
+	ended := append(
+		byID(id),
+		bson.E{Key: "status", Value: bson.D{{Key: "$in", Value: bson.A{webhook.Delivered, webhook.Failed}}}},
+	)
 	replayed, err := s.updateOne(ctx, webhookDeliveries, ended, bson.D{
 		{Key: "$set", Value: bson.D{
-			{Key: "status", Value: webhook.Pending}, {Key: "dueAt", Value: store.UTC(at)}, {Key: "tries", Value: 0}, {Key: "reason", Value: ""},
+			{
+				Key:   "status",
+				Value: webhook.Pending,
+			}, {Key: "dueAt", Value: store.UTC(at)}, {Key: "tries", Value: 0}, {Key: "reason", Value: ""},
 		}},
 		{Key: "$unset", Value: bson.D{{Key: "expiresAt", Value: ""}}},
 	})
@@ -294,7 +315,10 @@ func waiting(endpointID, orderKey string) bson.D {
 
 // HasEarlierWebhookDelivery implements [store.WebhookDeliveries].
 func (s *Store) HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
-	earlier := append(waiting(d.EndpointID, d.OrderKey), bson.E{Key: "position", Value: bson.D{{Key: "$lt", Value: d.Position}}})
+	earlier := append(
+		waiting(d.EndpointID, d.OrderKey),
+		bson.E{Key: "position", Value: bson.D{{Key: "$lt", Value: d.Position}}},
+	)
 	_, err := findOne[deliveryDocument](ctx, s, webhookDeliveries, earlier, "_id")
 	if apperr.Is(err, apperr.NotFound) {
 		return false, nil

@@ -89,7 +89,15 @@ func (l byCreation) cursor() string {
 	return `SELECT created_at FROM ` + l.table + ` WHERE ` + l.id + ` = ? AND ` + l.owner + ` = ?`
 }
 
-func listByCreation[V any](ctx context.Context, s *Store, act string, l byCreation, decode func(*row) V, owner string, p store.Page) ([]V, error) {
+func listByCreation[V any](
+	ctx context.Context,
+	s *Store,
+	act string,
+	l byCreation,
+	decode func(*row) V,
+	owner string,
+	p store.Page,
+) ([]V, error) {
 	return scan(ctx, s, act, func(c *conn) ([]V, error) {
 		sql, args := l.first(), []any{owner, p.Size()}
 		if p.After != "" {
@@ -115,24 +123,35 @@ func (s *Store) FindAccessTokens(ctx context.Context, reference string) ([]chat.
 	if len(reference) < shortest {
 		return nil, nil
 	}
-	return all(ctx, s, "looking for access tokens",
+	return all(
+		ctx, s, "looking for access tokens",
 		`SELECT `+tokenColumns+` FROM access_tokens WHERE prefix = ?1 OR substr(hash, 1, length(?1)) = ?1 ORDER BY created_at, hash`,
-		readToken, reference)
+		readToken, reference,
+	)
 }
 
 // RevokeAccessToken implements [store.AccessTokens].
 func (s *Store) RevokeAccessToken(ctx context.Context, hash string, at time.Time) error {
-	return s.changeToken(ctx, `UPDATE access_tokens SET revoked_at = min(ifnull(revoked_at, ?2), ?2) WHERE hash = ?1`, hash, at)
+	return s.changeToken(
+		ctx, `UPDATE access_tokens SET revoked_at = min(ifnull(revoked_at, ?2), ?2) WHERE hash = ?1`, hash,
+		at,
+	)
 }
 
 // ExpireAccessToken implements [store.AccessTokens].
 func (s *Store) ExpireAccessToken(ctx context.Context, hash string, at time.Time) error {
-	return s.changeToken(ctx, `UPDATE access_tokens SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE hash = ?1`, hash, at)
+	return s.changeToken(
+		ctx, `UPDATE access_tokens SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE hash = ?1`, hash,
+		at,
+	)
 }
 
 // AccessTokenUsed implements [store.AccessTokens].
 func (s *Store) AccessTokenUsed(ctx context.Context, hash string, at time.Time) error {
-	return s.changeToken(ctx, `UPDATE access_tokens SET last_used_at = max(ifnull(last_used_at, ?2), ?2) WHERE hash = ?1`, hash, at)
+	return s.changeToken(
+		ctx, `UPDATE access_tokens SET last_used_at = max(ifnull(last_used_at, ?2), ?2) WHERE hash = ?1`,
+		hash, at,
+	)
 }
 
 func (s *Store) changeToken(ctx context.Context, sql, hash string, at time.Time) error {

@@ -18,14 +18,20 @@ func readApplication(r *row) chat.Application {
 		ID: r.text(), CompanyID: r.text(), Provider: r.text(), BotName: r.text(), Name: r.text(),
 		WidgetConfigs: json.RawMessage(r.bytes()), AllowedOrigins: list[string](r),
 		FileRetention: time.Duration(r.int()) * time.Second,
-		Identity:      chat.IdentityVerification{Mode: chat.Verification(r.text()), Secrets: secretsOf(list[store.IdentitySecretRecord](r))},
-		Support:       store.ParseSupport(r.text()),
+		Identity: chat.IdentityVerification{
+			Mode:    chat.Verification(r.text()),
+			Secrets: secretsOf(list[store.IdentitySecretRecord](r)),
+		},
+		Support: store.ParseSupport(r.text()),
 	}
 }
 
 func secretsOf(records []store.IdentitySecretRecord) (secrets []chat.IdentitySecret) {
 	for _, r := range records {
-		secrets = append(secrets, chat.IdentitySecret{Value: chat.Secret(r.Value), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt})
+		secrets = append(
+			secrets,
+			chat.IdentitySecret{Value: chat.Secret(r.Value), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt},
+		)
 	}
 	return secrets
 }
@@ -52,14 +58,23 @@ func (s *Store) PutApplication(ctx context.Context, a chat.Application) error {
 		return err
 	}
 	return update(ctx, s, "writing an application", func(c *conn) error {
-		_, err := c.exec(`
+		_, err := c.exec(
+			`
 			INSERT INTO applications (id, company_id, provider, bot_name, name, widget_configs, allowed_origins, file_retention)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET
 				company_id = excluded.company_id, provider = excluded.provider, bot_name = excluded.bot_name, name = excluded.name,
 				widget_configs = excluded.widget_configs, allowed_origins = excluded.allowed_origins,
 				file_retention = excluded.file_retention`,
-			a.ID, a.CompanyID, a.Provider, a.BotName, a.Name, a.WidgetConfigs, listText(origins), int64(a.FileRetention/time.Second))
+			a.ID,
+			a.CompanyID,
+			a.Provider,
+			a.BotName,
+			a.Name,
+			a.WidgetConfigs,
+			listText(origins),
+			int64(a.FileRetention/time.Second),
+		)
 		return err
 	})
 }
@@ -73,11 +88,21 @@ func (s *Store) Applications(ctx context.Context, companyID string, p store.Page
 // ApplicationIDs implements [store.Applications].
 func (s *Store) ApplicationIDs(ctx context.Context, companyID string, p store.Page) ([]string, error) {
 	const from = `SELECT id FROM applications WHERE id > ?`
-	return listOfCompany(ctx, s, "listing the ids of applications", from, func(r *row) string { return r.text() }, companyID, p)
+	return listOfCompany(
+		ctx, s, "listing the ids of applications", from, func(r *row) string { return r.text() }, companyID,
+		p,
+	)
 }
 
 // listOfCompany reads a page of a company's rows, or of all if companyID is empty.
-func listOfCompany[V any](ctx context.Context, s *Store, act, from string, decode func(*row) V, companyID string, p store.Page) ([]V, error) {
+func listOfCompany[V any](
+	ctx context.Context,
+	s *Store,
+	act, from string,
+	decode func(*row) V,
+	companyID string,
+	p store.Page,
+) ([]V, error) {
 	if companyID == "" {
 		return all(ctx, s, act, from+` ORDER BY id LIMIT ?`, decode, p.After, p.Size())
 	}
@@ -102,7 +127,11 @@ func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Ver
 }
 
 // ChangeIdentitySecrets implements [store.Applications].
-func (s *Store) ChangeIdentitySecrets(ctx context.Context, appID string, change store.ChangeSecrets) (chat.IdentityVerification, error) {
+func (s *Store) ChangeIdentitySecrets(
+	ctx context.Context,
+	appID string,
+	change store.ChangeSecrets,
+) (chat.IdentityVerification, error) {
 	return write(ctx, s, "changing identity secrets", func(c *conn) (chat.IdentityVerification, error) {
 		v, err := verification(c, appID)
 		if err != nil {

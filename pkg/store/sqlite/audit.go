@@ -12,16 +12,30 @@ const auditColumns = `id, company_id, at, user_id, user, action, target, target_
 
 func readAuditRecord(r *row) store.AuditRecord {
 	return store.AuditRecord{
-		ID: r.text(), CompanyID: r.text(), At: r.time(), UserID: r.text(), User: r.text(), Action: r.text(), Target: r.text(), TargetID: r.text(),
-		Before: r.text(), After: r.text(),
+		ID:        r.text(),
+		CompanyID: r.text(),
+		At:        r.time(),
+		UserID:    r.text(),
+		User:      r.text(),
+		Action:    r.text(),
+		Target:    r.text(),
+		TargetID:  r.text(),
+		Before:    r.text(), After: r.text(),
 	}
 }
 
 func readAuditEntry(r *row) account.AuditEntry {
 	d := readAuditRecord(r)
 	return account.AuditEntry{
-		ID: d.ID, CompanyID: d.CompanyID, At: d.At, UserID: d.UserID, User: d.User, Action: d.Action, Target: d.Target, TargetID: d.TargetID,
-		Before: jsonOrNil(d.Before), After: jsonOrNil(d.After),
+		ID:        d.ID,
+		CompanyID: d.CompanyID,
+		At:        d.At,
+		UserID:    d.UserID,
+		User:      d.User,
+		Action:    d.Action,
+		Target:    d.Target,
+		TargetID:  d.TargetID,
+		Before:    jsonOrNil(d.Before), After: jsonOrNil(d.After),
 	}
 }
 
@@ -42,8 +56,15 @@ func writeAuditRecord(c *conn, insert string, d store.AuditRecord) error {
 func (s *Store) AppendAuditEntry(ctx context.Context, e account.AuditEntry) error {
 	return update(ctx, s, "writing the audit log", func(c *conn) error {
 		return writeAuditRecord(c, `INSERT OR IGNORE`, store.AuditRecord{
-			ID: e.ID, CompanyID: e.CompanyID, At: e.At, UserID: e.UserID, User: e.User, Action: e.Action, Target: e.Target, TargetID: e.TargetID,
-			Before: string(e.Before), After: string(e.After),
+			ID:        e.ID,
+			CompanyID: e.CompanyID,
+			At:        e.At,
+			UserID:    e.UserID,
+			User:      e.User,
+			Action:    e.Action,
+			Target:    e.Target,
+			TargetID:  e.TargetID,
+			Before:    string(e.Before), After: string(e.After),
 		})
 	})
 }

@@ -37,7 +37,10 @@ func (s *Store) withIdleClose(c chat.Chat) chat.Chat {
 
 // Chat implements [store.Chats].
 func (s *Store) Chat(ctx context.Context, id string) (chat.Chat, error) {
-	return one(ctx, s, "reading a chat", `SELECT `+chatColumns+` FROM chats WHERE id = ?`, s.readChat, apperr.ChatNotFound, id)
+	return one(
+		ctx, s, "reading a chat", `SELECT `+chatColumns+` FROM chats WHERE id = ?`, s.readChat,
+		apperr.ChatNotFound, id,
+	)
 }
 
 // CloseChat implements [store.Chats].
@@ -166,11 +169,13 @@ func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
 }
 
 func insertChat(c *conn, d chat.Chat) error {
-	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		d.ID, d.CompanyID, d.AppID, d.ChatUserID, string(d.Channel), d.CreatedAt, d.WindowStartedAt, d.VisitorWroteAt, d.ClosedAt,
-		d.Control.Agent, d.Control.Assignee, d.Control.ChangedAt, d.AgentsReadAt,
-		d.Control.Handover.By, d.Control.Handover.Reason, d.Control.Handover.Note, d.Control.Handover.At,
-		d.Rating.Score, d.Rating.Comment, d.Rating.FirstAt, d.Rating.At)
+	_, err := c.exec(
+		`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		d.ID, d.CompanyID, d.AppID, d.ChatUserID, string(d.Channel), d.CreatedAt, d.WindowStartedAt,
+		d.VisitorWroteAt, d.ClosedAt, d.Control.Agent, d.Control.Assignee, d.Control.ChangedAt,
+		d.AgentsReadAt, d.Control.Handover.By, d.Control.Handover.Reason, d.Control.Handover.Note,
+		d.Control.Handover.At, d.Rating.Score, d.Rating.Comment, d.Rating.FirstAt, d.Rating.At,
+	)
 	return err
 }
 

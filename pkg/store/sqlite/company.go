@@ -17,21 +17,34 @@ func readCompanyRecord(r *row) store.CompanyRecord {
 func readCompany(r *row) chat.Company { return readCompanyRecord(r).Company() }
 
 func putCompany(c *conn, v store.CompanyRecord) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO companies (`+companyColumns+`) VALUES (?, ?, ?)`, v.ID, v.Name, v.WebhookRetention)
+	_, err := c.exec(
+		`INSERT OR REPLACE INTO companies (`+companyColumns+`) VALUES (?, ?, ?)`, v.ID, v.Name,
+		v.WebhookRetention,
+	)
 	return err
 }
 
 // Company implements [store.Companies].
 func (s *Store) Company(ctx context.Context, id string) (chat.Company, error) {
-	return one(ctx, s, "reading a company", `SELECT `+companyColumns+` FROM companies WHERE id = ?`, readCompany, apperr.CompanyNotFound, id)
+	return one(
+		ctx, s, "reading a company", `SELECT `+companyColumns+` FROM companies WHERE id = ?`, readCompany,
+		apperr.CompanyNotFound, id,
+	)
 }
 
 // PutCompany implements [store.Companies].
 func (s *Store) PutCompany(ctx context.Context, company chat.Company) error {
-	return update(ctx, s, "writing a company", func(c *conn) error { return putCompany(c, store.CompanyRecordOf(company)) })
+	return update(
+		ctx, s, "writing a company",
+		func(c *conn) error { return putCompany(c, store.CompanyRecordOf(company)) },
+	)
 }
 
 // Companies implements [store.Companies].
 func (s *Store) Companies(ctx context.Context, p store.Page) ([]chat.Company, error) {
-	return all(ctx, s, "listing companies", `SELECT `+companyColumns+` FROM companies WHERE id > ? ORDER BY id LIMIT ?`, readCompany, p.After, p.Size())
+	return all(
+		ctx, s, "listing companies",
+		`SELECT `+companyColumns+` FROM companies WHERE id > ? ORDER BY id LIMIT ?`, readCompany, p.After,
+		p.Size(),
+	)
 }

@@ -40,11 +40,18 @@ func writeRecord(c *conn, insert string, r idempotency.Record) (written bool, er
 
 // IdempotencyRecord implements [idempotency.Records].
 func (s *Store) IdempotencyRecord(ctx context.Context, id string) (idempotency.Record, error) {
-	return read(ctx, s, "reading an idempotency record", func(c *conn) (idempotency.Record, error) { return record(c, id) })
+	return read(
+		ctx, s, "reading an idempotency record",
+		func(c *conn) (idempotency.Record, error) { return record(c, id) },
+	)
 }
 
 func record(c *conn, id string) (r idempotency.Record, err error) {
-	found, err := c.first(`SELECT `+recordColumns+` FROM idempotency_records WHERE id = ?`, func(row *row) { r = readRecord(row) }, id)
+	found, err := c.first(
+		`SELECT `+recordColumns+` FROM idempotency_records WHERE id = ?`,
+		func(row *row) { r = readRecord(row) },
+		id,
+	)
 	if err == nil && !found {
 		err = store.RecordNotFound()
 	}
@@ -58,7 +65,11 @@ func (s *Store) LeaseIdempotencyRecord(ctx context.Context, id string, until tim
 		if err != nil {
 			return before, err
 		}
-		_, err = c.exec(`UPDATE idempotency_records SET leases = leases + 1, leased_until = max(ifnull(leased_until, ?2), ?2) WHERE id = ?1`, id, until)
+		_, err = c.exec(
+			`UPDATE idempotency_records SET leases = leases + 1, leased_until = max(ifnull(leased_until, ?2), ?2) WHERE id = ?1`,
+			id,
+			until,
+		)
 		return before, err
 	})
 }
@@ -74,7 +85,11 @@ func (s *Store) EndIdempotencyLease(ctx context.Context, id string) error {
 // AnswerIdempotencyRecord implements [idempotency.Records].
 func (s *Store) AnswerIdempotencyRecord(ctx context.Context, id, answer string) (string, error) {
 	return write(ctx, s, "answering an idempotency record", func(c *conn) (first string, err error) {
-		changed, err := c.exec(`UPDATE idempotency_records SET answer = iif(answer = '', ?2, answer), leased_until = NULL WHERE id = ?1`, id, answer)
+		changed, err := c.exec(
+			`UPDATE idempotency_records SET answer = iif(answer = '', ?2, answer), leased_until = NULL WHERE id = ?1`,
+			id,
+			answer,
+		)
 		if err != nil {
 			return "", err
 		}

@@ -49,7 +49,11 @@ type inboxPage struct {
 
 // Inbox implements [store.Chats]. It scans an index in the order of the list and reads the visitor of each chat; it
 // evaluates conditions without an index in Go.
-func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
+func (s *Store) Inbox(
+	ctx context.Context,
+	f store.InboxFilter,
+	p store.InboxPage,
+) ([]store.InboxEntry, *store.InboxCursor, error) {
 	found, err := scan(ctx, s, "listing the inbox", func(c *conn) (inboxPage, error) {
 		page := inboxPage{entries: []store.InboxEntry{}}
 		var last store.InboxEntry
@@ -147,12 +151,17 @@ func qualified(table, columns string) string {
 func (s *Store) FindVisitors(ctx context.Context, companyID, text string, p store.Page) ([]chat.Visitor, error) {
 	return scan(ctx, s, "looking for visitors", func(c *conn) ([]chat.Visitor, error) {
 		found := []chat.Visitor{}
-		err := c.query(`SELECT `+visitorColumns+` FROM visitors WHERE company_id = ? AND id > ? ORDER BY id`, func(r *row) bool {
-			if v := readVisitor(r); store.VisitorContains(v, text) {
-				found = append(found, v)
-			}
-			return len(found) < p.Size()
-		}, companyID, p.After)
+		err := c.query(
+			`SELECT `+visitorColumns+` FROM visitors WHERE company_id = ? AND id > ? ORDER BY id`,
+			func(r *row) bool {
+				if v := readVisitor(r); store.VisitorContains(v, text) {
+					found = append(found, v)
+				}
+				return len(found) < p.Size()
+			},
+			companyID,
+			p.After,
+		)
 		return found, err
 	})
 }
@@ -161,7 +170,10 @@ const filesOfVisitor = `SELECT id FROM files WHERE chat_user_id = ? AND id > ? O
 
 // VisitorFileIDs implements [store.Visitors].
 func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string, p store.Page) ([]string, error) {
-	return all(ctx, s, "listing a visitor's files", filesOfVisitor, func(r *row) string { return r.text() }, chatUserID, p.After, p.Size())
+	return all(
+		ctx, s, "listing a visitor's files", filesOfVisitor, func(r *row) string { return r.text() },
+		chatUserID, p.After, p.Size(),
+	)
 }
 
 // EraseVisitor implements [store.Visitors] in one transaction, and freed pages are overwritten.

@@ -16,7 +16,9 @@ const messageColumns = `m.created_at, m.id, m.from_support, m.type, m.sender, m.
 func readMessage(r *row, before chat.Message) chat.Message {
 	return chat.Message{
 		CreatedAt: r.time(), ID: r.text(), IsFromSupport: r.bool(),
-		Type: chat.MessageType(r.repeated(string(before.Type))), NameOfSender: r.repeated(before.NameOfSender), Data: json.RawMessage(r.bytes()),
+		Type:         chat.MessageType(r.repeated(string(before.Type))),
+		NameOfSender: r.repeated(before.NameOfSender),
+		Data:         json.RawMessage(r.bytes()),
 	}
 }
 
@@ -69,9 +71,17 @@ func chatKey(c *conn, chatID string) (key int64, err error) {
 
 // insertMessage reports false if a message with its id exists.
 func insertMessage(c *conn, key int64, m chat.Message) (bool, error) {
-	changed, err := c.exec(`INSERT INTO messages (chat, created_at, id, from_support, type, sender, data) VALUES (?, ?, ?, ?, ?, ?, ?)
+	changed, err := c.exec(
+		`INSERT INTO messages (chat, created_at, id, from_support, type, sender, data) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`,
-		key, milliseconds(m.CreatedAt), m.ID, m.IsFromSupport, string(m.Type), m.NameOfSender, m.Data)
+		key,
+		milliseconds(m.CreatedAt),
+		m.ID,
+		m.IsFromSupport,
+		string(m.Type),
+		m.NameOfSender,
+		m.Data,
+	)
 	return changed > 0, err
 }
 
@@ -163,8 +173,11 @@ type located struct {
 
 // find returns a message by its id.
 func (s *Store) find(ctx context.Context, id string) (located, error) {
-	return one(ctx, s, "reading a message", findMessage,
-		func(r *row) located { return located{chatID: r.text(), message: readMessage(r, chat.Message{})} }, apperr.MessageNotFound, id)
+	return one(
+		ctx, s, "reading a message", findMessage,
+		func(r *row) located { return located{chatID: r.text(), message: readMessage(r, chat.Message{})} },
+		apperr.MessageNotFound, id,
+	)
 }
 
 // Message implements [store.Messages].

@@ -87,7 +87,9 @@ func (s *Store) kinds() map[store.Kind]kind {
 			write: writeWith(writeChatRecord),
 		},
 		"messages": {
-			table: "messages", key: "m.id", from: `SELECT c.id, ` + messageColumns + ` FROM messages m JOIN chats c ON c.key = m.chat`,
+			table: "messages",
+			key:   "m.id",
+			from:  `SELECT c.id, ` + messageColumns + ` FROM messages m JOIN chats c ON c.key = m.chat`,
 			decode: decodeWith(func(r *row) (string, store.MessageRecord) {
 				v := messageRecord(r.text(), readMessage(r, chat.Message{}))
 				return v.ID, v
@@ -127,7 +129,9 @@ func (s *Store) kinds() map[store.Kind]kind {
 				}
 				return v.ID, v
 			}),
-			write: writeWith(func(c *conn, v store.FileRecord) error { return writeFile(c, `INSERT OR REPLACE`, chat.StoredFile(v)) }),
+			write: writeWith(
+				func(c *conn, v store.FileRecord) error { return writeFile(c, `INSERT OR REPLACE`, chat.StoredFile(v)) },
+			),
 		},
 		"users": {
 			table: "users", key: "id", from: `SELECT ` + userColumns + ` FROM users`,
@@ -244,16 +248,25 @@ func (s *Store) CountRecords(ctx context.Context, of store.Kind) (int64, error) 
 
 func applicationRecord(a chat.Application) store.ApplicationRecord {
 	return store.ApplicationRecord{
-		ID: a.ID, CompanyID: a.CompanyID, Provider: a.Provider, BotName: a.BotName, Name: a.Name, WidgetConfigs: string(a.WidgetConfigs),
-		AllowedOrigins: a.AllowedOrigins, FileRetention: int64(a.FileRetention / time.Second), Verification: string(a.Identity.Mode),
+		ID:              a.ID,
+		CompanyID:       a.CompanyID,
+		Provider:        a.Provider,
+		BotName:         a.BotName,
+		Name:            a.Name,
+		WidgetConfigs:   string(a.WidgetConfigs),
+		AllowedOrigins:  a.AllowedOrigins,
+		FileRetention:   int64(a.FileRetention / time.Second),
+		Verification:    string(a.Identity.Mode),
 		IdentitySecrets: secretRecords(a.Identity.Secrets), Support: store.SupportText(a.Support),
 	}
 }
 
 func writeApplicationRecord(c *conn, v store.ApplicationRecord) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO applications (`+applicationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		v.ID, v.CompanyID, v.Provider, v.BotName, v.Name, v.WidgetConfigs, listText(v.AllowedOrigins), v.FileRetention, v.Verification,
-		listText(v.IdentitySecrets), v.Support)
+	_, err := c.exec(
+		`INSERT OR REPLACE INTO applications (`+applicationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		v.ID, v.CompanyID, v.Provider, v.BotName, v.Name, v.WidgetConfigs, listText(v.AllowedOrigins),
+		v.FileRetention, v.Verification, listText(v.IdentitySecrets), v.Support,
+	)
 	return err
 }
 
@@ -275,17 +288,29 @@ func templateOf(v store.TemplateRecord) chat.MessageTemplate {
 
 func chatRecord(c chat.Chat) store.ChatRecord {
 	return store.ChatRecord{
-		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, Channel: string(c.Channel), CreatedAt: c.CreatedAt,
+		ID:              c.ID,
+		CompanyID:       c.CompanyID,
+		AppID:           c.AppID,
+		ChatUserID:      c.ChatUserID,
+		Channel:         string(c.Channel),
+		CreatedAt:       c.CreatedAt,
 		WindowStartedAt: c.WindowStartedAt, VisitorWroteAt: c.VisitorWroteAt, ClosedAt: c.ClosedAt,
-		AgentInControl: c.Control.Agent, Assignee: c.Control.Assignee, ControlChangedAt: c.Control.ChangedAt, AgentsReadAt: c.AgentsReadAt,
-		HandoverBy: c.Control.Handover.By, HandoverReason: c.Control.Handover.Reason, HandoverNote: c.Control.Handover.Note, HandoverAt: c.Control.Handover.At,
-		RatingScore: c.Rating.Score, RatingComment: c.Rating.Comment, RatingFirstAt: c.Rating.FirstAt, RatingAt: c.Rating.At,
+		AgentInControl:   c.Control.Agent,
+		Assignee:         c.Control.Assignee,
+		ControlChangedAt: c.Control.ChangedAt,
+		AgentsReadAt:     c.AgentsReadAt,
+		HandoverBy:       c.Control.Handover.By,
+		HandoverReason:   c.Control.Handover.Reason,
+		HandoverNote:     c.Control.Handover.Note,
+		HandoverAt:       c.Control.Handover.At,
+		RatingScore:      c.Rating.Score, RatingComment: c.Rating.Comment, RatingFirstAt: c.Rating.FirstAt, RatingAt: c.Rating.At,
 	}
 }
 
 // writeChatRecord keeps the key of an existing chat: its messages refer to it.
 func writeChatRecord(c *conn, v store.ChatRecord) error {
-	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := c.exec(
+		`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET
 			company_id = excluded.company_id, app_id = excluded.app_id, chat_user_id = excluded.chat_user_id, channel = excluded.channel,
 			created_at = excluded.created_at, window_started_at = excluded.window_started_at, visitor_wrote_at = excluded.visitor_wrote_at,
@@ -294,15 +319,39 @@ func writeChatRecord(c *conn, v store.ChatRecord) error {
 			handover_by = excluded.handover_by, handover_reason = excluded.handover_reason, handover_note = excluded.handover_note,
 			handover_at = excluded.handover_at, rating_score = excluded.rating_score, rating_comment = excluded.rating_comment,
 			rating_first_at = excluded.rating_first_at, rating_at = excluded.rating_at`,
-		v.ID, v.CompanyID, v.AppID, v.ChatUserID, v.Channel, v.CreatedAt, v.WindowStartedAt, v.VisitorWroteAt, v.ClosedAt,
-		v.AgentInControl, v.Assignee, v.ControlChangedAt, v.AgentsReadAt,
-		v.HandoverBy, v.HandoverReason, v.HandoverNote, v.HandoverAt, v.RatingScore, v.RatingComment, v.RatingFirstAt, v.RatingAt)
+		v.ID,
+		v.CompanyID,
+		v.AppID,
+		v.ChatUserID,
+		v.Channel,
+		v.CreatedAt,
+		v.WindowStartedAt,
+		v.VisitorWroteAt,
+		v.ClosedAt,
+		v.AgentInControl,
+		v.Assignee,
+		v.ControlChangedAt,
+		v.AgentsReadAt,
+		v.HandoverBy,
+		v.HandoverReason,
+		v.HandoverNote,
+		v.HandoverAt,
+		v.RatingScore,
+		v.RatingComment,
+		v.RatingFirstAt,
+		v.RatingAt,
+	)
 	return err
 }
 
 func messageRecord(chatID string, m chat.Message) store.MessageRecord {
 	return store.MessageRecord{
-		ID: m.ID, ChatID: chatID, CreatedAt: m.CreatedAt, Type: string(m.Type), Data: string(m.Data), NameOfSender: m.NameOfSender,
+		ID:            m.ID,
+		ChatID:        chatID,
+		CreatedAt:     m.CreatedAt,
+		Type:          string(m.Type),
+		Data:          string(m.Data),
+		NameOfSender:  m.NameOfSender,
 		IsFromSupport: m.IsFromSupport,
 	}
 }
@@ -317,7 +366,11 @@ func writeMessageRecord(c *conn, v store.MessageRecord) error {
 		return err
 	}
 	_, err = insertMessage(c, key, chat.Message{
-		ID: v.ID, CreatedAt: v.CreatedAt, Type: chat.MessageType(v.Type), Data: json.RawMessage(v.Data), NameOfSender: v.NameOfSender,
+		ID:            v.ID,
+		CreatedAt:     v.CreatedAt,
+		Type:          chat.MessageType(v.Type),
+		Data:          json.RawMessage(v.Data),
+		NameOfSender:  v.NameOfSender,
 		IsFromSupport: v.IsFromSupport,
 	})
 	return err
@@ -341,7 +394,8 @@ func decodeReceipts(c *conn, r *row) (string, any, error) {
 	v := store.ReceiptsRecord{ChatID: r.text()}
 	v.ReadUpTo = store.MessagePosition{CreatedAt: r.time(), MessageID: r.text()}
 	v.ReadAt = r.time()
-	err := c.query(`SELECT created_at, message_id, undelivered, unread FROM awaited_receipts WHERE chat_id = ? ORDER BY created_at, message_id`,
+	err := c.query(
+		`SELECT created_at, message_id, undelivered, unread FROM awaited_receipts WHERE chat_id = ? ORDER BY created_at, message_id`,
 		func(r *row) bool {
 			awaited := store.AwaitedReceipt{CreatedAt: r.time(), MessageID: r.text()}
 			if r.bool() {
@@ -351,7 +405,9 @@ func decodeReceipts(c *conn, r *row) (string, any, error) {
 				v.Unread = append(v.Unread, awaited)
 			}
 			return true
-		}, v.ChatID)
+		},
+		v.ChatID,
+	)
 	return v.ChatID, v, err
 }
 

@@ -39,8 +39,14 @@ func (s *Store) ReadUpTo(ctx context.Context, chatID string, m chat.Message, at 
 			chatID, upTo, m.ID, milliseconds(at)); err != nil {
 			return nil, err
 		}
-		err = c.query(`SELECT message_id FROM awaited_receipts WHERE chat_id = ? AND unread AND (created_at, message_id) <= (?, ?)
-			ORDER BY message_id`, appendText(&unread), chatID, upTo, m.ID)
+		err = c.query(
+			`SELECT message_id FROM awaited_receipts WHERE chat_id = ? AND unread AND (created_at, message_id) <= (?, ?)
+			ORDER BY message_id`,
+			appendText(&unread),
+			chatID,
+			upTo,
+			m.ID,
+		)
 		return unread, err
 	})
 }
@@ -53,7 +59,11 @@ func (s *Store) ChatReceipts(ctx context.Context, chatID string) (store.ChatRece
 		}, chatID); err != nil {
 			return found, err
 		}
-		err = c.query(`SELECT message_id FROM awaited_receipts WHERE chat_id = ? AND undelivered ORDER BY message_id`, appendText(&found.Undelivered), chatID)
+		err = c.query(
+			`SELECT message_id FROM awaited_receipts WHERE chat_id = ? AND undelivered ORDER BY message_id`,
+			appendText(&found.Undelivered),
+			chatID,
+		)
 		return found, err
 	})
 }
@@ -72,7 +82,11 @@ func (s *Store) NoteReceipt(ctx context.Context, chatID, messageID string, read 
 			chatID, messageID, read); err != nil {
 			return err
 		}
-		_, err := c.exec(`DELETE FROM awaited_receipts WHERE chat_id = ? AND message_id = ? AND NOT undelivered AND NOT unread`, chatID, messageID)
+		_, err := c.exec(
+			`DELETE FROM awaited_receipts WHERE chat_id = ? AND message_id = ? AND NOT undelivered AND NOT unread`,
+			chatID,
+			messageID,
+		)
 		return err
 	})
 }

@@ -122,7 +122,8 @@ func inspect(c *conn, newest int) error {
 	return orElse(err, end)
 }
 
-// enterWAL sets the file's journal mode. It retries, because SQLite returns busy at once if another process does the same.
+// enterWAL sets the file's journal mode. It retries, because SQLite returns busy at once if another process
+// does the same.
 func enterWAL(c *conn) error {
 	var mode string
 	for deadline := time.Now().Add(operationTimeout); ; time.Sleep(10 * time.Millisecond) {
@@ -153,7 +154,10 @@ func connect(path, settings string) (*conn, error) {
 
 // Ready returns nil if the file can be read, else an Unavailable error.
 func (s *Store) Ready(ctx context.Context) error {
-	_, err := read(ctx, s, "reading the file's version", func(c *conn) (int, error) { return pragma(c, "PRAGMA user_version") })
+	_, err := read(
+		ctx, s, "reading the file's version",
+		func(c *conn) (int, error) { return pragma(c, "PRAGMA user_version") },
+	)
 	return err
 }
 

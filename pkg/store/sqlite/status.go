@@ -27,7 +27,11 @@ func (s *Store) MessageStatus(ctx context.Context, companyID, messageID string) 
 }
 
 func status(c *conn, key string) (known chat.MessageStatus, err error) {
-	found, err := c.first(`SELECT `+statusColumns+` FROM statuses WHERE key = ?`, func(r *row) { known = readStatus(r) }, key)
+	found, err := c.first(
+		`SELECT `+statusColumns+` FROM statuses WHERE key = ?`,
+		func(r *row) { known = readStatus(r) },
+		key,
+	)
 	if err == nil && !found {
 		err = apperr.MessageNotFound.New()
 	}
@@ -35,7 +39,11 @@ func status(c *conn, key string) (known chat.MessageStatus, err error) {
 }
 
 // JoinMessageStatus implements [store.Statuses].
-func (s *Store) JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error) {
+func (s *Store) JoinMessageStatus(
+	ctx context.Context,
+	companyID, messageID string,
+	more chat.MessageStatus,
+) (chat.MessageStatus, error) {
 	key, more := statusKey(companyID, messageID), storedStatus(more)
 	return write(ctx, s, "joining a message's status", func(c *conn) (chat.MessageStatus, error) {
 		known, err := status(c, key)

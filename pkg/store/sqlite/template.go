@@ -20,7 +20,10 @@ func readTemplate(r *row) chat.MessageTemplate {
 
 // Template implements [store.Templates].
 func (s *Store) Template(ctx context.Context, id string) (chat.MessageTemplate, error) {
-	return one(ctx, s, "reading a template", `SELECT `+templateColumns+` FROM templates WHERE id = ?`, readTemplate, apperr.TemplateNotFound, id)
+	return one(
+		ctx, s, "reading a template", `SELECT `+templateColumns+` FROM templates WHERE id = ?`, readTemplate,
+		apperr.TemplateNotFound, id,
+	)
 }
 
 // PutTemplate implements [store.Templates].

@@ -13,7 +13,13 @@ const afterCursor = `SELECT m.from_support FROM messages m
 	WHERE m.chat = (SELECT key FROM chats WHERE id = ?1) AND (m.created_at, m.id) > (?2, ?3)`
 
 // CountUnread implements [store.Messages].
-func (s *Store) CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error) {
+func (s *Store) CountUnread(
+	ctx context.Context,
+	chatID string,
+	fromSupport bool,
+	after chat.ReadCursor,
+	limit int,
+) (int, error) {
 	at := int64(0)
 	if !after.At.IsZero() {
 		at = milliseconds(after.At)

@@ -16,22 +16,33 @@ const userColumns = `id, email, name, role, company_id, created_at, password_has
 func readUser(r *row) account.User {
 	return account.User{
 		ID: r.text(), Email: r.text(), Name: r.text(), Role: account.Role(r.text()), CompanyID: r.text(), CreatedAt: r.time(),
-		PasswordHash: r.text(), Disabled: r.bool(), LastSignInAt: r.time(), TOTPSecret: r.text(), TOTPPending: r.text(), TOTPStep: r.int(),
+		PasswordHash:  r.text(),
+		Disabled:      r.bool(),
+		LastSignInAt:  r.time(),
+		TOTPSecret:    r.text(),
+		TOTPPending:   r.text(),
+		TOTPStep:      r.int(),
 		RecoveryCodes: r.text(), Issuer: r.text(), Subject: r.text(), DeviceKey: r.text(),
 		InvitationHash: r.text(), InvitationExpiresAt: r.time(), Revision: r.int(),
 	}
 }
 
 func putUser(c *conn, u account.User) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		u.ID, u.Email, u.Name, string(u.Role), u.CompanyID, u.CreatedAt, u.PasswordHash, u.Disabled, u.LastSignInAt, u.TOTPSecret, u.TOTPPending,
-		u.TOTPStep, u.RecoveryCodes, u.Issuer, u.Subject, u.DeviceKey, u.InvitationHash, u.InvitationExpiresAt, u.Revision)
+	_, err := c.exec(
+		`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.ID, u.Email, u.Name, string(u.Role), u.CompanyID, u.CreatedAt, u.PasswordHash, u.Disabled,
+		u.LastSignInAt, u.TOTPSecret, u.TOTPPending, u.TOTPStep, u.RecoveryCodes, u.Issuer, u.Subject,
+		u.DeviceKey, u.InvitationHash, u.InvitationExpiresAt, u.Revision,
+	)
 	return err
 }
 
 // User implements [store.Users].
 func (s *Store) User(ctx context.Context, id string) (account.User, error) {
-	return one(ctx, s, "reading a user", `SELECT `+userColumns+` FROM users WHERE id = ?`, readUser, apperr.UserNotFound, id)
+	return one(
+		ctx, s, "reading a user", `SELECT `+userColumns+` FROM users WHERE id = ?`, readUser,
+		apperr.UserNotFound, id,
+	)
 }
 
 // CreateUser implements [store.Users].
@@ -93,13 +104,22 @@ const sessionColumns = `id, user_id, created_at, last_seen_at, expires_at, addre
 
 func readSession(r *row) account.Session {
 	return account.Session{
-		ID: r.text(), UserID: r.text(), CreatedAt: r.time(), LastSeenAt: r.time(), ExpiresAt: r.time(), Address: r.text(), UserAgent: r.text(),
+		ID:         r.text(),
+		UserID:     r.text(),
+		CreatedAt:  r.time(),
+		LastSeenAt: r.time(),
+		ExpiresAt:  r.time(),
+		Address:    r.text(),
+		UserAgent:  r.text(),
 	}
 }
 
 // Session implements [store.Sessions].
 func (s *Store) Session(ctx context.Context, id string) (account.Session, error) {
-	return one(ctx, s, "reading a session", `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, readSession, apperr.SessionNotFound, id)
+	return one(
+		ctx, s, "reading a session", `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, readSession,
+		apperr.SessionNotFound, id,
+	)
 }
 
 // CreateSession implements [store.Sessions].
@@ -114,7 +134,10 @@ func (s *Store) CreateSession(ctx context.Context, d account.Session) error {
 // SessionUsed implements [store.Sessions].
 func (s *Store) SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error {
 	return update(ctx, s, "noting a session's use", func(c *conn) error {
-		changed, err := c.exec(`UPDATE sessions SET last_seen_at = max(last_seen_at, ?2), expires_at = max(expires_at, ?3) WHERE id = ?1`, id, at, expiresAt)
+		changed, err := c.exec(
+			`UPDATE sessions SET last_seen_at = max(last_seen_at, ?2), expires_at = max(expires_at, ?3) WHERE id = ?1`,
+			id, at, expiresAt,
+		)
 		if err == nil && changed == 0 {
 			err = apperr.SessionNotFound.New()
 		}

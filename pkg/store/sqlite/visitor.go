@@ -18,8 +18,14 @@ const selectVisitor = `SELECT ` + visitorColumns + ` FROM visitors WHERE id = ?`
 
 func readVisitor(r *row) chat.Visitor {
 	return chat.Visitor{
-		ID: r.text(), CompanyID: r.text(), AppID: r.text(), FirstName: r.text(), LastName: r.text(), Email: r.text(), Phone: r.text(),
-		UserID: r.text(), VerifiedBy: r.text(), ChatNumber: int(r.int()), TokensValidFrom: r.time(),
+		ID:        r.text(),
+		CompanyID: r.text(),
+		AppID:     r.text(),
+		FirstName: r.text(),
+		LastName:  r.text(),
+		Email:     r.text(),
+		Phone:     r.text(),
+		UserID:    r.text(), VerifiedBy: r.text(), ChatNumber: int(r.int()), TokensValidFrom: r.time(),
 	}
 }
 
@@ -51,8 +57,11 @@ func saveVisitor(c *conn, v chat.Visitor) (saved chat.Visitor, err error) {
 }
 
 func writeVisitor(c *conn, insert string, v chat.Visitor) error {
-	_, err := c.exec(insert+` INTO visitors (`+visitorColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		v.ID, v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy, v.ChatNumber, v.TokensValidFrom)
+	_, err := c.exec(
+		insert+` INTO visitors (`+visitorColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, v.ID,
+		v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy, v.ChatNumber,
+		v.TokensValidFrom,
+	)
 	return err
 }
 
@@ -70,7 +79,10 @@ func (s *Store) Register(ctx context.Context, r store.Registration) (store.Regis
 	if err := checkGreetings(r.Chat); err != nil {
 		return store.Registered{}, err
 	}
-	return write(ctx, s, "registering a visitor", func(c *conn) (store.Registered, error) { return s.register(c, r, sorted) })
+	return write(
+		ctx, s, "registering a visitor",
+		func(c *conn) (store.Registered, error) { return s.register(c, r, sorted) },
+	)
 }
 
 func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity) (store.Registered, error) {
@@ -131,7 +143,10 @@ type resolved struct {
 }
 
 // ResolveVisitor implements [store.Visitors]. Usually all identities are owned, and nothing is written.
-func (s *Store) ResolveVisitor(ctx context.Context, identities []store.Identity) (chatUserID string, created bool, err error) {
+func (s *Store) ResolveVisitor(
+	ctx context.Context,
+	identities []store.Identity,
+) (chatUserID string, created bool, err error) {
 	sorted, err := store.SortIdentities(identities)
 	if err != nil {
 		return "", false, err
@@ -203,7 +218,11 @@ func (s *Store) FindVisitor(ctx context.Context, i store.Identity) (string, erro
 // RevokeVisitorTokens implements [store.Visitors].
 func (s *Store) RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error {
 	return update(ctx, s, "revoking a visitor's tokens", func(c *conn) error {
-		changed, err := c.exec(`UPDATE visitors SET tokens_valid_from = max(ifnull(tokens_valid_from, ?2), ?2) WHERE id = ?1`, chatUserID, at)
+		changed, err := c.exec(
+			`UPDATE visitors SET tokens_valid_from = max(ifnull(tokens_valid_from, ?2), ?2) WHERE id = ?1`,
+			chatUserID,
+			at,
+		)
 		if err == nil && changed == 0 {
 			err = apperr.VisitorNotFound.New()
 		}

@@ -21,36 +21,57 @@ const (
 func readEndpointRecord(r *row) store.WebhookEndpointRecord {
 	return store.WebhookEndpointRecord{
 		ID: r.text(), CompanyID: r.text(), URL: r.text(), Description: r.text(), Events: list[string](r),
-		Headers: list[store.WebhookHeaderRecord](r), Secrets: list[store.WebhookSecretRecord](r), Ordered: r.bool(), CreatedAt: r.time(),
-		DisabledAt: r.time(), DisabledReason: r.text(), FailingSince: r.time(), Warnings: int(r.int()), WarnedAt: r.time(), Revision: r.int(),
+		Headers:        list[store.WebhookHeaderRecord](r),
+		Secrets:        list[store.WebhookSecretRecord](r),
+		Ordered:        r.bool(),
+		CreatedAt:      r.time(),
+		DisabledAt:     r.time(),
+		DisabledReason: r.text(),
+		FailingSince:   r.time(),
+		Warnings:       int(r.int()),
+		WarnedAt:       r.time(),
+		Revision:       r.int(),
 	}
 }
 
 func readEndpoint(r *row) webhook.Endpoint { return readEndpointRecord(r).Endpoint() }
 
 func putEndpoint(c *conn, v store.WebhookEndpointRecord) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO webhook_endpoints (`+endpointColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		v.ID, v.CompanyID, v.URL, v.Description, listText(v.Events), listText(v.Headers), listText(v.Secrets), v.Ordered, v.CreatedAt,
-		v.DisabledAt, v.DisabledReason, v.FailingSince, v.Warnings, v.WarnedAt, v.Revision)
+	_, err := c.exec(
+		`INSERT OR REPLACE INTO webhook_endpoints (`+endpointColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		v.ID, v.CompanyID, v.URL, v.Description, listText(v.Events), listText(v.Headers), listText(v.Secrets),
+		v.Ordered, v.CreatedAt, v.DisabledAt, v.DisabledReason, v.FailingSince, v.Warnings, v.WarnedAt,
+		v.Revision,
+	)
 	return err
 }
 
 // WebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error) {
-	return one(ctx, s, "reading a webhook endpoint", `SELECT `+endpointColumns+` FROM webhook_endpoints WHERE id = ?`, readEndpoint,
-		apperr.WebhookEndpointNotFound, id)
+	return one(
+		ctx, s, "reading a webhook endpoint",
+		`SELECT `+endpointColumns+` FROM webhook_endpoints WHERE id = ?`, readEndpoint,
+		apperr.WebhookEndpointNotFound, id,
+	)
 }
 
 // CreateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
-	return update(ctx, s, "creating a webhook endpoint", func(c *conn) error { return putEndpoint(c, store.WebhookEndpointRecordOf(e)) })
+	return update(
+		ctx, s, "creating a webhook endpoint",
+		func(c *conn) error { return putEndpoint(c, store.WebhookEndpointRecordOf(e)) },
+	)
 }
 
 // UpdateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
 	return update(ctx, s, "changing a webhook endpoint", func(c *conn) error {
 		var revision int64
-		found, err := c.first(`SELECT revision FROM webhook_endpoints WHERE id = ?`, func(r *row) { revision = r.int() }, e.ID)
+		found, err := c.first(
+			`SELECT revision FROM webhook_endpoints WHERE id = ?`,
+			func(r *row) { revision = r.int() },
+			e.ID,
+		)
 		switch {
 		case err != nil:
 			return err
@@ -88,18 +109,32 @@ func (s *Store) WebhookEndpoints(ctx context.Context, companyID string, p store.
 
 func readDeliveryRecord(r *row) store.WebhookDeliveryRecord {
 	return store.WebhookDeliveryRecord{
-		ID: r.text(), CompanyID: r.text(), EndpointID: r.text(), EventType: r.text(), ChatID: r.text(), Body: r.text(), OrderKey: r.text(), Position: r.int(),
-		CreatedAt: r.time(), Status: r.text(), Reason: r.text(), DueAt: r.time(), Tries: int(r.int()), Attempts: list[store.WebhookAttemptRecord](r),
-		ExpiresAt: r.time(),
+		ID:         r.text(),
+		CompanyID:  r.text(),
+		EndpointID: r.text(),
+		EventType:  r.text(),
+		ChatID:     r.text(),
+		Body:       r.text(),
+		OrderKey:   r.text(),
+		Position:   r.int(),
+		CreatedAt:  r.time(),
+		Status:     r.text(),
+		Reason:     r.text(),
+		DueAt:      r.time(),
+		Tries:      int(r.int()),
+		Attempts:   list[store.WebhookAttemptRecord](r),
+		ExpiresAt:  r.time(),
 	}
 }
 
 func readDelivery(r *row) webhook.Delivery { return readDeliveryRecord(r).Delivery() }
 
 func writeDelivery(c *conn, insert string, v store.WebhookDeliveryRecord) (written bool, err error) {
-	changed, err := c.exec(insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.Position, v.CreatedAt, v.Status, v.Reason, v.DueAt, v.Tries,
-		listText(v.Attempts), v.ExpiresAt)
+	changed, err := c.exec(
+		insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.Position, v.CreatedAt,
+		v.Status, v.Reason, v.DueAt, v.Tries, listText(v.Attempts), v.ExpiresAt,
+	)
 	return changed > 0, err
 }
 
@@ -118,7 +153,11 @@ func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Deliver
 }
 
 // WebhookDeliveries implements [store.WebhookDeliveries].
-func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p store.Page) ([]webhook.Delivery, error) {
+func (s *Store) WebhookDeliveries(
+	ctx context.Context,
+	f store.WebhookFilter,
+	p store.Page,
+) ([]webhook.Delivery, error) {
 	return scan(ctx, s, "listing webhook deliveries", func(c *conn) ([]webhook.Delivery, error) {
 		sql, args, err := deliveryList(c, f, p)
 		found := []webhook.Delivery{}
@@ -181,7 +220,8 @@ func (s *Store) CountWebhookDeliveries(ctx context.Context, companyID string, li
 	})
 }
 
-// dueCompanies seeks from one company to the next in the index, so that its cost does not depend on the number of deliveries.
+// dueCompanies seeks from one company to the next in the index, so that its cost does not depend on the
+// number of deliveries.
 const dueCompanies = `WITH RECURSIVE company(id) AS (
 		SELECT min(company_id) FROM webhook_deliveries WHERE due_at IS NOT NULL
 		UNION ALL
@@ -216,7 +256,11 @@ type claim struct {
 }
 
 // ClaimWebhookDelivery implements [store.WebhookDeliveries].
-func (s *Store) ClaimWebhookDelivery(ctx context.Context, id string, now, until time.Time) (webhook.Delivery, bool, error) {
+func (s *Store) ClaimWebhookDelivery(
+	ctx context.Context,
+	id string,
+	now, until time.Time,
+) (webhook.Delivery, bool, error) {
 	result, err := write(ctx, s, "claiming a webhook delivery", func(c *conn) (claim, error) {
 		changed, err := c.exec(`UPDATE webhook_deliveries SET due_at = ?3 WHERE id = ?1 AND due_at <= ?2`, id, now, until)
 		if err != nil || changed == 0 {
@@ -253,8 +297,10 @@ func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Att
 		if v.Status == webhook.Pending {
 			v.Status, v.Reason, v.DueAt, v.ExpiresAt = o.Status, o.Reason, store.UTC(o.DueAt), store.UTC(o.ExpiresAt)
 		}
-		_, err = c.exec(`UPDATE webhook_deliveries SET tries = ?2, attempts = ?3, status = ?4, reason = ?5, due_at = ?6, expires_at = ?7 WHERE id = ?1`,
-			id, v.Tries, listText(v.Attempts), v.Status, v.Reason, v.DueAt, v.ExpiresAt)
+		_, err = c.exec(
+			`UPDATE webhook_deliveries SET tries = ?2, attempts = ?3, status = ?4, reason = ?5, due_at = ?6, expires_at = ?7 WHERE id = ?1`,
+			id, v.Tries, listText(v.Attempts), v.Status, v.Reason, v.DueAt, v.ExpiresAt,
+		)
 		return err
 	})
 }
@@ -266,8 +312,13 @@ func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Ti
 		if err != nil || !found {
 			return false, orElse(err, apperr.WebhookDeliveryNotFound.New())
 		}
-		changed, err := c.exec(`UPDATE webhook_deliveries SET status = ?2, reason = '', due_at = ?3, tries = 0, expires_at = NULL
-			WHERE id = ?1 AND due_at IS NULL`, id, webhook.Pending, at)
+		changed, err := c.exec(
+			`UPDATE webhook_deliveries SET status = ?2, reason = '', due_at = ?3, tries = 0, expires_at = NULL
+			WHERE id = ?1 AND due_at IS NULL`,
+			id,
+			webhook.Pending,
+			at,
+		)
 		return changed > 0, err
 	})
 }

@@ -174,7 +174,9 @@ func (w *writer) collect(first *job) []*job {
 func (w *writer) serve(group []*job) {
 	err := w.begin(group)
 	if err == nil {
-		err = w.commit(slices.DeleteFunc(slices.Clone(group), func(j *job) bool { return !j.state.CompareAndSwap(waiting, running) }))
+		err = w.commit(
+			slices.DeleteFunc(slices.Clone(group), func(j *job) bool { return !j.state.CompareAndSwap(waiting, running) }),
+		)
 	}
 	w.recordOutcome(err)
 	for _, j := range group {
@@ -303,7 +305,10 @@ func (w *writer) disconnect() {
 		return
 	}
 	if err := w.conn.Close(); err != nil {
-		w.log.LogAttrs(context.Background(), slog.LevelWarn, "closing SQLite's writer failed", slog.String("error", err.Error()))
+		w.log.LogAttrs(
+			context.Background(), slog.LevelWarn, "closing SQLite's writer failed",
+			slog.String("error", err.Error()),
+		)
 	}
 	w.conn = nil
 }

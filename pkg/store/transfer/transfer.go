@@ -36,9 +36,10 @@ type Config struct {
 	From, To store.Portable
 	// Names of both stores. A progress file with other names is rejected.
 	FromName, ToName string
-	Progress         string                              // path of the progress file; removed after a successful comparison
-	Now              func() time.Time                    // nil: time.Now
-	Copied           func(kind store.Kind, copied int64) // called after each batch; optional
+	// path of the progress file; removed after a successful comparison
+	Progress string
+	Now      func() time.Time                    // nil: time.Now
+	Copied   func(kind store.Kind, copied int64) // called after each batch; optional
 }
 
 // Summary describes the records of one kind, equal in both stores.

@@ -22,7 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func config(t *testing.T, from, to store.Portable) transfer.Config {
 	return transfer.Config{
 		From: from, To: to, FromName: "here", ToName: "there", Progress: filepath.Join(t.TempDir(), "progress.json"),
-		Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }, // so that records of Fill that expire within an hour are compared
+		// so that records of Fill that expire within an hour are compared
+		Now: func() time.Time { return time.Now().Add(-2 * time.Hour) },
 	}
 }
 

@@ -24,7 +24,11 @@ const shutdownTimeout = 3 * time.Second
 
 // Open returns the tracer of a service, and a function to call after its last span: stop exports the remaining spans.
 // If tracing is off the Tracer is nil. While the collector is unavailable spans are lost; this is logged once.
-func Open(cfg config.Tracing, service, version string, log *slog.Logger) (tracer *tracing.Tracer, stop func(), err error) {
+func Open(
+	cfg config.Tracing,
+	service, version string,
+	log *slog.Logger,
+) (tracer *tracing.Tracer, stop func(), err error) {
 	if !cfg.On() {
 		return nil, func() {}, nil
 	}

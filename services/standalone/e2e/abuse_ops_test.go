@@ -17,7 +17,8 @@ const opsDocument = `{"openapi": "3.1.0", "info": {"title": "ops", "version": "1
 	"/readyz": {"get": {"responses": {"200": {"description": "ok"}}, "parameters": [{"name": "verbose", "in": "query", "schema": {"type": "string"}}]}},
 	"/metrics": {"get": {"responses": {"200": {"description": "ok"}}}}}}`
 
-// The operations server answers mutated requests without a failure, and keeps nothing of them. It is the only door of the processor.
+// The operations server answers mutated requests without a failure, and keeps nothing of them. It is the only
+// door of the processor.
 func TestAbuseOfOperations(t *testing.T) { // not parallel: it measures the process
 	handler := ops.New(ops.Config{Service: "test", Gatherer: prometheus.NewRegistry()}).Handler()
 	operations, err := abusetest.Operations([]byte(opsDocument))

@@ -19,7 +19,8 @@ import (
 	"github.com/parley-chat/parley/testkit/servicetest"
 )
 
-// newPanelDoor returns the panel with a company of its own. An operator, an owner, an agent and somebody without a session send requests.
+// newPanelDoor returns the panel with a company of its own. An operator, an owner, an agent and somebody
+// without a session send requests.
 func (a *abuse) newPanelDoor(t *testing.T) *abused {
 	t.Helper()
 	cfg := panel.Config{
@@ -29,7 +30,8 @@ func (a *abuse) newPanelDoor(t *testing.T) *abused {
 	}
 	check(t, config.SetDefaults(&cfg))
 	cfg.HTTPAddr, cfg.OpsAddr = "", ""
-	cfg.RateUser, cfg.RateSignIn, cfg.RateAccount = config.Rate{}, config.Rate{}, config.Rate{} // they would answer nearly all requests
+	// they would answer nearly all requests
+	cfg.RateUser, cfg.RateSignIn, cfg.RateAccount = config.Rate{}, config.Rate{}, config.Rate{}
 	s, err := panel.New(cfg)
 	check(t, err)
 	servicetest.Run(t, s.Run)
@@ -81,8 +83,8 @@ var changedBelow = map[string][]store.Kind{
 	"/api/dead-letters": {},
 }
 
-// newRepair returns a function that puts back the records of a company that a request has changed or removed, and the sessions that it
-// has ended: the next request finds them again.
+// newRepair returns a function that puts back the records of a company that a request has changed or removed,
+// and the sessions that it has ended: the next request finds them again.
 func newRepair(t *testing.T, s store.Store, of panelRecords) func(ctx context.Context, path string) error {
 	t.Helper()
 	kept := map[store.Kind][]store.Record{}

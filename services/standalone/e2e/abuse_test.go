@@ -60,8 +60,9 @@ func abuseSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// Every operation of the documents of the two APIs and of the panel gets mutated requests. Every response is documented, none is an
-// internal error, no request leaks memory, and another company is served meanwhile. The processing layer handles the accepted ones.
+// Every operation of the documents of the two APIs and of the panel gets mutated requests. Every response is
+// documented, none is an internal error, no request leaks memory, and another company is served meanwhile.
+// The processing layer handles the accepted ones.
 func TestAbuse(t *testing.T) { // not parallel: it measures the whole process
 	a := newAbuse(t)
 	for _, door := range a.doors {
@@ -224,8 +225,8 @@ func wordsOf(operations []abusetest.Operation) map[string]bool {
 	return words
 }
 
-// abuseRequests returns the number of requests per operation: all in the long form of the tests (make test-faults), a tenth
-// otherwise, which takes a few seconds with the race detector.
+// abuseRequests returns the number of requests per operation: all in the long form of the tests (make
+// test-faults), a tenth otherwise, which takes a few seconds with the race detector.
 func abuseRequests() int {
 	if longForm() {
 		return 10_000
@@ -322,8 +323,8 @@ func (a *abused) report(t *testing.T, r abusetest.Request, err error) {
 	}
 }
 
-// tryAgain retries after a 503, as every client does: on a busy machine an engine may time out. An error that the request itself
-// causes repeats.
+// tryAgain retries after a 503, as every client does: on a busy machine an engine may time out. An error that
+// the request itself causes repeats.
 func (a *abused) tryAgain(ctx context.Context, r abusetest.Request) (status int, err error) {
 	for range 3 {
 		if status, err = a.try(ctx, r); status != http.StatusServiceUnavailable {

@@ -69,7 +69,8 @@ func webhookEndpoint(t *testing.T, s *standalone, url string) (secret string) {
 	return made.Secrets[0]
 }
 
-// The Go client acts as a company and a visitor: a retry after a lost response sends one message, and webhooks are verified.
+// The Go client acts as a company and a visitor: a retry after a lost response sends one message, and
+// webhooks are verified.
 func TestGoClient(t *testing.T) {
 	s := commonStandalone(t)
 	address, lost := lossy(t, s.place)
@@ -195,7 +196,8 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 }
 
-// TestClientsInstall runs the commands of docs/clients.md with this repository as the clone, then imports what they have installed.
+// TestClientsInstall runs the commands of docs/clients.md with this repository as the clone, then imports
+// what they have installed.
 func TestClientsInstall(t *testing.T) {
 	needs.Program(t, "npm")
 	needs.Packages(t)

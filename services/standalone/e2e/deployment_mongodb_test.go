@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
-// TestDeploymentOnMongoDB migrates a deployment that was seeded on SQLite to MongoDB and runs the session flow there, also with a
-// store outage. MongoDB is the server in MONGODB_URI, or else FerretDB.
+// TestDeploymentOnMongoDB migrates a deployment that was seeded on SQLite to MongoDB and runs the session
+// flow there, also with a store outage. MongoDB is the server in MONGODB_URI, or else FerretDB.
 func TestDeploymentOnMongoDB(t *testing.T) {
 	f := newDeployment(t, 2)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)

@@ -20,8 +20,8 @@ import (
 	"github.com/parley-chat/parley/testkit/tlstest"
 )
 
-// deployment is Parley as separate processes on one machine: the services, the real NATS and Redis servers, and a SQLite file
-// that `standalone engines` has seeded.
+// deployment is Parley as separate processes on one machine: the services, the real NATS and Redis servers,
+// and a SQLite file that `standalone engines` has seeded.
 type deployment struct {
 	place
 	t    *testing.T // of the whole test: a process outlives the subtest that started it
@@ -179,7 +179,8 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "SECRETS_KEY_FILE=" + f.Secrets, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
 		"ASSETS_URL=" + f.pics,
 		"MAX_UPLOADS_VISITOR=64", "MAX_UPLOADS_ADDRESS=64", "MAX_UPLOADS_APPLICATION=64", "MAX_UPLOADS_COMPANY=64", "FILE_QUOTA_VISITOR=1073741824",
-		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", "BYTE_BUDGET_ADDRESS=0", // all clients share one address here
+		// all clients share one address here
+		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", "BYTE_BUDGET_ADDRESS=0",
 	}, append(f.storeSettings(), f.settings...)...), nil
 }
 
@@ -197,7 +198,8 @@ func (f *deployment) asOperator() place {
 	return p
 }
 
-// awaitReady waits until the readiness of every service has that status; with 200 all of their dependencies must be up too.
+// awaitReady waits until the readiness of every service has that status; with 200 all of their dependencies
+// must be up too.
 func (f *deployment) awaitReady(t *testing.T, status int, names ...string) {
 	t.Helper()
 	f.awaitState(t, func(s opstest.State) bool {
@@ -310,8 +312,8 @@ func (f *deployment) processorDown(t *testing.T) {
 	s.next(t)
 }
 
-// gatewayOutage stops a gateway with connected sockets: the official client reconnects by itself, and the history has what it
-// missed.
+// gatewayOutage stops a gateway with connected sockets: the official client reconnects by itself, and the
+// history has what it missed.
 func (f *deployment) gatewayOutage(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	s := connected(t, f.SocketURLs[0], v.token, "websocket")

@@ -23,7 +23,8 @@ import (
 	"github.com/parley-chat/parley/testkit/tlstest"
 )
 
-// startEdge starts the reverse proxy of docker-compose.yml with the same configuration, and routes all clients through it.
+// startEdge starts the reverse proxy of docker-compose.yml with the same configuration, and routes all
+// clients through it.
 func (f *deployment) startEdge(t *testing.T) {
 	t.Helper()
 	var err error
@@ -61,8 +62,8 @@ func (f *deployment) startEdge(t *testing.T) {
 	})
 }
 
-// TestEdge is docker-compose.yml's topology in plain processes: a proxy that spreads requests over three gateways without sticky
-// sessions. NATS authenticates users, and Redis uses TLS.
+// TestEdge is docker-compose.yml's topology in plain processes: a proxy that spreads requests over three
+// gateways without sticky sessions. NATS authenticates users, and Redis uses TLS.
 func TestEdge(t *testing.T) {
 	f := newDeployment(t, 3)
 	f.accounts = true
@@ -94,8 +95,8 @@ func TestEdge(t *testing.T) {
 	t.Run("permissions", f.permissions)
 }
 
-// TestEdgeWithTLS sends a request to each host of deploy/edge/tls.Caddyfile, which trusts the test's certificate: it must reach its
-// service with the caller's address, and HTTP must lead to HTTPS.
+// TestEdgeWithTLS sends a request to each host of deploy/edge/tls.Caddyfile, which trusts the test's
+// certificate: it must reach its service with the caller's address, and HTTP must lead to HTTPS.
 func TestEdgeWithTLS(t *testing.T) {
 	path := needs.Program(t, "caddy")
 	settings := []string{"EDGE_BIND=127.0.0.1", "XDG_DATA_HOME=" + t.TempDir(), "XDG_CONFIG_HOME=" + t.TempDir()}
@@ -178,7 +179,8 @@ func (f *deployment) fileThroughTheEdge(t *testing.T) {
 	}
 }
 
-// gatewaysRestartBehindTheEdge stops one gateway after the other: its clients reconnect to another one, and miss nothing.
+// gatewaysRestartBehindTheEdge stops one gateway after the other: its clients reconnect to another one, and
+// miss nothing.
 func (f *deployment) gatewaysRestartBehindTheEdge(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	sockets := []*socket{}

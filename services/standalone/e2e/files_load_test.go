@@ -28,8 +28,8 @@ type fileFlood struct {
 	size     int64 // of a file
 }
 
-// TestLoadOfFiles lets one address with four applications, and one agent, upload as many files as they can. Each stops at its share, and
-// another company's visitor uploads.
+// TestLoadOfFiles lets one address with four applications, and one agent, upload as many files as they can.
+// Each stops at its share, and another company's visitor uploads.
 func TestLoadOfFiles(t *testing.T) {
 	f := &fileFlood{client: &http.Client{Transport: new(http.Transport), Timeout: limit}, capacity: 64 << 20, size: 1 << 20}
 	t.Cleanup(f.client.CloseIdleConnections)

@@ -17,8 +17,9 @@ const (
 	floodBytes = 4000
 )
 
-// TestLoadOfOneApplication floods one application. Its visitors exceed its budget; all messages of others are accepted. Their
-// latency is logged, and asserted in the long form only: other tests and the flood itself share the processors.
+// TestLoadOfOneApplication floods one application. Its visitors exceed its budget; all messages of others are
+// accepted. Their latency is logged, and asserted in the long form only: other tests and the flood itself
+// share the processors.
 func TestLoadOfOneApplication(t *testing.T) {
 	f := newDeployment(t, 0)
 	f.services = []string{"client-api", "widget-api"}

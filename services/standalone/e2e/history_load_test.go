@@ -39,8 +39,8 @@ func longForm() bool { return os.Getenv("PARLEY_FAULTS") == "long" }
 // reader is a visitor with a chat that does not fit into one answer.
 type reader struct{ token, newest string }
 
-// TestLoadOfLongHistories lets all visitors request their chats concurrently. Each gets the newest part, and the process's memory
-// stays small.
+// TestLoadOfLongHistories lets all visitors request their chats concurrently. Each gets the newest part, and
+// the process's memory stays small.
 func TestLoadOfLongHistories(t *testing.T) {
 	f := newDeployment(t, 0)
 	f.services = []string{"widget-api"}

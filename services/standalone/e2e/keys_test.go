@@ -90,8 +90,8 @@ func writeKeyFile(t *testing.T) (path string) {
 	return path
 }
 
-// widgetConfig is the configuration of a test in one process, without limits: all clients share one address. widgetConfig and
-// gatewayConfig have the defaults of an empty environment.
+// widgetConfig is the configuration of a test in one process, without limits: all clients share one address.
+// widgetConfig and gatewayConfig have the defaults of an empty environment.
 func widgetConfig(t *testing.T) widgetapi.Config {
 	t.Helper()
 	cfg := widgetapi.Config{Base: service.Base{Logger: slog.New(slog.DiscardHandler)}}
@@ -216,8 +216,8 @@ func (v *visits) more(t *testing.T) {
 	})
 }
 
-// Visitor keys rotate while visitors write, register and stay connected, and no token is refused; then the old key's tokens are
-// refused everywhere.
+// Visitor keys rotate while visitors write, register and stay connected, and no token is refused; then the
+// old key's tokens are refused everywhere.
 func TestVisitorKeysRotateUnderVisitors(t *testing.T) {
 	t.Parallel()
 	r := startReplicas(t)

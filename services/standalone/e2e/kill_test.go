@@ -26,8 +26,9 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
-// Three gateways and two processors: when any of them, or NATS, is killed with SIGKILL during its work, visitors receive whole
-// answers, agents and visitors see the same state, and companies receive every webhook.
+// Three gateways and two processors: when any of them, or NATS, is killed with SIGKILL during its work,
+// visitors receive whole answers, agents and visitors see the same state, and companies receive every
+// webhook.
 func TestKilledGatewaysAndProcessors(t *testing.T) {
 	f := newDeployment(t, 3)
 	f.accounts = true
@@ -210,9 +211,9 @@ func (a *answering) finish(t *testing.T) {
 	checkHistory(t, a.visitor, a.received)
 }
 
-// visitorsGatewayKilled kills a gateway that has a socket of the visitor and does not read the visitor's parts. The socket
-// reconnects to another gateway and gets the rest of the answer; earlier typing is not repeated, the read cursor only advances,
-// and the visitor stays online.
+// visitorsGatewayKilled kills a gateway that has a socket of the visitor and does not read the visitor's
+// parts. The socket reconnects to another gateway and gets the rest of the answer; earlier typing is not
+// repeated, the read cursor only advances, and the visitor stays online.
 func (f *deployment) visitorsGatewayKilled(t *testing.T) {
 	a := f.answering(t)
 	host := ""
@@ -288,8 +289,8 @@ func (f *deployment) chatUser(t *testing.T, v *visitor) (chatUserID, chatID stri
 	return chats[0].ChatUserID, chats[0].ID
 }
 
-// presence waits until the visitor is online, with an entry that expires. The returned function removes the entry, as if it had
-// expired, and waits until another gateway has written it again.
+// presence waits until the visitor is online, with an entry that expires. The returned function removes the
+// entry, as if it had expired, and waits until another gateway has written it again.
 func (f *deployment) presence(t *testing.T, key string) (again func()) {
 	t.Helper()
 	client, err := redisclient.New(f.redisURL("operator"), redisclient.Timeouts{})
@@ -317,8 +318,8 @@ func (f *deployment) presence(t *testing.T, key string) (again func()) {
 	}
 }
 
-// typing sends one typing signal of support. The returned function sends signals under another name until every socket has
-// received one; no socket may receive the first name by then.
+// typing sends one typing signal of support. The returned function sends signals under another name until
+// every socket has received one; no socket may receive the first name by then.
 func (f *deployment) typing(t *testing.T, chatUserID string) (again func(name string, sockets map[string]*socket)) {
 	t.Helper()
 	nc, err := nats.Connect(f.natsURL("panel"), nats.CustomInboxPrefix("_INBOX.panel"))
@@ -352,8 +353,8 @@ func (f *deployment) typing(t *testing.T, chatUserID string) (again func(name st
 	}
 }
 
-// processorKilled kills the processor whose bot is streaming while the receiver of the webhooks is down and a chat is handed
-// over.
+// processorKilled kills the processor whose bot is streaming while the receiver of the webhooks is down and a
+// chat is handed over.
 func (f *deployment) processorKilled(t *testing.T) {
 	stored := openStore(t, f.place)
 	check(t, stored.SetSupport(t.Context(), f.AppID, chat.Support{HandoverButton: true, Rating: true}))
@@ -487,8 +488,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// await waits until every event has arrived, each under one webhook-id. Deliveries that a dead processor had claimed wait for
-// their lease.
+// await waits until every event has arrived, each under one webhook-id. Deliveries that a dead processor had
+// claimed wait for their lease.
 func (r *receiver) await(t *testing.T, sent ...string) {
 	t.Helper()
 	eventually(t, "webhooks", func() error {

@@ -34,8 +34,8 @@ for attempt in $(seq 100); do
 done
 `
 
-// TestOperationsGuide runs the commands of docs/operations.md for plain processes, with kill -9 of all of them after the fifth step and
-// a start from the third, and FerretDB as mongod.
+// TestOperationsGuide runs the commands of docs/operations.md for plain processes, with kill -9 of all of
+// them after the fifth step and a start from the third, and FerretDB as mongod.
 func TestOperationsGuide(t *testing.T) {
 	for _, name := range []string{"redis-server", "caddy", "curl", "openssl"} {
 		needs.Program(t, name)

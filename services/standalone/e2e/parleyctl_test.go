@@ -59,7 +59,8 @@ func (o *operator) create(args ...string) string {
 	return ask[struct{ ID string }](o, args...).ID
 }
 
-// TestParleyctl does an operator's work with the built program, from creating a company to a conversation and its deletion.
+// TestParleyctl does an operator's work with the built program, from creating a company to a conversation and
+// its deletion.
 func TestParleyctl(t *testing.T) {
 	s := commonStandalone(t)
 	o := newOperator(t, s)

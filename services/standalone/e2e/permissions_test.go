@@ -34,8 +34,8 @@ func redisPasswords(dir string) []string {
 	return settings
 }
 
-// permissions checks that no service was refused a permission: all have worked with their own users in the sessions before. The
-// tests of deploy/manifests check what each user is refused.
+// permissions checks that no service was refused a permission: all have worked with their own users in the
+// sessions before. The tests of deploy/manifests check what each user is refused.
 func (f *deployment) permissions(t *testing.T) {
 	for _, name := range f.services {
 		// The first two are NATS's errors if a service's account does not import a subject, the last is Redis's.
@@ -52,8 +52,8 @@ func (f *deployment) operator(t *testing.T) *operator {
 	return &operator{t: t, path: program(t, "parleyctl"), env: []string{"NATS_URL=" + f.natsURL("operator"), "SQLITE_PATH=" + f.SQLitePath, "SECRETS_KEY_FILE=" + f.Secrets}}
 }
 
-// operatorTraces asks the processes of each consumer about a message: requests that cross from the streams' account into the
-// services'.
+// operatorTraces asks the processes of each consumer about a message: requests that cross from the streams'
+// account into the services'.
 func (f *deployment) operatorTraces(t *testing.T) {
 	o, v := f.operator(t), register(t, f.place, f.widgetAPI(t))
 	chats := ask[[]struct{ ID string }](o, "chats", "list", "--app", f.AppID, "--email", v.email)
@@ -65,8 +65,8 @@ func (f *deployment) operatorTraces(t *testing.T) {
 	eventually(t, "the trace is complete", func() error { return traceComplete(o, accepted.MessageID) })
 }
 
-// revocation revokes a visitor's tokens, and logs how long it takes until every replica has ended the sockets and refuses the
-// tokens.
+// revocation revokes a visitor's tokens, and logs how long it takes until every replica has ended the sockets
+// and refuses the tokens.
 func (f *deployment) revocation(t *testing.T) {
 	o, v := f.operator(t), register(t, f.place, f.widgetAPI(t))
 	var sockets []*socket

@@ -26,7 +26,8 @@ func TestProductionGuide(t *testing.T) {
 		check(t, err)
 		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port), addr)
 	}
-	addresses = append(addresses, "PUBLIC_URL=https://chat.example.com", "PUBLIC_URL=http://127.0.0.1:1") // doctor checks the certificate
+	// doctor checks the certificate
+	addresses = append(addresses, "PUBLIC_URL=https://chat.example.com", "PUBLIC_URL=http://127.0.0.1:1")
 	var script strings.Builder
 	script.WriteString("set -eu -o pipefail\ntrap 'kill $(jobs -p) && wait' EXIT\n")
 	steps := 0

@@ -42,7 +42,8 @@ func readFile(t testing.TB, path string) string {
 	return string(data)
 }
 
-// TestDocumentsAreCurrent compares docs/configuration.md, docs/errors.md and the program in docs/processing-layer.md with the code.
+// TestDocumentsAreCurrent compares docs/configuration.md, docs/errors.md and the program in
+// docs/processing-layer.md with the code.
 func TestDocumentsAreCurrent(t *testing.T) {
 	for _, part := range []struct{ path, start, end, content string }{
 		{configurationPath, "<!-- configuration -->\n", "\n## One process\n", configurationTables(t)},
@@ -79,8 +80,8 @@ func between(t testing.TB, text, start, end, content string) string {
 	return before + start + content + end + after
 }
 
-// errorTable lists the public errors that an API document names, with their status and the APIs. Each code of a document must be in the
-// catalogue.
+// errorTable lists the public errors that an API document names, with their status and the APIs. Each code of
+// a document must be in the catalogue.
 func errorTable(t *testing.T) string {
 	t.Helper()
 	defined := map[string]bool{}
@@ -208,7 +209,8 @@ func TestReadmeCurl(t *testing.T) {
 	}
 }
 
-// TestReadmeOperator runs the README's operator commands unchanged with a running Parley, whose demo application must not change.
+// TestReadmeOperator runs the README's operator commands unchanged with a running Parley, whose demo
+// application must not change.
 func TestReadmeOperator(t *testing.T) {
 	p := commonStandalone(t).place
 	s := openStore(t, p)

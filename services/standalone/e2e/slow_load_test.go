@@ -25,8 +25,9 @@ const (
 	mostOthersWait   = 10 * time.Second
 )
 
-// TestLoadOfSlowClients holds all slots of uploads and all memory of histories with clients that do not read and do not send. A client
-// that is cut off connects again. The uploads and histories of another company go on.
+// TestLoadOfSlowClients holds all slots of uploads and all memory of histories with clients that do not read
+// and do not send. A client that is cut off connects again. The uploads and histories of another company go
+// on.
 func TestLoadOfSlowClients(t *testing.T) {
 	if !longForm() {
 		t.Skip("takes a minute: PARLEY_FAULTS=long; the short form is in pkg/slot")
@@ -136,8 +137,8 @@ type slowClients struct {
 	ended   atomic.Int64 // connections that the server has closed or refused
 }
 
-// run starts a client, which connects again each time that the server closes its connection. held is the beginning of the first line
-// that the server sends to a client that it serves.
+// run starts a client, which connects again each time that the server closes its connection. held is the
+// beginning of the first line that the server sends to a client that it serves.
 func (s *slowClients) run(ctx context.Context, host, held, request string) {
 	s.running.Go(func() {
 		for ctx.Err() == nil {
@@ -168,7 +169,8 @@ func (s *slowClients) connect(ctx context.Context, host, held, request string) {
 	trickle(connection, answer, held == "HTTP/1.1 100")
 }
 
-// smallWindow keeps the answer from disappearing in the buffer of the client. It must be set before the connection is made.
+// smallWindow keeps the answer from disappearing in the buffer of the client. It must be set before the
+// connection is made.
 func smallWindow(_, _ string, c syscall.RawConn) error {
 	var err error
 	ctlErr := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })

@@ -99,8 +99,8 @@ func (v *visitor) stop(t testing.TB, messageID string) int {
 	return v.api.call(t, http.MethodPost, "/message/"+messageID+"/stop", nil, bearer(v.token)).Status
 }
 
-// The demo bot streams an answer. A socket that connects late gets the text so far as one part, and both end with the message in
-// the history.
+// The demo bot streams an answer. A socket that connects late gets the text so far as one part, and both end
+// with the message in the history.
 func TestAnAnswerIsShownWhileItIsWritten(t *testing.T) {
 	s := commonStandalone(t)
 	v := register(t, s.place, s.widgetAPI(t))

@@ -2,7 +2,8 @@ package e2e
 
 import "testing"
 
-// Visitors switch from the bot to an agent, leave messages while agents are offline, and rate closed chats; agents see all of it.
+// Visitors switch from the bot to an agent, leave messages while agents are offline, and rate closed chats;
+// agents see all of it.
 func TestSupport(t *testing.T) {
 	for _, scenario := range []string{"handover", "earlier", "hours"} {
 		t.Run(scenario, func(t *testing.T) {

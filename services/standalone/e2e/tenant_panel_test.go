@@ -40,8 +40,8 @@ type panelRecords struct {
 	secrets               map[account.Role]string // of the users' sessions
 }
 
-// examples maps the examples of the panel's document to records. A walk through the document knows from here what a parameter or a
-// member of a body names.
+// examples maps the examples of the panel's document to records. A walk through the document knows from here
+// what a parameter or a member of a body names.
 func (r panelRecords) examples() map[string]string {
 	const chatID = "5bbf5571-1b97-5d0f-9588-ec2e97f7f647"
 	return map[string]string{
@@ -146,9 +146,10 @@ type panelWalk struct {
 	panel    *api
 }
 
-// Every operation of the panel's document is called with another company's ids, in each place that names a record: the answer equals
-// that for unknown ids, byte for byte, shows nothing of the other company, and has no effect on it. An operation, a parameter or a body
-// of which the document does not say what it names fails the test.
+// Every operation of the panel's document is called with another company's ids, in each place that names a
+// record: the answer equals that for unknown ids, byte for byte, shows nothing of the other company, and has
+// no effect on it. An operation, a parameter or a body of which the document does not say what it names fails
+// the test.
 func TestCompaniesNeverMeetInThePanel(t *testing.T) {
 	p := commonStandalone(t).place
 	w := &panelWalk{place: p, store: openStore(t, p), panel: newAPI(t, p.PanelURL), known: panelRecords{}.examples()}

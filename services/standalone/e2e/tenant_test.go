@@ -60,9 +60,9 @@ type probe struct {
 	status  int
 }
 
-// probes lists, for each operation of the documents, requests of one company for the other's records. of has the ids: the other
-// company's, or unknown ones. An operation without ids gets tokens of the wrong kind. nil: it answers the same to everyone. The
-// name of the API precedes an operation that both have.
+// probes lists, for each operation of the documents, requests of one company for the other's records. of has
+// the ids: the other company's, or unknown ones. An operation without ids gets tokens of the wrong kind. nil:
+// it answers the same to everyone. The name of the API precedes an operation that both have.
 func probes(me tenant) map[string]func(of tenant) []probe {
 	asCompany, asVisitor := accessToken(me.token), bearer(me.visitor)
 	return map[string]func(of tenant) []probe{
@@ -168,8 +168,8 @@ func probes(me tenant) map[string]func(of tenant) []probe {
 	}
 }
 
-// Every operation of both documents is called with the ids and the tokens of another company: the response equals that for
-// unknown ids, byte for byte. An operation that this test does not list fails it.
+// Every operation of both documents is called with the ids and the tokens of another company: the response
+// equals that for unknown ids, byte for byte. An operation that this test does not list fails it.
 func TestCompaniesNeverMeet(t *testing.T) {
 	p := commonStandalone(t).place
 	s := openStore(t, p)
@@ -212,7 +212,8 @@ func TestCompaniesNeverMeet(t *testing.T) {
 					if mine[i].status == http.StatusUnauthorized {
 						continue
 					}
-					eventually(t, operation+", one's own "+mine[i].what, func() error { // otherwise the errors above would prove nothing
+					// otherwise the errors above would prove nothing
+					eventually(t, operation+", one's own "+mine[i].what, func() error {
 						if own := send(t, one.api, method, mine[i]); own.Status >= 300 && own.Status != http.StatusConflict {
 							return fmt.Errorf("got %d %s", own.Status, own.Body)
 						}

@@ -111,8 +111,8 @@ const (
 	callersSpan  = "b7ad6b7169203331"
 )
 
-// wholeTrace lists the spans of a visitor's message and the bot's answer, each with its ancestors. Both gateways have a socket:
-// one of them reads the answer, and both emit it through Redis.
+// wholeTrace lists the spans of a visitor's message and the bot's answer, each with its ancestors. Both
+// gateways have a socket: one of them reads the answer, and both emit it through Redis.
 func wholeTrace() []string {
 	posted := "POST /message (widget-api) < " + callersSpan
 	asked := "publish INBOUND (widget-api) < " + posted
@@ -127,7 +127,8 @@ func wholeTrace() []string {
 	}
 }
 
-// TestTraceOfAMessage runs the services as processes that export their spans to a collector, with recognisable personal data.
+// TestTraceOfAMessage runs the services as processes that export their spans to a collector, with
+// recognisable personal data.
 func TestTraceOfAMessage(t *testing.T) {
 	collector := collectSpans(t)
 	f := newDeployment(t, 2)

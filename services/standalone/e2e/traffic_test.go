@@ -118,8 +118,8 @@ func (f *traffic) await(t testing.TB, what string, counter *atomic.Int64, n int)
 	})
 }
 
-// checkNothingLost stops the traffic and checks that every accepted message is in the streams and reaches the history, at the
-// place p, which may differ from the one that accepted it.
+// checkNothingLost stops the traffic and checks that every accepted message is in the streams and reaches the
+// history, at the place p, which may differ from the one that accepted it.
 func (f *traffic) checkNothingLost(t *testing.T, p place) {
 	t.Helper()
 	f.stop()

@@ -1,8 +1,8 @@
-// Package ferretdb runs FerretDB v1, a server with MongoDB's wire protocol on SQLite or PostgreSQL, inside the test's process.
-// The real driver connects to it over a real socket.
+// Package ferretdb runs FerretDB v1, a server with MongoDB's wire protocol on SQLite or PostgreSQL, inside
+// the test's process. The real driver connects to it over a real socket.
 //
-// FerretDB v1 reads a document, changes it and writes it back without a lock, so concurrent updates of one document can be lost.
-// A proxy in front of it therefore serializes the write commands of all clients.
+// FerretDB v1 reads a document, changes it and writes it back without a lock, so concurrent updates of one
+// document can be lost. A proxy in front of it therefore serializes the write commands of all clients.
 package ferretdb
 
 import (
@@ -79,7 +79,8 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// URI returns the connection string. FerretDB has neither sessions nor a replica set, so the driver does not retry writes.
+// URI returns the connection string. FerretDB has neither sessions nor a replica set, so the driver does not
+// retry writes.
 func (s *Server) URI() string { return s.uri }
 
 // Stop closes all connections and returns when the data is closed. It may be called repeatedly.

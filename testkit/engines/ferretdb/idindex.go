@@ -9,9 +9,9 @@ import (
 	_ "modernc.org/sqlite" // FerretDB's own driver, registered as sqlite
 )
 
-// IndexIDs adds an index for look-ups by _id to the existing collections of a database on SQLite. FerretDB has a unique index
-// over _ferretdb_sjson->"_id" but queries _ferretdb_sjson->'$._id': different expressions for SQLite, so each look-up would scan
-// the collection.
+// IndexIDs adds an index for look-ups by _id to the existing collections of a database on SQLite. FerretDB
+// has a unique index over _ferretdb_sjson->"_id" but queries _ferretdb_sjson->'$._id': different expressions
+// for SQLite, so each look-up would scan the collection.
 func IndexIDs(ctx context.Context, dir, database string) error {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, database+".sqlite")+"?_pragma=busy_timeout(10000)")
 	if err != nil {

@@ -84,8 +84,8 @@ func (s *serializer) drop(conns ...net.Conn) {
 	}
 }
 
-// serve forwards requests and replies. A client of MongoDB's wire protocol awaits the reply before its next request on a
-// connection.
+// serve forwards requests and replies. A client of MongoDB's wire protocol awaits the reply before its next
+// request on a connection.
 func (s *serializer) serve(client, server net.Conn) error {
 	for {
 		request, err := readMessage(client)
@@ -119,8 +119,9 @@ func (s *serializer) exchange(client, server net.Conn, request message) error {
 	return nil
 }
 
-// message is one message of MongoDB's wire protocol, little-endian: length, requestID, responseTo and opCode of four bytes each, then
-// for OP_MSG four bytes of flags and the sections, of which ours begin with the command's document (kind 0).
+// message is one message of MongoDB's wire protocol, little-endian: length, requestID, responseTo and opCode
+// of four bytes each, then for OP_MSG four bytes of flags and the sections, of which ours begin with the
+// command's document (kind 0).
 type message []byte
 
 const (

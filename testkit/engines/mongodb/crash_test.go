@@ -132,8 +132,8 @@ func TestCrashBeforeTheWindowMoves(t *testing.T) {
 	})
 }
 
-// TestAppendToNoChat appends a message to an unknown chat. While it is removed again, another call creates the chat and appends
-// it too: the acknowledged message stays.
+// TestAppendToNoChat appends a message to an unknown chat. While it is removed again, another call creates
+// the chat and appends it too: the acknowledged message stays.
 func TestAppendToNoChat(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {

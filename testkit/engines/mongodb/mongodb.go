@@ -1,5 +1,6 @@
-// Package mongodb opens a store of package pkg/store/mongodb for tests on each engine: FerretDB on SQLite and on PostgreSQL, and
-// the server in MONGODB_URI. Its own tests are that store's tests: the contract suite, round trips, query plans, indexes.
+// Package mongodb opens a store of package pkg/store/mongodb for tests on each engine: FerretDB on SQLite and
+// on PostgreSQL, and the server in MONGODB_URI. Its own tests are that store's tests: the contract suite,
+// round trips, query plans, indexes.
 package mongodb
 
 import (
@@ -46,7 +47,8 @@ func FerretDB(t testing.TB) Engine {
 	return onFerretDB(t, "FerretDB on SQLite", ferretdb.Config{Dir: t.TempDir()})
 }
 
-// FerretDBOnPostgreSQL starts a FerretDB on its own PostgreSQL for the test, which needs PostgreSQL (see [needs.Program]).
+// FerretDBOnPostgreSQL starts a FerretDB on its own PostgreSQL for the test, which needs PostgreSQL (see
+// [needs.Program]).
 func FerretDBOnPostgreSQL(t testing.TB) Engine {
 	t.Helper()
 	needs.Long(t)
@@ -95,7 +97,8 @@ func Each(t *testing.T, test func(t *testing.T, e Engine)) {
 	}
 }
 
-// Database returns a database name that no other test uses. It is dropped when the test ends, if the engine outlives the test.
+// Database returns a database name that no other test uses. It is dropped when the test ends, if the engine
+// outlives the test.
 func (e Engine) Database(t testing.TB) string {
 	t.Helper()
 	name := "test_" + strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -156,8 +159,8 @@ func (e Engine) open(database string, change ...func(*mongodb.Config)) (*mongodb
 	return mongodb.Open(c)
 }
 
-// Suite returns the engine for the contract suite. Its addresses go through a proxy, which can silence the engine, if the URI
-// names one server by its address.
+// Suite returns the engine for the contract suite. Its addresses go through a proxy, which can silence the
+// engine, if the URI names one server by its address.
 func (e Engine) Suite() storetest.Engine {
 	var proxies sync.Map // address -> its proxy
 	suite := storetest.Engine{Open: OpenAddress, Dump: dump}

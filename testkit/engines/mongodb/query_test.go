@@ -52,8 +52,8 @@ func TestPageIsOneQuery(t *testing.T) {
 	}
 }
 
-// TestEveryQueryHasAnIndex compares every command of the store with the declared indexes and, on an engine with explain, with the
-// query plans.
+// TestEveryQueryHasAnIndex compares every command of the store with the declared indexes and, on an engine
+// with explain, with the query plans.
 func TestEveryQueryHasAnIndex(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
@@ -143,7 +143,8 @@ func queryOf(t testing.TB, command bson.Raw) (q query, isQuery bool) {
 	case "aggregate":
 		match, _ := d.Pipeline[0][0].Value.(bson.D)
 		q.filter = match
-		if group, ok := d.Pipeline[1][0].Value.(bson.D); ok { // seeks from one value to the next: each is a query for one value
+		// seeks from one value to the next: each is a query for one value
+		if group, ok := d.Pipeline[1][0].Value.(bson.D); ok {
 			field, _ := group[0].Value.(string)
 			q.filter = append(q.filter, bson.E{Key: strings.TrimPrefix(field, "$"), Value: "any"})
 		}

@@ -57,8 +57,8 @@ var actionsOf = map[string][]string{
 	"delete": {"remove"}, "findAndModify": {"find", "update"}, "createIndexes": {"createIndex"}, "listIndexes": {"listIndexes"},
 }
 
-// TestRoles compares the roles of deploy/mongodb/users.js with the store's methods that each service calls, and the commands that
-// these send.
+// TestRoles compares the roles of deploy/mongodb/users.js with the store's methods that each service calls,
+// and the commands that these send.
 func TestRoles(t *testing.T) {
 	needs.Long(t) // the commands are recorded on FerretDB
 	text, err := os.ReadFile(filepath.Join(repository, "deploy/mongodb/users.js"))
@@ -154,8 +154,8 @@ func callingMethod() (method string) {
 	}
 }
 
-// storeCalls returns, for each service, the methods of the store that its packages call: through an interface, on the cache or on the
-// store itself. A shared package counts for each service that has it.
+// storeCalls returns, for each service, the methods of the store that its packages call: through an
+// interface, on the cache or on the store itself. A shared package counts for each service that has it.
 func storeCalls(t *testing.T, services []string) map[string][]string {
 	t.Helper()
 	used := make(map[string][]string) // paths of our packages by service

@@ -22,7 +22,8 @@ func TestTransfer(t *testing.T) {
 			var err error
 			hashes[i], err = transfer.Run(t.Context(), transfer.Config{
 				From: way[0], To: way[1], FromName: "from", ToName: "to", Progress: filepath.Join(t.TempDir(), "progress.json"),
-				Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }, // so that records that expire in an hour are compared
+				// so that records that expire in an hour are compared
+				Now: func() time.Time { return time.Now().Add(-2 * time.Hour) },
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -26,8 +26,8 @@ type Server struct {
 // ErrMissing means that PostgreSQL is not installed.
 var ErrMissing = errors.New("missing: postgres and initdb (Debian package postgresql)")
 
-// Start creates a cluster in a temporary folder and returns when the server accepts connections. PostgreSQL refuses to run as
-// root; then it runs as the user nobody.
+// Start creates a cluster in a temporary folder and returns when the server accepts connections. PostgreSQL
+// refuses to run as root; then it runs as the user nobody.
 func Start() (*Server, error) {
 	initdb, postgres := find("initdb"), find("postgres")
 	if initdb == "" || postgres == "" {

@@ -45,7 +45,11 @@ func tour(ctx context.Context, d demo) error {
 		return err
 	}
 	email := "grace@example.com"
-	registered, err := anonymous.RegisterWithResponse(ctx, nil, widgetapi.Registration{AppId: d.AppID, FirstName: new("Grace"), Email: new(email)})
+	registered, err := anonymous.RegisterWithResponse(
+		ctx,
+		nil,
+		widgetapi.Registration{AppId: d.AppID, FirstName: new("Grace"), Email: new(email)},
+	)
 	if err != nil {
 		return err
 	}
@@ -92,7 +96,10 @@ func tour(ctx context.Context, d demo) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("Go client: message %s into the chat of %s is %s\n", sent.MessageId, *chat.Visitor.FirstName, status.JSON200.Status)
+		fmt.Printf(
+			"Go client: message %s into the chat of %s is %s\n", sent.MessageId, *chat.Visitor.FirstName,
+			status.JSON200.Status,
+		)
 	}
 	return nil
 }

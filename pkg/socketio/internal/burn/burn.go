@@ -30,7 +30,8 @@ func Repeat(t *testing.T, run func(t *testing.T)) {
 	}
 }
 
-// busy keeps all processors busy until the test ends, with two processes for each, so that goroutines are scheduled late.
+// busy keeps all processors busy until the test ends, with two processes for each, so that goroutines are
+// scheduled late.
 func busy(t *testing.T) {
 	t.Helper()
 	for range 2 * runtime.NumCPU() {

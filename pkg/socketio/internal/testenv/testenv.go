@@ -42,7 +42,8 @@ func missing(t testing.TB, what string) {
 	t.Skipf("%s is missing: install it to run this test", what)
 }
 
-// Node returns the command that runs a Node.js script of testdata with the repository's npm packages. It needs both, like [Need].
+// Node returns the command that runs a Node.js script of testdata with the repository's npm packages. It
+// needs both, like [Need].
 func Node(ctx context.Context, t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	Need(t, "node")

@@ -26,8 +26,8 @@ func NewAuthenticator(tokens Tokens, now func() time.Time) *Authenticator {
 	return &Authenticator{tokens: tokens, now: now}
 }
 
-// Company returns the id of the company that owns the access token. An unknown, expired or revoked token is Unauthenticated; the
-// error tells only the holder of a known token that it has expired or was revoked.
+// Company returns the id of the company that owns the access token. An unknown, expired or revoked token is
+// Unauthenticated; the error tells only the holder of a known token that it has expired or was revoked.
 func (g *Authenticator) Company(ctx context.Context, secret string) (string, error) {
 	hash, ok := credential.HashAccessToken(secret)
 	if !ok {

@@ -21,8 +21,8 @@ type Ledger interface {
 	AccessTokenUsed(ctx context.Context, hash string, at time.Time) error
 }
 
-// Usage records when access tokens are used and stores it outside the request: soon after a token's first use, then at most once
-// a minute. It is safe for concurrent use.
+// Usage records when access tokens are used and stores it outside the request: soon after a token's first
+// use, then at most once a minute. It is safe for concurrent use.
 type Usage struct {
 	ledger Ledger
 	log    *slog.Logger
@@ -72,7 +72,8 @@ func (u *Usage) Run(ctx context.Context) {
 	}
 }
 
-// due returns unwritten uses of tokens whose last write is at least a period ago, and drops tokens without a use since then.
+// due returns unwritten uses of tokens whose last write is at least a period ago, and drops tokens without a
+// use since then.
 func (u *Usage) due(period time.Duration) map[string]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -47,10 +47,18 @@ func (a api) viewOf(e store.InboxEntry) chatView {
 	c, v := e.Chat, e.Visitor
 	view := chatView{
 		ChatID: c.ID, AppID: c.AppID, Channel: c.Channel, Status: a.Lookups.ChatStatus(c), AnsweredBy: store.ControlBot,
-		CreatedAt: chat.Time(c.CreatedAt), ActivityAt: chat.Time(c.WindowStartedAt), VisitorWroteAt: chat.Time(c.VisitorWroteAt),
+		CreatedAt:       chat.Time(c.CreatedAt),
+		ActivityAt:      chat.Time(c.WindowStartedAt),
+		VisitorWroteAt:  chat.Time(c.VisitorWroteAt),
 		WindowExpiresAt: chat.Time(c.WindowExpiresAt()), ClosedAt: chat.Time(c.ClosedAt),
 		Visitor: visitorView{
-			ChatUserID: c.ChatUserID, FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID, VerifiedBy: v.VerifiedBy,
+			ChatUserID: c.ChatUserID,
+			FirstName:  v.FirstName,
+			LastName:   v.LastName,
+			Email:      v.Email,
+			Phone:      v.Phone,
+			UserID:     v.UserID,
+			VerifiedBy: v.VerifiedBy,
 		},
 	}
 	if c.Control.Agent {
@@ -164,7 +172,13 @@ func (a api) getTemplates(c echo.Context, companyID string) error {
 	}
 	views := make([]templateView, len(found))
 	for i, t := range found {
-		views[i] = templateView{TemplateID: t.ID, Name: t.Name, Status: t.Status, Text: t.Text, Parameters: make([]parameterView, len(t.Parameters))}
+		views[i] = templateView{
+			TemplateID: t.ID,
+			Name:       t.Name,
+			Status:     t.Status,
+			Text:       t.Text,
+			Parameters: make([]parameterView, len(t.Parameters)),
+		}
 		for n, p := range t.Parameters {
 			views[i].Parameters[n] = parameterView{Name: p.Name, Default: p.Default, Required: p.Required()}
 		}

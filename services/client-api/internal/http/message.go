@@ -24,7 +24,12 @@ type sendRequest struct {
 }
 
 func (r *sendRequest) draft() message.Draft {
-	return message.Draft{Type: chat.MessageType(r.Type), Data: json.RawMessage(r.Data), ChatID: r.ChatID, SenderName: r.SenderName}
+	return message.Draft{
+		Type:       chat.MessageType(r.Type),
+		Data:       json.RawMessage(r.Data),
+		ChatID:     r.ChatID,
+		SenderName: r.SenderName,
+	}
 }
 
 // Validate implements [httpapi.Validator].
@@ -58,12 +63,22 @@ func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
 	if r.SenderName != nil {
 		same = append(same, *r.SenderName)
 	}
-	return a.Idempotent.Answer(c, "POST /message/send|"+companyID, idempotency.Fingerprint(same...), func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
-		return onceAnswer(a.send(ctx, companyID, r.draft(), identity))
-	})
+	return a.Idempotent.Answer(
+		c,
+		"POST /message/send|"+companyID,
+		idempotency.Fingerprint(same...),
+		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+			return onceAnswer(a.send(ctx, companyID, r.draft(), identity))
+		},
+	)
 }
 
-func (a api) send(ctx context.Context, companyID string, d message.Draft, identity chat.MessageIdentity) (sendAnswer, error) {
+func (a api) send(
+	ctx context.Context,
+	companyID string,
+	d message.Draft,
+	identity chat.MessageIdentity,
+) (sendAnswer, error) {
 	sent, err := a.Messages.Send(ctx, companyID, d, identity)
 	if err != nil {
 		return sendAnswer{}, err

@@ -90,7 +90,12 @@ func (a api) pushOnce(c echo.Context, companyID string, o push.Request) error {
 		})
 }
 
-func (a api) push(ctx context.Context, companyID string, o push.Request, identity chat.MessageIdentity) (sendAnswer, error) {
+func (a api) push(
+	ctx context.Context,
+	companyID string,
+	o push.Request,
+	identity chat.MessageIdentity,
+) (sendAnswer, error) {
 	pushed, err := a.Pushes.Push(ctx, companyID, o, identity)
 	if err != nil {
 		return sendAnswer{}, err

@@ -48,8 +48,8 @@ func (q *query) text(name string) string {
 	return ""
 }
 
-// phone returns the digits of a phone number in any form that [chat.ParsePhone] accepts. A query decodes an unescaped + to a
-// space, which is ignored like any other.
+// phone returns the digits of a phone number in any form that [chat.ParsePhone] accepts. A query decodes an
+// unescaped + to a space, which is ignored like any other.
 func (q *query) phone(name string) string {
 	text := q.text(name)
 	if text == "" {
@@ -94,8 +94,8 @@ func (q *query) limit(byDefault, most int) int {
 	return n
 }
 
-// setNext sets the Link header to the next page (RFC 8288): the same query with another cursor. Its target is relative, so that
-// it holds for every address of the API.
+// setNext sets the Link header to the next page (RFC 8288): the same query with another cursor. Its target is
+// relative, so that it holds for every address of the API.
 func (q *query) setNext(c echo.Context, name, cursor string) {
 	q.values.Set(name, cursor)
 	c.Response().Header().Set("Link", "<?"+q.values.Encode()+`>; rel="next"`)

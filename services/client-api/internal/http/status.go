@@ -9,7 +9,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// exceptSend answers GET /message/send with 405, with or without a credential. The router alone would match /message/:id.
+// exceptSend answers GET /message/send with 405, with or without a credential. The router alone would match
+// /message/:id.
 func exceptSend(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Param("id") == "send" {

@@ -20,7 +20,11 @@ const templateBatch, templateScan = 100, 1000
 type Store interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
-	Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPage) (entries []store.InboxEntry, next *store.InboxCursor, err error)
+	Inbox(
+		ctx context.Context,
+		f store.InboxFilter,
+		p store.InboxPage,
+	) (entries []store.InboxEntry, next *store.InboxCursor, err error)
 	History(ctx context.Context, chatID string, q store.HistoryQuery) (messages []chat.Message, more bool, err error)
 	Templates(ctx context.Context, companyID string, p store.Page) ([]chat.MessageTemplate, error)
 }
@@ -34,9 +38,14 @@ type Service struct {
 // New returns the service.
 func New(s Store, now func() time.Time) *Service { return &Service{store: s, now: now} }
 
-// Chats lists a company's chats with their visitors, the last activity first, and the cursor of the next page, or nil. A page may
-// be short and still have a next one.
-func (s *Service) Chats(ctx context.Context, companyID string, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
+// Chats lists a company's chats with their visitors, the last activity first, and the cursor of the next
+// page, or nil. A page may be short and still have a next one.
+func (s *Service) Chats(
+	ctx context.Context,
+	companyID string,
+	f store.InboxFilter,
+	p store.InboxPage,
+) ([]store.InboxEntry, *store.InboxCursor, error) {
 	f.CompanyID, f.Now = companyID, s.now()
 	return s.store.Inbox(ctx, f, p)
 }
@@ -54,9 +63,13 @@ func (s *Service) Chat(ctx context.Context, companyID, chatID string) (store.Inb
 	return store.InboxEntry{Chat: c, Visitor: v}, err
 }
 
-// Messages returns the id of a company's chat, a page of its messages in ascending order, and whether there are earlier messages.
-// Errors: NotFound (no such chat), Invalid (q.Before is not a message of this chat).
-func (s *Service) Messages(ctx context.Context, companyID, chatID string, q store.HistoryQuery) (id string, messages []chat.Message, more bool, err error) {
+// Messages returns the id of a company's chat, a page of its messages in ascending order, and whether there
+// are earlier messages. Errors: NotFound (no such chat), Invalid (q.Before is not a message of this chat).
+func (s *Service) Messages(
+	ctx context.Context,
+	companyID, chatID string,
+	q store.HistoryQuery,
+) (id string, messages []chat.Message, more bool, err error) {
 	c, err := s.owned(ctx, companyID, chatID)
 	if err != nil {
 		return "", nil, false, err
@@ -78,9 +91,13 @@ func (s *Service) owned(ctx context.Context, companyID, chatID string) (chat.Cha
 	return c, err
 }
 
-// Templates lists a company's templates ordered by id, optionally only those with the status, and the id after which the next
-// page starts, or "". A page may be short and still have a next one.
-func (s *Service) Templates(ctx context.Context, companyID, status string, p store.Page) (found []chat.MessageTemplate, next string, err error) {
+// Templates lists a company's templates ordered by id, optionally only those with the status, and the id
+// after which the next page starts, or "". A page may be short and still have a next one.
+func (s *Service) Templates(
+	ctx context.Context,
+	companyID, status string,
+	p store.Page,
+) (found []chat.MessageTemplate, next string, err error) {
 	found = []chat.MessageTemplate{}
 	for scanned := 0; scanned < templateScan; scanned += templateBatch {
 		batch, err := s.store.Templates(ctx, companyID, store.Page{After: p.After, Limit: templateBatch})

@@ -1,4 +1,5 @@
-// Package message sends a company's messages into chats. draft.go validates the message, message.go finds the chat and publishes.
+// Package message sends a company's messages into chats. draft.go validates the message, message.go finds the
+// chat and publishes.
 package message
 
 import (
@@ -46,9 +47,9 @@ type Sent struct {
 	WindowExpiresAt time.Time
 }
 
-// Send accepts a valid draft of a company. Errors: NotFound for an unknown chat or another company's; Invalid with CHAT_TOO_OLD
-// for a chat older than 24 hours, and with CHAT_CLOSED for a younger one that is closed. The message gets the identity's id and
-// time, or new ones if the identity is zero.
+// Send accepts a valid draft of a company. Errors: NotFound for an unknown chat or another company's; Invalid
+// with CHAT_TOO_OLD for a chat older than 24 hours, and with CHAT_CLOSED for a younger one that is closed.
+// The message gets the identity's id and time, or new ones if the identity is zero.
 func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity chat.MessageIdentity) (Sent, error) {
 	if identity.Again {
 		if written, err := s.histories.HasMessage(ctx, identity.ID); err != nil || written {
@@ -66,7 +67,14 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity c
 	if err != nil {
 		return Sent{}, err
 	}
-	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: d.Type, Data: d.Data, NameOfSender: sender, IsFromSupport: true}
+	m := chat.Message{
+		ID:            identity.ID,
+		CreatedAt:     identity.At,
+		Type:          d.Type,
+		Data:          d.Data,
+		NameOfSender:  sender,
+		IsFromSupport: true,
+	}
 	if err := s.publisher.Publish(ctx, event.ForCompany(companyID), event.CompanyMessageAccepted{CompanyID: companyID, ChatID: c.ID, Message: m}); err != nil {
 		return Sent{}, err
 	}
@@ -92,16 +100,16 @@ func (s *Sender) sentBefore(ctx context.Context, d Draft, identity chat.MessageI
 	return Sent{MessageID: identity.ID, WindowExpiresAt: c.WindowExpiresAt()}, err
 }
 
-// What a company can do about a chat that accepts no messages. The sentences of the specification advise to start a new chat, which
-// only a visitor can do.
+// What a company can do about a chat that accepts no messages. The sentences of the specification advise to
+// start a new chat, which only a visitor can do.
 const (
 	adviceTooOld = "is older than 24 hours: send a template with POST /push-message, or wait until the visitor writes"
 	adviceClosed = "is closed: the visitor's next message opens a chat with another id, which GET /chats finds; " +
 		"a template with POST /push-message reaches a phone number at any time"
 )
 
-// openChat returns the company's chat if it accepts messages. A cached chat may accept, but only a fresh one refuses: the visitor
-// may have written a moment ago.
+// openChat returns the company's chat if it accepts messages. A cached chat may accept, but only a fresh one
+// refuses: the visitor may have written a moment ago.
 func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now time.Time) (chat.Chat, error) {
 	id, ok := chat.ParseID(chatID)
 	if !ok {
@@ -126,8 +134,8 @@ func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now tim
 	return c, nil
 }
 
-// nameOfSender returns the name that the company set. The default is the bot's name in a widget chat, where the message appears
-// beside the bot's, and empty on other channels, which show the sender themselves.
+// nameOfSender returns the name that the company set. The default is the bot's name in a widget chat, where
+// the message appears beside the bot's, and empty on other channels, which show the sender themselves.
 func (s *Sender) nameOfSender(ctx context.Context, c chat.Chat, d Draft) (string, error) {
 	if d.SenderName != nil {
 		return *d.SenderName, nil

@@ -19,7 +19,8 @@ const (
 	minUsername, maxUsername = 3, 256
 )
 
-// mustBePhone is the complete rule for phone numbers, whichever part is violated; docs/api.md and openapi.json repeat it.
+// mustBePhone is the complete rule for phone numbers, whichever part is violated; docs/api.md and
+// openapi.json repeat it.
 const mustBePhone = "must be a phone number of 11 to 32 characters: " + chat.PhoneRule
 
 // Templates finds templates.
@@ -124,13 +125,18 @@ type Accepted struct {
 // recipientTimeout bounds how long the answer waits for the recipient's chat.
 const recipientTimeout = 2 * time.Second
 
-// Push accepts a valid request of a company. Errors: NotFound for a template that is unknown, another company's or not approved
-// (the last with the reason TEMPLATE_NOT_APPROVED), Invalid for parameters that do not fit it. The message gets the identity's id
-// and time, or new ones if the identity is zero.
+// Push accepts a valid request of a company. Errors: NotFound for a template that is unknown, another
+// company's or not approved (the last with the reason TEMPLATE_NOT_APPROVED), Invalid for parameters that do
+// not fit it. The message gets the identity's id and time, or new ones if the identity is zero.
 //
-// The company pays for the message that its recipient gets: the event of the request names a template of up to 4096 characters, and may
-// be much smaller.
-func (d *Service) Push(ctx context.Context, companyID string, o Request, identity chat.MessageIdentity) (Accepted, error) {
+// The company pays for the message that its recipient gets: the event of the request names a template of up
+// to 4096 characters, and may be much smaller.
+func (d *Service) Push(
+	ctx context.Context,
+	companyID string,
+	o Request,
+	identity chat.MessageIdentity,
+) (Accepted, error) {
 	if identity.Again {
 		chatID, _, err := d.cfg.Histories.FindMessage(ctx, identity.ID)
 		if !apperr.Is(err, apperr.NotFound) {
@@ -163,15 +169,19 @@ func (d *Service) Push(ctx context.Context, companyID string, o Request, identit
 	return Accepted{MessageID: accepted.MessageID, ChatID: d.chatOf(ctx, accepted)}, nil
 }
 
-// chatOf opens the recipient's chat unless one is open, as the dispatcher does when it handles the event. In either order, both
-// end with one visitor and one chat (see [store.PushRecipient]). The push is accepted even if this fails.
+// chatOf opens the recipient's chat unless one is open, as the dispatcher does when it handles the event. In
+// either order, both end with one visitor and one chat (see [store.PushRecipient]). The push is accepted even
+// if this fails.
 func (d *Service) chatOf(ctx context.Context, e event.PushAccepted) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recipientTimeout)
 	defer cancel()
 	phone, _ := chat.ParsePhone(e.Source) // Validate has checked it
 	r, err := d.cfg.Recipients.Register(ctx, store.PushRecipient(e.CompanyID, phone, e.Username, e.CreatedAt))
 	if err != nil {
-		d.cfg.Logger.WarnContext(ctx, "looking up the chat of a push failed, the answer omits it", "messageId", e.MessageID, "error", err)
+		d.cfg.Logger.WarnContext(
+			ctx, "looking up the chat of a push failed, the answer omits it", "messageId", e.MessageID,
+			"error", err,
+		)
 	}
 	return r.Chat.ID
 }
@@ -183,7 +193,11 @@ func (d *Service) Check(ctx context.Context, companyID string, o Request) error 
 }
 
 // validTemplate returns the template and what the parameters make of it, if they fit it.
-func (d *Service) validTemplate(ctx context.Context, companyID string, o Request) (chat.MessageTemplate, chat.Filled, error) {
+func (d *Service) validTemplate(
+	ctx context.Context,
+	companyID string,
+	o Request,
+) (chat.MessageTemplate, chat.Filled, error) {
 	template, err := d.approved(ctx, companyID, o.TemplateID)
 	if err != nil {
 		return template, chat.Filled{}, err

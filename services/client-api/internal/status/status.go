@@ -14,8 +14,8 @@ type Statuses interface {
 	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
 }
 
-// Inbound looks up messages that the processing layer may not have handled yet. Accepted returns when a company's message was
-// accepted, and its chat if it was sent into one; NotFound if there is no such message.
+// Inbound looks up messages that the processing layer may not have handled yet. Accepted returns when a
+// company's message was accepted, and its chat if it was sent into one; NotFound if there is no such message.
 type Inbound interface {
 	Accepted(ctx context.Context, companyID, messageID string) (at time.Time, chatID string, err error)
 }
@@ -31,9 +31,12 @@ func New(statuses Statuses, inbound Inbound) *Service {
 	return &Service{statuses: statuses, inbound: inbound}
 }
 
-// Status returns the status of a company's message from its acceptance on. NotFound for a message that is unknown or another
-// company's.
-func (d *Service) Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error) {
+// Status returns the status of a company's message from its acceptance on. NotFound for a message that is
+// unknown or another company's.
+func (d *Service) Status(
+	ctx context.Context,
+	companyID, messageID string,
+) (id string, s chat.MessageStatus, err error) {
 	id, ok := chat.ParseID(messageID)
 	if !ok {
 		return "", s, apperr.MessageNotFound.New()

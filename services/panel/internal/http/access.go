@@ -162,8 +162,13 @@ func (a api) deviceName(c echo.Context) string {
 // setDevice sets the cookie by which the next sign-in recognises the device. It outlives the session.
 func (a api) setDevice(c echo.Context, device string) {
 	c.SetCookie(&http.Cookie{
-		Name: a.deviceName(c), Value: device, Path: "/", HttpOnly: true, Secure: a.secure(c), SameSite: http.SameSiteStrictMode,
-		MaxAge: int(account.DeviceTTL.Seconds()),
+		Name:     a.deviceName(c),
+		Value:    device,
+		Path:     "/",
+		HttpOnly: true,
+		Secure:   a.secure(c),
+		SameSite: http.SameSiteStrictMode,
+		MaxAge:   int(account.DeviceTTL.Seconds()),
 	})
 }
 
@@ -195,9 +200,14 @@ func (a api) companyOf(c echo.Context, who caller) (string, error) {
 	return id, nil
 }
 
-// recordOf returns the record that the route names by its id; one of a company that the caller may not see is not found.
+// recordOf returns the record that the route names by its id; one of a company that the caller may not see is
+// not found.
 func recordOf[R any](
-	c echo.Context, who caller, find func(context.Context, string) (R, error), companyID func(R) string, notFound apperr.Definition,
+	c echo.Context,
+	who caller,
+	find func(context.Context, string) (R, error),
+	companyID func(R) string,
+	notFound apperr.Definition,
 ) (record R, err error) {
 	id, ok := chat.ParseID(c.Param("id"))
 	if !ok {

@@ -51,8 +51,11 @@ func (a api) viewOfApplication(app chat.Application) applicationView {
 	v := applicationView{
 		ID: app.ID, CompanyID: app.CompanyID, Name: app.Name, BotName: app.BotName, WidgetConfigs: app.WidgetConfigs,
 		AllowedOrigins: append([]string{}, app.AllowedOrigins...), FileRetention: int64(app.FileRetention / time.Second),
-		Verification: cmp.Or(app.Identity.Mode, chat.VerificationOff), Secrets: []secretRow{}, Version: versionOf(app), Embed: a.embed(app),
-		Support: app.Support,
+		Verification: cmp.Or(app.Identity.Mode, chat.VerificationOff),
+		Secrets:      []secretRow{},
+		Version:      versionOf(app),
+		Embed:        a.embed(app),
+		Support:      app.Support,
 	}
 	if len(v.WidgetConfigs) == 0 {
 		v.WidgetConfigs = json.RawMessage(`{}`)
@@ -65,7 +68,9 @@ func (a api) viewOfApplication(app chat.Application) applicationView {
 
 // versionOf hashes the fields that an update may write.
 func versionOf(app chat.Application) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d", app.Name, app.BotName, app.WidgetConfigs, app.AllowedOrigins, app.FileRetention))
+	sum := sha256.Sum256(
+		fmt.Appendf(nil, "%q %q %q %q %d", app.Name, app.BotName, app.WidgetConfigs, app.AllowedOrigins, app.FileRetention),
+	)
 	return hex.EncodeToString(sum[:12])
 }
 
@@ -117,7 +122,10 @@ func encodeJSON(v any) ([]byte, error) {
 
 // application finds the application of a route.
 func (a api) application(c echo.Context, who caller) (chat.Application, error) {
-	return recordOf(c, who, a.Store.Application, func(app chat.Application) string { return app.CompanyID }, apperr.ApplicationNotFound)
+	return recordOf(
+		c, who, a.Store.Application, func(app chat.Application) string { return app.CompanyID },
+		apperr.ApplicationNotFound,
+	)
 }
 
 func (a api) getApplication(c echo.Context, who caller) error {
@@ -142,7 +150,9 @@ func (r applicationRequest) apply(app chat.Application) (chat.Application, error
 	if r.FileRetention < 0 || r.FileRetention > century {
 		return app, apperr.Fields{{Name: "fileRetentionSeconds", Message: "must be 0 to 3162240000"}}.Err()
 	}
-	app.Name, app.BotName, app.AllowedOrigins, app.FileRetention = r.Name, r.BotName, r.AllowedOrigins, time.Duration(r.FileRetention)*time.Second
+	app.Name, app.BotName, app.AllowedOrigins, app.FileRetention = r.Name, r.BotName, r.AllowedOrigins, time.Duration(
+		r.FileRetention,
+	)*time.Second
 	app.WidgetConfigs = json.RawMessage(r.WidgetConfigs)
 	return app, nil
 }
@@ -220,5 +230,9 @@ func (a api) rotateSecret(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerJSON(c, http.StatusCreated, map[string]any{"application": a.viewOfApplication(app), "secret": string(secret)})
+	return answerJSON(
+		c,
+		http.StatusCreated,
+		map[string]any{"application": a.viewOfApplication(app), "secret": string(secret)},
+	)
 }

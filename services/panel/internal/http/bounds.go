@@ -47,8 +47,8 @@ type Limits struct {
 	Failures *ratelimit.Limiter // requests with an invalid session from an address
 }
 
-// bounds is what runs at once. Every route passes through it, see [api.as] and [api.forAnyone]. The app's files do not: they are answered
-// from memory, and no request holds a copy.
+// bounds is what runs at once. Every route passes through it, see [api.as] and [api.forAnyone]. The app's
+// files do not: they are answered from memory, and no request holds a copy.
 type bounds struct {
 	requests, streams places
 	guests            *slot.Pool // requests without a session: they take no place of a user
@@ -93,8 +93,9 @@ func placed(s *slot.Slot, err error) (*slot.Slot, error) {
 	return s, nil
 }
 
-// admit charges a request to its user and company and takes a slot for it, which the caller releases. An event stream takes one of its
-// own bound before it reads anything. A slow client loses its place to those that wait.
+// admit charges a request to its user and company and takes a slot for it, which the caller releases. An
+// event stream takes one of its own bound before it reads anything. A slow client loses its place to those
+// that wait.
 func (a api) admit(c echo.Context, who caller) (*slot.Slot, error) {
 	if err := a.Limits.User.Admit(c, who.User.ID); err != nil {
 		return nil, err
@@ -115,7 +116,8 @@ func (a api) admit(c echo.Context, who caller) (*slot.Slot, error) {
 	return held, nil
 }
 
-// forAnyone bounds a route without a session by the address of its caller. A slow client loses its place to those that wait.
+// forAnyone bounds a route without a session by the address of its caller. A slow client loses its place to
+// those that wait.
 func (a api) forAnyone(handle echo.HandlerFunc) echo.HandlerFunc {
 	return a.Limits.Address.ByAddress(func(c echo.Context) error {
 		address := slot.Share{Of: "address", Key: httpapi.ClientAddress(c), Most: guestsOfAddress}

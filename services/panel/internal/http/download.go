@@ -11,8 +11,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// download answers with a JSON file of any length while it is produced. The status is sent with the first bytes: an earlier error is
-// answered as usual.
+// download answers with a JSON file of any length while it is produced. The status is sent with the first
+// bytes: an earlier error is answered as usual.
 type download struct {
 	c    echo.Context
 	name string
@@ -31,7 +31,8 @@ func (d *download) run(produce func(io.Writer) error) error {
 	case ctxOf(d.c).Err() != nil:
 		panic(http.ErrAbortHandler) // the browser has disconnected or does not read: no error to log
 	default:
-		panic(fmt.Errorf("producing a file: %w", err)) // aborts the connection, so that the browser notices that the file is incomplete
+		// aborts the connection, so that the browser notices that the file is incomplete
+		panic(fmt.Errorf("producing a file: %w", err))
 	}
 	_ = d.deadline(time.Time{}) // of the connection's next response
 	return err

@@ -55,8 +55,9 @@ func (s *eventStream) send(e live.Event) error {
 	return s.write(text + "data: " + string(e.Data) + "\n\n")
 }
 
-// streaming runs a feed, whose events arrive on one goroutine, with heartbeats in between, until the browser disconnects, the
-// session ends, the user loses the permission or the company, or the panel stops. changed reports whether the feed must restart.
+// streaming runs a feed, whose events arrive on one goroutine, with heartbeats in between, until the browser
+// disconnects, the session ends, the user loses the permission or the company, or the panel stops. changed
+// reports whether the feed must restart.
 func (a api) streaming(
 	c echo.Context, who caller, needs account.Permission, changed func(context.Context) bool,
 	run func(context.Context, func(context.Context, live.Event) error) error,

@@ -65,7 +65,15 @@ type visitorView struct {
 }
 
 func viewOfVisitor(v chat.Visitor) visitorView {
-	return visitorView{ID: v.ID, AppID: v.AppID, Name: v.Name(), Email: v.Email, Phone: v.Phone, UserID: v.UserID, VerifiedBy: v.VerifiedBy}
+	return visitorView{
+		ID:         v.ID,
+		AppID:      v.AppID,
+		Name:       v.Name(),
+		Email:      v.Email,
+		Phone:      v.Phone,
+		UserID:     v.UserID,
+		VerifiedBy: v.VerifiedBy,
+	}
 }
 
 const (
@@ -111,7 +119,8 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 	return views, nil
 }
 
-// preview sets the messages that the list shows, and returns the time of the visitor's last one; zero if it is not among them.
+// preview sets the messages that the list shows, and returns the time of the visitor's last one; zero if it
+// is not among them.
 func (v *chatView) preview(last []chat.Message) (wrote time.Time) {
 	for _, m := range last {
 		if !m.IsFromSupport {
@@ -159,9 +168,16 @@ func (l lookup) add(ctx context.Context, s store.Store, c chat.Chat) error {
 func (a api) viewOfChat(e store.InboxEntry, names lookup) chatView {
 	c, now := e.Chat, a.Now()
 	v := chatView{
-		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, AppName: names.apps[c.AppID], Channel: c.Channel, Status: c.Status(now),
-		CreatedAt: chat.Time(c.CreatedAt), ActivityAt: chat.Time(c.WindowStartedAt), VisitorWroteAt: chat.Time(c.VisitorWroteAt),
-		InWindow: c.Open(now), ClosedAt: chat.Time(c.ClosedAt), Unread: c.Unread(),
+		ID:             c.ID,
+		CompanyID:      c.CompanyID,
+		AppID:          c.AppID,
+		AppName:        names.apps[c.AppID],
+		Channel:        c.Channel,
+		Status:         c.Status(now),
+		CreatedAt:      chat.Time(c.CreatedAt),
+		ActivityAt:     chat.Time(c.WindowStartedAt),
+		VisitorWroteAt: chat.Time(c.VisitorWroteAt),
+		InWindow:       c.Open(now), ClosedAt: chat.Time(c.ClosedAt), Unread: c.Unread(),
 		Waiting: c.Waiting(now), Handover: viewOfHandover(c.Control.Handover), Rating: viewOfRating(c.Rating),
 		Control: store.ControlBot, Visitor: viewOfVisitor(e.Visitor), LastMessage: json.RawMessage("null"),
 		Question: json.RawMessage("null"),
@@ -215,7 +231,8 @@ func (a api) getChats(c echo.Context, who caller) error {
 	return answerPage(c, cursorOf(next), map[string]any{"chats": rows})
 }
 
-// rowsOfChats encodes a page of chats, at most [pageBytes] or one part of largeRecords: their messages may have 64 KiB each.
+// rowsOfChats encodes a page of chats, at most [pageBytes] or one part of largeRecords: their messages may
+// have 64 KiB each.
 func (a api) rowsOfChats(ctx context.Context, entries []store.InboxEntry) ([]json.RawMessage, error) {
 	rows, size := []json.RawMessage{}, 0
 	for part := range slices.Chunk(entries, largeRecords) {
@@ -259,8 +276,11 @@ func (a api) inboxFilter(c echo.Context, who caller, company string) (store.Inbo
 	var f apperr.Fields
 	const maxText = 200
 	filter := store.InboxFilter{
-		CompanyID: company, AppID: c.QueryParam("appId"), Status: c.QueryParam("status"), Text: strings.TrimSpace(c.QueryParam("q")),
-		Unread: c.QueryParam("unread") == "true", Assignee: c.QueryParam("assignee"), Control: c.QueryParam("control"),
+		CompanyID: company,
+		AppID:     c.QueryParam("appId"),
+		Status:    c.QueryParam("status"),
+		Text:      strings.TrimSpace(c.QueryParam("q")),
+		Unread:    c.QueryParam("unread") == "true", Assignee: c.QueryParam("assignee"), Control: c.QueryParam("control"),
 		VisitorID: c.QueryParam("visitorId"), Waiting: c.QueryParam("waiting") == "true", Now: a.Now(),
 	}
 	if filter.Assignee == "me" {
@@ -357,7 +377,11 @@ func (a api) getMessages(c echo.Context, who caller) error {
 		return err
 	}
 	const maxBytes = 4 << 20
-	messages, more, err := a.Store.History(ctxOf(c), found.ID, store.HistoryQuery{Before: page.After, Limit: page.Limit, MaxBytes: maxBytes})
+	messages, more, err := a.Store.History(
+		ctxOf(c),
+		found.ID,
+		store.HistoryQuery{Before: page.After, Limit: page.Limit, MaxBytes: maxBytes},
+	)
 	if page.After != "" && apperr.Is(err, apperr.Invalid) {
 		return errCursor()
 	}
@@ -414,7 +438,12 @@ func (a api) reply(c echo.Context, who caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	draft := admin.Draft{Type: chat.MessageType(r.Type), Data: json.RawMessage(r.Data), TemplateID: r.TemplateID, Values: r.Values}
+	draft := admin.Draft{
+		Type:       chat.MessageType(r.Type),
+		Data:       json.RawMessage(r.Data),
+		TemplateID: r.TemplateID,
+		Values:     r.Values,
+	}
 	if err := draft.Check(); err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ type readRequest struct {
 	UpTo        time.Time `json:"upTo"`
 }
 
-// readChat moves the company's read cursor to the time of the newest message shown to the agent, or, without one, to now.
+// readChat moves the company's read cursor to the time of the newest message shown to the agent, or, without
+// one, to now.
 func (a api) readChat(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
@@ -43,7 +44,12 @@ func (a api) readChat(c echo.Context, who caller) error {
 	}
 	if upTo.After(found.AgentsReadAt) && found.AppID != "" {
 		_ = a.Bus.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
-			CompanyID: found.CompanyID, AppID: found.AppID, ChatUserID: found.ChatUserID, ChatID: found.ID, Side: subject.SideSupport, UpTo: upTo,
+			CompanyID:  found.CompanyID,
+			AppID:      found.AppID,
+			ChatUserID: found.ChatUserID,
+			ChatID:     found.ID,
+			Side:       subject.SideSupport,
+			UpTo:       upTo,
 		})
 	}
 	if err := live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{Kind: live.Read, ChatID: found.ID}); err != nil {
@@ -80,7 +86,8 @@ func (a api) notePresence(c echo.Context, who caller) error {
 	return answerJSON(c, http.StatusOK, answer)
 }
 
-// noteTyping signals to the visitor and to other agents with the chat open that the agent is typing, at most once in two seconds.
+// noteTyping signals to the visitor and to other agents with the chat open that the agent is typing, at most
+// once in two seconds.
 func (a api) noteTyping(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
@@ -97,8 +104,8 @@ func (a api) noteTyping(c echo.Context, who caller) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// applicationOf returns the application in the subjects of a chat. A chat that a push opened has none; only agents see typing in
-// it.
+// applicationOf returns the application in the subjects of a chat. A chat that a push opened has none; only
+// agents see typing in it.
 func applicationOf(c chat.Chat) string {
 	if c.AppID == "" {
 		return subject.NoApplication
@@ -111,7 +118,8 @@ func (a api) holdAgent(ctx context.Context, companyID, userID string) {
 	if a.Presence == nil {
 		return
 	}
-	_ = a.Presence.Hold(ctx, "panel", presence.Agent(companyID, userID), presence.Agents(companyID)) // the next heartbeat repeats it
+	// the next heartbeat repeats it
+	_ = a.Presence.Hold(ctx, "panel", presence.Agent(companyID, userID), presence.Agents(companyID))
 }
 
 // addOnline adds which agents have the panel open, if known.

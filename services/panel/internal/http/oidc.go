@@ -43,7 +43,11 @@ func (a api) attemptName(c echo.Context) string {
 // keepAttempt stores the attempt in a cookie; an empty one deletes it.
 func (a api) keepAttempt(c echo.Context, keep string) {
 	cookie := &http.Cookie{
-		Name: a.attemptName(c), Value: base64.RawURLEncoding.EncodeToString([]byte(keep)), Path: "/", HttpOnly: true, Secure: a.secure(c),
+		Name:     a.attemptName(c),
+		Value:    base64.RawURLEncoding.EncodeToString([]byte(keep)),
+		Path:     "/",
+		HttpOnly: true,
+		Secure:   a.secure(c),
 		SameSite: http.SameSiteLaxMode, MaxAge: int(oidcTimeout.Seconds()),
 	}
 	if keep == "" {
@@ -52,8 +56,8 @@ func (a api) keepAttempt(c echo.Context, keep string) {
 	c.SetCookie(cookie)
 }
 
-// finishOIDC handles the redirect from the issuer. The state in the browser's cookie proves that this browser started the
-// attempt.
+// finishOIDC handles the redirect from the issuer. The state in the browser's cookie proves that this browser
+// started the attempt.
 func (a api) finishOIDC(c echo.Context) error {
 	if a.OIDC == nil {
 		return errNoOIDC

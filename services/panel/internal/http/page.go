@@ -13,8 +13,9 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Every list is answered in pages. A request names the size of its page (limit) and where it begins (cursor); the answer has the cursor
-// of the page after it (next), or null. A page may be short and still have a next one.
+// Every list is answered in pages. A request names the size of its page (limit) and where it begins (cursor);
+// the answer has the cursor of the page after it (next), or null. A page may be short and still have a next
+// one.
 
 const (
 	defaultPage = 50
@@ -46,8 +47,8 @@ func errCursor() error {
 	return apperr.Fields{{Name: "cursor", Message: "must be the next of another answer"}}.Err()
 }
 
-// readPage reads the records of the page that a request asks for; id returns the cursor after a record. next is the cursor of the page
-// after it, or "". It is for records of at most a few KiB.
+// readPage reads the records of the page that a request asks for; id returns the cursor after a record. next
+// is the cursor of the page after it, or "". It is for records of at most a few KiB.
 func readPage[R any](
 	c echo.Context, read func(context.Context, store.Page) ([]R, error), id func(R) string,
 ) (found []R, next string, err error) {
@@ -58,8 +59,8 @@ func readPage[R any](
 	return found, next, err
 }
 
-// readRows is readPage for larger records, such as an application with up to 1 MiB of settings. It holds few records at a time, and rows of
-// at most [pageBytes], or one row.
+// readRows is readPage for larger records, such as an application with up to 1 MiB of settings. It holds few
+// records at a time, and rows of at most [pageBytes], or one row.
 func readRows[R, V any](
 	c echo.Context, read func(context.Context, store.Page) ([]R, error), id func(R) string, view func(R) V,
 ) (rows []json.RawMessage, next string, err error) {
@@ -73,16 +74,21 @@ func readRows[R, V any](
 }
 
 const (
-	// smallRecords and largeRecords are the numbers of records that are read at once: a page and the next record, or a part of a page.
+	// smallRecords and largeRecords are the numbers of records that are read at once: a page and the next
+	// record, or a part of a page.
 	smallRecords = maxPage + 1
 	largeRecords = 20
 	pageBytes    = 4 << 20
 )
 
-// walkPage calls take for the records of a page until it has as many as the request asks for, or [pageBytes]; take returns the size of a
-// record's row. It reads one record more, which shows that there is a next page.
+// walkPage calls take for the records of a page until it has as many as the request asks for, or [pageBytes];
+// take returns the size of a record's row. It reads one record more, which shows that there is a next page.
 func walkPage[R any](
-	c echo.Context, batch int, read func(context.Context, store.Page) ([]R, error), id func(R) string, take func(R) (int, error),
+	c echo.Context,
+	batch int,
+	read func(context.Context, store.Page) ([]R, error),
+	id func(R) string,
+	take func(R) (int, error),
 ) (next string, err error) {
 	p, err := pageOf(c)
 	if err != nil {

@@ -125,7 +125,8 @@ func (a api) editUser(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, viewOfUser(u))
 }
 
-// noteAccess ends the event streams of a user at once. If the notice is lost, the next heartbeat of each stream ends it.
+// noteAccess ends the event streams of a user at once. If the notice is lost, the next heartbeat of each
+// stream ends it.
 func (a api) noteAccess(c echo.Context, u account.User) {
 	_ = live.Notify(ctxOf(c), a.Bus, u.CompanyID, live.Notice{Kind: live.Access, UserID: u.ID})
 }
@@ -176,8 +177,15 @@ type entryView struct {
 
 func viewOfEntry(e account.AuditEntry) entryView {
 	return entryView{
-		ID: e.ID, At: chat.Time(e.At), UserID: e.UserID, User: e.User, Action: e.Action, Target: e.Target, TargetID: e.TargetID, Before: e.Before,
-		After: e.After,
+		ID:       e.ID,
+		At:       chat.Time(e.At),
+		UserID:   e.UserID,
+		User:     e.User,
+		Action:   e.Action,
+		Target:   e.Target,
+		TargetID: e.TargetID,
+		Before:   e.Before,
+		After:    e.After,
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package http is the panel over HTTP: authenticate, check the permission, decode, one call, encode. routes.go lists all endpoints with
-// their permissions.
+// Package http is the panel over HTTP: authenticate, check the permission, decode, one call, encode.
+// routes.go lists all endpoints with their permissions.
 package http
 
 import (
@@ -75,7 +75,12 @@ const anyUser account.Permission = ""
 func New(cfg Config) *echo.Echo {
 	a := api{Config: cfg, bounds: newBounds(), hub: live.NewHub(cfg.Bus)}
 	e := httpapi.New(httpapi.Config{
-		Service: "panel", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies, Challenge: "Cookie",
+		Service:    "panel",
+		Logger:     cfg.Logger,
+		Registerer: cfg.Registerer,
+		Tracer:     cfg.Tracer,
+		Proxies:    cfg.Proxies,
+		Challenge:  "Cookie",
 	})
 	e.Use(a.protect)
 	for _, r := range a.open() {
@@ -84,7 +89,8 @@ func New(cfg Config) *echo.Echo {
 	for _, r := range a.routes() {
 		e.Add(r.method, r.path, a.as(r.permission, r.handle))
 	}
-	httpapi.Document(e, cfg.OpenAPI) // without the page that shows it: no foreign script runs on the origin of the session cookie
+	// without the page that shows it: no foreign script runs on the origin of the session cookie
+	httpapi.Document(e, cfg.OpenAPI)
 	web.New(web.Config{WidgetBaseURL: cfg.WidgetBaseURL}).Routes(e)
 	return e
 }

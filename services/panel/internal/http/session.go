@@ -29,8 +29,16 @@ type userView struct {
 
 func viewOfUser(u account.User) userView {
 	return userView{
-		ID: u.ID, Email: u.Email, Name: u.Name, Role: u.Role, CompanyID: u.CompanyID, Status: u.Status(), TOTP: u.TOTPSecret != "",
-		CreatedAt: chat.Time(u.CreatedAt), LastSignInAt: chat.Time(u.LastSignInAt), InvitationExpiresAt: chat.Time(u.InvitationExpiresAt),
+		ID:                  u.ID,
+		Email:               u.Email,
+		Name:                u.Name,
+		Role:                u.Role,
+		CompanyID:           u.CompanyID,
+		Status:              u.Status(),
+		TOTP:                u.TOTPSecret != "",
+		CreatedAt:           chat.Time(u.CreatedAt),
+		LastSignInAt:        chat.Time(u.LastSignInAt),
+		InvitationExpiresAt: chat.Time(u.InvitationExpiresAt),
 	}
 }
 
@@ -51,7 +59,10 @@ type sessionView struct {
 
 func (a api) sessionOf(c echo.Context, who signin.Principal) error {
 	v := sessionView{
-		User: viewOfUser(who.User), Permissions: who.User.Role.Permissions(), CSRFToken: account.CSRFToken(who.Secret), ExpiresAt: chat.Time(who.Session.ExpiresAt),
+		User:              viewOfUser(who.User),
+		Permissions:       who.User.Role.Permissions(),
+		CSRFToken:         account.CSRFToken(who.Secret),
+		ExpiresAt:         chat.Time(who.Session.ExpiresAt),
 		RecoveryCodesLeft: who.User.RecoveryCodesLeft(),
 	}
 	if who.User.CompanyID != "" {
@@ -121,7 +132,11 @@ func (a api) signIn(c echo.Context) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	who, err := a.SignIn.SignIn(ctxOf(c), signin.Credentials{Email: r.Email, Password: r.Password, Code: r.Code}, a.from(c))
+	who, err := a.SignIn.SignIn(
+		ctxOf(c),
+		signin.Credentials{Email: r.Email, Password: r.Password, Code: r.Code},
+		a.from(c),
+	)
 	if err != nil {
 		return err
 	}
@@ -167,8 +182,12 @@ func (a api) listSessions(c echo.Context, who caller, userID string) error {
 			continue
 		}
 		rows = append(rows, sessionRow{
-			ID: s.ID, CreatedAt: chat.Time(s.CreatedAt), LastSeenAt: chat.Time(s.LastSeenAt), ExpiresAt: chat.Time(s.ExpiresAt), Address: s.Address,
-			UserAgent: s.UserAgent, Current: s.ID == who.Session.ID,
+			ID:         s.ID,
+			CreatedAt:  chat.Time(s.CreatedAt),
+			LastSeenAt: chat.Time(s.LastSeenAt),
+			ExpiresAt:  chat.Time(s.ExpiresAt),
+			Address:    s.Address,
+			UserAgent:  s.UserAgent, Current: s.ID == who.Session.ID,
 		})
 	}
 	return answerPage(c, next, map[string]any{"sessions": rows})

@@ -55,10 +55,21 @@ type positionView struct {
 	Read        bool      `json:"read"`
 }
 
-// position looks up when the stream stored the first event after the partition's ack floor: an upper bound of the oldest age,
-// exact if the stream has one partition.
-func (a api) position(ctx context.Context, stream string, p bus.PartitionInfo, taken map[uint64]time.Time) positionView {
-	v := positionView{Pending: p.Pending, AckPending: p.AckPending, Redelivered: p.Redelivered, ActiveAt: chat.Time(p.Active), Read: p.Read}
+// position looks up when the stream stored the first event after the partition's ack floor: an upper bound of
+// the oldest age, exact if the stream has one partition.
+func (a api) position(
+	ctx context.Context,
+	stream string,
+	p bus.PartitionInfo,
+	taken map[uint64]time.Time,
+) positionView {
+	v := positionView{
+		Pending:     p.Pending,
+		AckPending:  p.AckPending,
+		Redelivered: p.Redelivered,
+		ActiveAt:    chat.Time(p.Active),
+		Read:        p.Read,
+	}
 	if p.Pending == 0 && p.AckPending == 0 {
 		return v
 	}
@@ -84,8 +95,14 @@ func (a api) getStreams(c echo.Context, _ caller) error {
 	rows := []streamView{}
 	for _, s := range streams {
 		row := streamView{
-			Name: s.Name, Messages: s.Messages, Bytes: s.Bytes, MaxBytes: s.MaxBytes, FirstAt: s.FirstTime, LastAt: s.LastTime, LastSequence: s.LastSeq,
-			Consumers: []consumerView{},
+			Name:         s.Name,
+			Messages:     s.Messages,
+			Bytes:        s.Bytes,
+			MaxBytes:     s.MaxBytes,
+			FirstAt:      s.FirstTime,
+			LastAt:       s.LastTime,
+			LastSequence: s.LastSeq,
+			Consumers:    []consumerView{},
 		}
 		groups, err := a.Streams.Groups(ctx, s.Name)
 		if err != nil && !apperr.Is(err, apperr.NotFound) {
@@ -95,8 +112,11 @@ func (a api) getStreams(c echo.Context, _ caller) error {
 		for _, g := range groups {
 			total := g.Total()
 			consumer := consumerView{
-				Name: g.Name, positionView: a.position(ctx, s.Name, total, taken), DeliveredSequence: total.Delivered, AckFloor: total.AckFloor,
-				Partitions: []partitionView{},
+				Name:              g.Name,
+				positionView:      a.position(ctx, s.Name, total, taken),
+				DeliveredSequence: total.Delivered,
+				AckFloor:          total.AckFloor,
+				Partitions:        []partitionView{},
 			}
 			for _, p := range g.Partitions {
 				consumer.Partitions = append(consumer.Partitions, partitionView{p.Partition, a.position(ctx, s.Name, p, taken)})
@@ -128,8 +148,19 @@ type deadLetterView struct {
 
 func viewOfDeadLetter(l inspect.DeadLetter) deadLetterView {
 	return deadLetterView{
-		Sequence: l.Sequence, Time: l.Time, Stream: l.Stream, Consumer: l.Consumer, Subject: l.Subject, OriginalSequence: l.Original,
-		EventID: l.MessageID, EventType: l.Type, Attempts: l.Attempts, Reason: l.Reason, CompanyID: l.CompanyID, ChatID: l.ChatID, MessageID: l.MessageID,
+		Sequence:         l.Sequence,
+		Time:             l.Time,
+		Stream:           l.Stream,
+		Consumer:         l.Consumer,
+		Subject:          l.Subject,
+		OriginalSequence: l.Original,
+		EventID:          l.MessageID,
+		EventType:        l.Type,
+		Attempts:         l.Attempts,
+		Reason:           l.Reason,
+		CompanyID:        l.CompanyID,
+		ChatID:           l.ChatID,
+		MessageID:        l.MessageID,
 	}
 }
 
@@ -146,7 +177,11 @@ func (a api) getDeadLetters(c echo.Context, _ caller) error {
 }
 
 // deadLetters reads a page of the dead letters that match a filter.
-func (a api) deadLetters(ctx context.Context, f inspect.DeadLetterFilter, p store.Page) (found []inspect.DeadLetter, err error) {
+func (a api) deadLetters(
+	ctx context.Context,
+	f inspect.DeadLetterFilter,
+	p store.Page,
+) (found []inspect.DeadLetter, err error) {
 	if p.After != "" {
 		if f.After, err = strconv.ParseUint(p.After, 10, 63); err != nil {
 			return nil, errCursor()
@@ -198,7 +233,8 @@ func (a api) dropDeadLetters(c echo.Context, who caller) error {
 		func(ctx context.Context, l bus.DeadLetter) error { return a.Streams.DropDeadLetter(ctx, l.Sequence) })
 }
 
-// actOnDeadLetters applies an action to the given dead letters, or, if allowed, to a page of those that match the filter.
+// actOnDeadLetters applies an action to the given dead letters, or, if allowed, to a page of those that match
+// the filter.
 func (a api) actOnDeadLetters(
 	c echo.Context, who caller, action, would, done string, all bool, do func(context.Context, bus.DeadLetter) error,
 ) error {
@@ -240,8 +276,8 @@ func viewOfOutcome(o inspect.Outcome) resultView {
 	return resultView{o.Sequence, o.Type, o.Consumer, o.Result, o.Error}
 }
 
-// selectDeadLetters returns the sequences of a request, or of a page of the dead letters that match its filter and the cursor of the
-// next page, or "".
+// selectDeadLetters returns the sequences of a request, or of a page of the dead letters that match its
+// filter and the cursor of the next page, or "".
 func (a api) selectDeadLetters(ctx context.Context, r deadLettersRequest) (sequences []uint64, next string, err error) {
 	if len(r.Sequences) > 0 {
 		return r.Sequences, "", nil
@@ -304,23 +340,29 @@ func (a api) getTail(c echo.Context, who caller) error {
 	}
 	filter := tailFilter{c.QueryParam("companyId"), c.QueryParam("appId"), c.QueryParam("chatId"), c.QueryParam("kind")}
 	changed := func(context.Context) bool { return false }
-	return a.streaming(c, who, account.Streams, changed, func(ctx context.Context, send func(context.Context, live.Event) error) error {
-		for d, err := range a.Streams.Tail(ctx, spans...) {
-			if err != nil {
-				return err
+	return a.streaming(
+		c,
+		who,
+		account.Streams,
+		changed,
+		func(ctx context.Context, send func(context.Context, live.Event) error) error {
+			for d, err := range a.Streams.Tail(ctx, spans...) {
+				if err != nil {
+					return err
+				}
+				e := inspect.ReadEvent(d)
+				if !filter.wants(e) {
+					continue
+				}
+				data, err := json.Marshal(e)
+				if err != nil {
+					return err
+				}
+				if err := send(ctx, live.Event{Name: "event", Data: data}); err != nil {
+					return err
+				}
 			}
-			e := inspect.ReadEvent(d)
-			if !filter.wants(e) {
-				continue
-			}
-			data, err := json.Marshal(e)
-			if err != nil {
-				return err
-			}
-			if err := send(ctx, live.Event{Name: "event", Data: data}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+			return nil
+		},
+	)
 }

@@ -87,7 +87,11 @@ func (a api) getRatings(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"days": int(ratedSince / (24 * time.Hour)), "ratings": viewsOf(found, viewOfRatings)})
+	return answerPage(
+		c,
+		next,
+		map[string]any{"days": int(ratedSince / (24 * time.Hour)), "ratings": viewsOf(found, viewOfRatings)},
+	)
 }
 
 func viewOfRatings(r store.Ratings) ratingsRow {

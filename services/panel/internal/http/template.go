@@ -30,7 +30,14 @@ type parameterRow struct {
 }
 
 func viewOfTemplate(t chat.MessageTemplate) templateView {
-	v := templateView{ID: t.ID, CompanyID: t.CompanyID, Name: t.Name, Text: t.Text, Parameters: []parameterRow{}, Status: t.Status}
+	v := templateView{
+		ID:         t.ID,
+		CompanyID:  t.CompanyID,
+		Name:       t.Name,
+		Text:       t.Text,
+		Parameters: []parameterRow{},
+		Status:     t.Status,
+	}
 	for _, p := range t.Parameters {
 		v.Parameters = append(v.Parameters, parameterRow(p))
 	}
@@ -41,7 +48,11 @@ func viewOfTemplate(t chat.MessageTemplate) templateView {
 func (a api) answerTemplate(c echo.Context, status int, t chat.MessageTemplate) error {
 	v := viewOfTemplate(t)
 	if t.Status == chat.TemplateRejected {
-		entries, err := a.Store.AuditEntries(ctxOf(c), store.AuditFilter{CompanyID: t.CompanyID, TargetID: t.ID}, store.Page{Limit: 1})
+		entries, err := a.Store.AuditEntries(
+			ctxOf(c),
+			store.AuditFilter{CompanyID: t.CompanyID, TargetID: t.ID},
+			store.Page{Limit: 1},
+		)
 		if err != nil {
 			return err
 		}
@@ -72,7 +83,10 @@ func (a api) getTemplates(c echo.Context, who caller) error {
 
 // template finds the template of a route.
 func (a api) template(c echo.Context, who caller) (chat.MessageTemplate, error) {
-	return recordOf(c, who, a.Store.Template, func(t chat.MessageTemplate) string { return t.CompanyID }, apperr.TemplateNotFound)
+	return recordOf(
+		c, who, a.Store.Template, func(t chat.MessageTemplate) string { return t.CompanyID },
+		apperr.TemplateNotFound,
+	)
 }
 
 func (a api) getTemplate(c echo.Context, who caller) error {

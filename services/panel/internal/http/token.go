@@ -27,8 +27,13 @@ type tokenView struct {
 
 func (a api) viewOfToken(t chat.AccessToken) tokenView {
 	v := tokenView{
-		ID: t.Hash, Name: t.Name, Prefix: t.Prefix, CreatedAt: chat.Time(t.CreatedAt), CreatedBy: t.CreatedBy, LastUsedAt: chat.Time(t.LastUsedAt),
-		ExpiresAt: chat.Time(t.ExpiresAt), RevokedAt: chat.Time(t.RevokedAt), Status: "active",
+		ID:         t.Hash,
+		Name:       t.Name,
+		Prefix:     t.Prefix,
+		CreatedAt:  chat.Time(t.CreatedAt),
+		CreatedBy:  t.CreatedBy,
+		LastUsedAt: chat.Time(t.LastUsedAt),
+		ExpiresAt:  chat.Time(t.ExpiresAt), RevokedAt: chat.Time(t.RevokedAt), Status: "active",
 	}
 	switch {
 	case !t.RevokedAt.IsZero():
@@ -115,7 +120,10 @@ func (a api) rotateToken(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusCreated, map[string]any{"token": a.viewOfToken(fresh), "secret": secret, "replaced": a.viewOfToken(replaced)})
+	return c.JSON(
+		http.StatusCreated,
+		map[string]any{"token": a.viewOfToken(fresh), "secret": secret, "replaced": a.viewOfToken(replaced)},
+	)
 }
 
 func (a api) revokeToken(c echo.Context, who caller) error {

@@ -27,7 +27,11 @@ func (a api) replyFile(c echo.Context, who caller) error {
 		return errKeyRequired
 	}
 	upload, err := a.Attachments.Begin(ctxOf(c), attachment.Sender{
-		CompanyID: found.CompanyID, AppID: found.AppID, ChatUserID: found.ChatUserID, ID: who.User.ID, Address: httpapi.ClientAddress(c),
+		CompanyID:  found.CompanyID,
+		AppID:      found.AppID,
+		ChatUserID: found.ChatUserID,
+		ID:         who.User.ID,
+		Address:    httpapi.ClientAddress(c),
 	})
 	if err != nil {
 		return err
@@ -51,16 +55,24 @@ func (a api) replyFile(c echo.Context, who caller) error {
 	if err := draft.Check(); err != nil {
 		return err
 	}
-	return a.Idempotent.Answer(c, "POST /api/chats/files|"+who.User.ID+"|"+found.ID, idempotency.Fingerprint(kept.Digest, kept.Name, caption),
+	return a.Idempotent.Answer(
+		c,
+		"POST /api/chats/files|"+who.User.ID+"|"+found.ID,
+		idempotency.Fingerprint(kept.Digest, kept.Name, caption),
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, identity)
 			used = err == nil && string(m.Data) == string(data)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
-		})
+		},
+	)
 }
 
 // receive stores the file of the form. After an error nothing is stored.
-func (a api) receive(c echo.Context, upload *attachment.Upload, found chat.Chat) (kept file.Kept, caption string, err error) {
+func (a api) receive(
+	c echo.Context,
+	upload *attachment.Upload,
+	found chat.Chat,
+) (kept file.Kept, caption string, err error) {
 	app, err := a.Store.Application(ctxOf(c), found.AppID)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return kept, "", err

@@ -38,9 +38,20 @@ type webhookView struct {
 
 func (a api) viewOfWebhook(e webhook.Endpoint) webhookView {
 	v := webhookView{
-		ID: e.ID, URL: e.URL, Description: e.Description, Events: append([]string{}, e.Events...), Ordered: e.Ordered, Signatures: []string{},
-		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), PublicKeys: []string{}, CreatedAt: chat.Time(e.CreatedAt), Status: e.Status(),
-		DisabledAt: chat.Time(e.DisabledAt), DisabledReason: e.DisabledReason, FailingSince: chat.Time(e.FailingSince), Warnings: e.Warnings,
+		ID:             e.ID,
+		URL:            e.URL,
+		Description:    e.Description,
+		Events:         append([]string{}, e.Events...),
+		Ordered:        e.Ordered,
+		Signatures:     []string{},
+		Headers:        append([]string{}, slices.Sorted(maps.Keys(e.Headers))...),
+		PublicKeys:     []string{},
+		CreatedAt:      chat.Time(e.CreatedAt),
+		Status:         e.Status(),
+		DisabledAt:     chat.Time(e.DisabledAt),
+		DisabledReason: e.DisabledReason,
+		FailingSince:   chat.Time(e.FailingSince),
+		Warnings:       e.Warnings,
 	}
 	for _, kind := range e.Kinds(a.Now()) {
 		v.Signatures = append(v.Signatures, string(kind))
@@ -72,12 +83,23 @@ type attemptView struct {
 
 func viewOfDelivery(d webhook.Delivery) deliveryView {
 	v := deliveryView{
-		ID: d.ID, EventType: d.EventType, Status: d.Status, Reason: d.Reason, CreatedAt: chat.Time(d.CreatedAt), NextAttemptAt: chat.Time(d.DueAt), Body: d.Body,
-		Attempts: []attemptView{},
+		ID:            d.ID,
+		EventType:     d.EventType,
+		Status:        d.Status,
+		Reason:        d.Reason,
+		CreatedAt:     chat.Time(d.CreatedAt),
+		NextAttemptAt: chat.Time(d.DueAt),
+		Body:          d.Body,
+		Attempts:      []attemptView{},
 	}
 	for _, at := range d.Attempts {
 		v.Attempts = append(v.Attempts, attemptView{
-			At: chat.Time(at.At), URL: at.URL, DurationMS: at.Duration.Milliseconds(), StatusCode: at.StatusCode, Answer: at.Answer, Error: at.Error,
+			At:            chat.Time(at.At),
+			URL:           at.URL,
+			DurationMS:    at.Duration.Milliseconds(),
+			StatusCode:    at.StatusCode,
+			Answer:        at.Answer,
+			Error:         at.Error,
 			NextAttemptAt: chat.Time(at.NextAt),
 		})
 	}
@@ -101,13 +123,18 @@ func (a api) getWebhooks(c echo.Context, who caller) error {
 		return err
 	}
 	return answerPage(c, next, map[string]any{
-		"endpoints": viewsOf(found, a.viewOfWebhook), "types": webhook.Types(), "retentionDays": int(owner.WebhookRetention / day),
+		"endpoints":     viewsOf(found, a.viewOfWebhook),
+		"types":         webhook.Types(),
+		"retentionDays": int(owner.WebhookRetention / day),
 	})
 }
 
 // endpoint finds the endpoint of a route.
 func (a api) endpoint(c echo.Context, who caller) (webhook.Endpoint, error) {
-	return recordOf(c, who, a.Store.WebhookEndpoint, func(e webhook.Endpoint) string { return e.CompanyID }, apperr.WebhookEndpointNotFound)
+	return recordOf(
+		c, who, a.Store.WebhookEndpoint, func(e webhook.Endpoint) string { return e.CompanyID },
+		apperr.WebhookEndpointNotFound,
+	)
 }
 
 type createWebhookRequest struct {
@@ -144,7 +171,11 @@ func (a api) createWebhook(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerJSON(c, http.StatusCreated, map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": verifiers(e.Secrets)})
+	return answerJSON(
+		c,
+		http.StatusCreated,
+		map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": verifiers(e.Secrets)},
+	)
 }
 
 type updateWebhookRequest struct {
@@ -329,7 +360,9 @@ func (a api) setWebhookRetention(c echo.Context, who caller) error {
 		return err
 	}
 	const tooMany = 1000 // of days: so that it does not overflow; the operation validates it
-	owner, err := a.Admin.SetWebhookRetention(ctxOf(c), who.actor(), company, time.Duration(max(-1, min(r.RetentionDays, tooMany)))*day)
+	owner, err := a.Admin.SetWebhookRetention(
+		ctxOf(c), who.actor(), company, time.Duration(max(-1, min(r.RetentionDays, tooMany)))*day,
+	)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// subscriberBuffer is the number of events that may wait for a browser. With one more it is closed, and catches up when it returns.
+// subscriberBuffer is the number of events that may wait for a browser. With one more it is closed, and
+// catches up when it returns.
 const subscriberBuffer = 256
 
 var (
@@ -33,7 +34,10 @@ func (s source) spans(at Position) []bus.Span {
 	inbound := []string{subject.ControlChanged(s.companyID, "*")}
 	var replies []string
 	for _, app := range s.appIDs {
-		inbound = append(inbound, subject.VisitorMessage(app, "*"), subject.VisitorRegistered(app, "*"), subject.ChatRated(app, "*"))
+		inbound = append(
+			inbound, subject.VisitorMessage(app, "*"), subject.VisitorRegistered(app, "*"),
+			subject.ChatRated(app, "*"),
+		)
 		replies = append(replies, subject.Reply(app, "*"))
 	}
 	spans := []bus.Span{{Stream: subject.Inbound, Filters: inbound, After: at[0]}}
@@ -45,8 +49,8 @@ func (s source) spans(at Position) []bus.Span {
 		bus.Span{Stream: subject.Status, Filters: []string{subject.MessageStatus(s.companyID, "*")}, After: at[3]})
 }
 
-// feed reads the streams once for all browsers of a company in this process. It runs from its first browser to its last, or until
-// the streams cannot be read.
+// feed reads the streams once for all browsers of a company in this process. It runs from its first browser
+// to its last, or until the streams cannot be read.
 type feed struct {
 	source
 	bus     Bus
@@ -185,5 +189,11 @@ func (f *feed) hasEnded() bool {
 
 func newFeed(b Bus, s source, cancel context.CancelFunc) *feed {
 	s.appIDs = slices.Clone(s.appIDs)
-	return &feed{source: s, bus: b, cancel: cancel, started: make(chan struct{}), subscribers: make(map[*subscriber]struct{})}
+	return &feed{
+		source:      s,
+		bus:         b,
+		cancel:      cancel,
+		started:     make(chan struct{}),
+		subscribers: make(map[*subscriber]struct{}),
+	}
 }

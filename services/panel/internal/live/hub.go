@@ -16,13 +16,13 @@ const (
 	// noticeBuffer is the queue length of notices for a slow browser; further ones are dropped, since they soon expire.
 	noticeBuffer = 64
 
-	// catchUpsAtOnce bounds the browsers of a process that read what they missed, each with one consumer at a time. The others wait, for
-	// example after the panel was restarted and all browsers return.
+	// catchUpsAtOnce bounds the browsers of a process that read what they missed, each with one consumer at a
+	// time. The others wait, for example after the panel was restarted and all browsers return.
 	catchUpsAtOnce = 16
 	// catchUpsOfCompany is the part of one company: the browsers of others catch up meanwhile.
 	catchUpsOfCompany = 4
-	// catchUpWait is how long a browser waits for its turn. Then it loads its pages instead, as after catchUpEvents: the most that it
-	// reads, a busy hour of a company.
+	// catchUpWait is how long a browser waits for its turn. Then it loads its pages instead, as after
+	// catchUpEvents: the most that it reads, a busy hour of a company.
 	catchUpWait   = 30 * time.Second
 	catchUpEvents = 1000
 )
@@ -42,7 +42,8 @@ type Browser struct {
 	From      *Position // of the last event that it has; nil: from now on
 }
 
-// Hub serves the browsers of a process. All browsers of a company share one reader of the streams. It is safe for concurrent use.
+// Hub serves the browsers of a process. All browsers of a company share one reader of the streams. It is safe
+// for concurrent use.
 type Hub struct {
 	bus      Bus
 	catchUps *slot.Pool
@@ -56,8 +57,9 @@ func NewHub(b Bus) *Hub {
 	return &Hub{bus: b, catchUps: slot.NewPool(catchUpsAtOnce, 1), feeds: make(map[string]*feed)}
 }
 
-// Run calls send for every event until ctx is done, send fails, NATS disconnects, or the browser is too slow. It returns the error of
-// send, ctx or NATS, and nil when the browser has to come back. send waits for the browser, until its context is done.
+// Run calls send for every event until ctx is done, send fails, NATS disconnects, or the browser is too slow.
+// It returns the error of send, ctx or NATS, and nil when the browser has to come back. send waits for the
+// browser, until its context is done.
 func (h *Hub) Run(ctx context.Context, b Browser, send func(context.Context, Event) error) error {
 	notices := make(chan []byte, noticeBuffer)
 	stop, err := h.bus.OnNotice(subject.PanelNotice(b.CompanyID), func(data []byte) {
@@ -116,9 +118,10 @@ func (h *Hub) leave(f *feed) {
 	}
 }
 
-// catchUp sends the stored events between the browser's position and that of the feed, and returns the position from which the feed
-// goes on. It sends "reset" if events may be missing: the streams have dropped those after the browser's position, or were recreated;
-// the browser has missed too much, or has waited too long.
+// catchUp sends the stored events between the browser's position and that of the feed, and returns the
+// position from which the feed goes on. It sends "reset" if events may be missing: the streams have dropped
+// those after the browser's position, or were recreated; the browser has missed too much, or has waited too
+// long.
 //
 // A browser holds its place while it reads. One that does not read loses it to those that wait, and comes back later.
 func (h *Hub) catchUp(
@@ -210,7 +213,8 @@ func (h *Hub) outOfReach(ctx context.Context, from Position) (bool, error) {
 	return false, nil
 }
 
-// follow emits new events and notices. It skips events that the browser has from another replica, which was ahead of this one.
+// follow emits new events and notices. It skips events that the browser has from another replica, which was
+// ahead of this one.
 func (h *Hub) follow(
 	ctx context.Context, b Browser, at Position, s *subscriber, notices <-chan []byte, emit func(Event) error,
 ) error {

@@ -115,8 +115,8 @@ func (r running) names() map[string]int {
 	return n
 }
 
-// Browsers that read nothing hold a few of the places of their company. They lose them to those that wait, and other companies do not
-// notice.
+// Browsers that read nothing hold a few of the places of their company. They lose them to those that wait,
+// and other companies do not notice.
 func TestStalledCatchUps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,8 @@ func TestStalledCatchUps(t *testing.T) {
 	})
 }
 
-// A browser that has missed too much, or waits too long, loads its pages instead. It goes on from the end of the streams.
+// A browser that has missed too much, or waits too long, loads its pages instead. It goes on from the end of
+// the streams.
 func TestCatchUpEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,11 +1,13 @@
-// Package live follows the streams for browsers: messages of visitors, bots, agents and companies, and changes of control, in the
-// order of the streams. After an interruption a browser gets exactly what it missed.
+// Package live follows the streams for browsers: messages of visitors, bots, agents and companies, and
+// changes of control, in the order of the streams. After an interruption a browser gets exactly what it
+// missed.
 //
-// hub.go: browsers join and leave, and catch up. feed.go: one reader for all browsers of a company. live.go: positions and events.
-// openchats.go: typing and read cursors of the conversations that a browser shows.
+// hub.go: browsers join and leave, and catch up. feed.go: one reader for all browsers of a company. live.go:
+// positions and events. openchats.go: typing and read cursors of the conversations that a browser shows.
 //
-// A position has the last sequence of each stream that was sent. It is the id of every durable event, so that any replica can
-// continue from it. Presence, typing and read cursors arrive over core NATS and are not stored.
+// A position has the last sequence of each stream that was sent. It is the id of every durable event, so that
+// any replica can continue from it. Presence, typing and read cursors arrive over core NATS and are not
+// stored.
 package live
 
 import (
@@ -35,8 +37,8 @@ type Bus interface {
 	Signal(s event.Signal) error
 }
 
-// Position is the position of a browser: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before the first event of a
-// stream it is 0.
+// Position is the position of a browser: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before
+// the first event of a stream it is 0.
 type Position [4]uint64
 
 // streams are those of a [Position].
@@ -113,8 +115,8 @@ type ratingEvent struct {
 	RatedAt string `json:"ratedAt"`
 }
 
-// read decodes a delivery and emits it. It skips malformed events, which the processor's consumers move to DEAD, and events of other
-// companies.
+// read decodes a delivery and emits it. It skips malformed events, which the processor's consumers move to
+// DEAD, and events of other companies.
 func (f source) read(d bus.Delivery, emit func(Event) error) error {
 	emit = durable(d, emit)
 	switch {
@@ -144,7 +146,13 @@ func (f source) read(d bus.Delivery, emit func(Event) error) error {
 		if !ok || e.CompanyID != f.companyID {
 			return nil
 		}
-		v := controlEvent{ChatID: e.ChatID, AppID: e.AppID, Control: e.Control, AssigneeID: e.AssigneeID, ByUserID: e.ByUserID}
+		v := controlEvent{
+			ChatID:     e.ChatID,
+			AppID:      e.AppID,
+			Control:    e.Control,
+			AssigneeID: e.AssigneeID,
+			ByUserID:   e.ByUserID,
+		}
 		if e.Handover.By != "" {
 			v.Handover = &e.Handover
 		}
@@ -157,7 +165,11 @@ func (f source) read(d bus.Delivery, emit func(Event) error) error {
 		if !ok || e.CompanyID != f.companyID {
 			return nil
 		}
-		return emitJSON("rated", ratedEvent{e.ChatID, e.AppID, ratingEvent{e.Score, e.Comment, e.RatedAt.Format(chat.TimeFormat)}}, emit)
+		return emitJSON(
+			"rated",
+			ratedEvent{e.ChatID, e.AppID, ratingEvent{e.Score, e.Comment, e.RatedAt.Format(chat.TimeFormat)}},
+			emit,
+		)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllStatuses, ">")):
 		e, ok := decoded[event.MessageStatusChanged](d)
 		if !ok || e.CompanyID != f.companyID {
@@ -169,7 +181,11 @@ func (f source) read(d bus.Delivery, emit func(Event) error) error {
 		if !ok || e.CompanyID != f.companyID || !e.ChatOpened {
 			return nil
 		}
-		return emitJSON("registered", map[string]string{"appId": e.AppID, "chatId": e.ChatID, "visitorId": e.ChatUserID}, emit)
+		return emitJSON(
+			"registered",
+			map[string]string{"appId": e.AppID, "chatId": e.ChatID, "visitorId": e.ChatUserID},
+			emit,
+		)
 	}
 	return nil
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// openChatsOfStream bounds the conversations that one event stream has open, each with two subscriptions: those that all tabs of a user
-// show, which each of the user's streams follows.
+// openChatsOfStream bounds the conversations that one event stream has open, each with two subscriptions:
+// those that all tabs of a user show, which each of the user's streams follows.
 const openChatsOfStream = 10
 
-// openChats is the set of conversations that a browser has open, for which it gets typing and read cursors. A conversation is open for
-// [PresenceTTL] after the browser's last request, so each browser gets only the signals of what it shows. One more than
-// [openChatsOfStream] closes the one that was named the longest ago.
+// openChats is the set of conversations that a browser has open, for which it gets typing and read cursors. A
+// conversation is open for [PresenceTTL] after the browser's last request, so each browser gets only the
+// signals of what it shows. One more than [openChatsOfStream] closes the one that was named the longest ago.
 type openChats struct {
 	bus       Bus
 	companyID string
@@ -36,7 +36,12 @@ type signal struct {
 }
 
 func newOpenChats(b Bus, companyID string) *openChats {
-	return &openChats{bus: b, companyID: companyID, signals: make(chan signal, noticeBuffer), open: make(map[visitor]*opened)}
+	return &openChats{
+		bus:       b,
+		companyID: companyID,
+		signals:   make(chan signal, noticeBuffer),
+		open:      make(map[visitor]*opened),
+	}
 }
 
 // at records that the browser shows a visitor's conversation.
@@ -123,7 +128,11 @@ func (l *openChats) emit(s signal, now time.Time, emit func(Event) error) error 
 		if !ok || e.CompanyID != l.companyID || now.Sub(e.At) > event.TypingTTL {
 			return nil
 		}
-		return emitJSON("typing", typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)}, emit)
+		return emitJSON(
+			"typing",
+			typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)},
+			emit,
+		)
 	}
 	e, ok := decodedSignal[event.ReadCursorMoved](s)
 	if !ok || e.CompanyID != l.companyID {

@@ -9,8 +9,9 @@ import (
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
-// attemptsAtOnce limits the attempts of a replica that check a password. It equals the number of passwords that are hashed at once, so it
-// delays nobody. An attempt holds its permits until it ends, so that few permits of an address are held by right passwords.
+// attemptsAtOnce limits the attempts of a replica that check a password. It equals the number of passwords
+// that are hashed at once, so it delays nobody. An attempt holds its permits until it ends, so that few
+// permits of an address are held by right passwords.
 const attemptsAtOnce = 2
 
 // budget is a number of failures that one caller may have.
@@ -19,9 +20,9 @@ type budget struct {
 	caller  string
 }
 
-// signInBudgets returns what a failed sign-in counts against: a device that the user has signed in on before against itself and all such
-// devices of the user, another one against its address and the user. So strangers who know the user's e-mail address cannot keep the
-// user out, and more devices do not buy more guesses.
+// signInBudgets returns what a failed sign-in counts against: a device that the user has signed in on before
+// against itself and all such devices of the user, another one against its address and the user. So strangers
+// who know the user's e-mail address cannot keep the user out, and more devices do not buy more guesses.
 func (s *Service) signInBudgets(u account.User, userID string, from Caller) []budget {
 	if device, known := u.VerifyDevice(from.Device, s.Now()); known {
 		return []budget{{s.ByAddress, "device|" + device}, {s.ByAccount, "devices|" + userID}}
@@ -29,11 +30,12 @@ func (s *Service) signInBudgets(u account.User, userID string, from Caller) []bu
 	return []budget{{s.ByAddress, from.Address}, {s.ByAccount, userID}}
 }
 
-// confirmBudget is for what a signed-in user confirms with a password or a code. Sign-ins of strangers do not use it up.
+// confirmBudget is for what a signed-in user confirms with a password or a code. Sign-ins of strangers do not
+// use it up.
 func (s *Service) confirmBudget(u account.User) budget { return budget{s.ByAccount, "confirm|" + u.ID} }
 
-// attempt runs try unless a budget is used up. A permit of each is taken first, so that concurrent attempts do not exceed the budget, and
-// returned unless try has failed because of what the caller sent.
+// attempt runs try unless a budget is used up. A permit of each is taken first, so that concurrent attempts
+// do not exceed the budget, and returned unless try has failed because of what the caller sent.
 func (s *Service) attempt(ctx context.Context, budgets []budget, try func() error) error {
 	for n, b := range budgets {
 		if err := b.take(ctx); err != nil {
@@ -78,11 +80,14 @@ func giveBack(budgets []budget) {
 	}
 }
 
-// wrongGuess reports whether a try failed because a password, a code or a token is wrong. A right password without its one-time code is
-// the first half of a sign-in.
+// wrongGuess reports whether a try failed because a password, a code or a token is wrong. A right password
+// without its one-time code is the first half of a sign-in.
 func wrongGuess(err error) bool {
 	switch apperr.ReasonOf(err) {
-	case apperr.InvalidCredentials.Reason, apperr.InvalidCode.Reason, apperr.WrongPassword.Reason, apperr.InvitationNotFound.Reason,
+	case apperr.InvalidCredentials.Reason,
+		apperr.InvalidCode.Reason,
+		apperr.WrongPassword.Reason,
+		apperr.InvitationNotFound.Reason,
 		apperr.OIDCFailed.Reason:
 		return true
 	}

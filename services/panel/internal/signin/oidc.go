@@ -27,8 +27,9 @@ const (
 	issuerAnswer = 1 << 20
 )
 
-// OIDC signs users in with an OpenID Connect issuer (OpenID Connect Core 1.0, authorization code flow with PKCE). The users exist
-// already. The issuer proves the e-mail address; the first sign-in binds the user to the issuer's subject.
+// OIDC signs users in with an OpenID Connect issuer (OpenID Connect Core 1.0, authorization code flow with
+// PKCE). The users exist already. The issuer proves the e-mail address; the first sign-in binds the user to
+// the issuer's subject.
 type OIDC struct {
 	Issuer, ClientID, ClientSecret string
 	Name                           string // label of the button
@@ -92,7 +93,11 @@ func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (o *OIDC) client(p *oidc.Provider) *oauth2.Config {
 	return &oauth2.Config{
-		ClientID: o.ClientID, ClientSecret: o.ClientSecret, Endpoint: p.Endpoint(), RedirectURL: o.RedirectURL, Scopes: []string{oidc.ScopeOpenID, "email"},
+		ClientID:     o.ClientID,
+		ClientSecret: o.ClientSecret,
+		Endpoint:     p.Endpoint(),
+		RedirectURL:  o.RedirectURL,
+		Scopes:       []string{oidc.ScopeOpenID, "email"},
 	}
 }
 
@@ -113,12 +118,13 @@ func (o *OIDC) Start(ctx context.Context) (location, keep string, err error) {
 // identity is what the issuer proves.
 type identity struct{ email, issuer, subject string }
 
-// SignInOIDC starts a session of the user that the issuer has authenticated. Unauthenticated if the response is for another
-// browser, is invalid, or names no user with a verified e-mail address. Nothing is counted, and the issuer is not asked, unless this
-// browser has started the attempt.
+// SignInOIDC starts a session of the user that the issuer has authenticated. Unauthenticated if the response
+// is for another browser, is invalid, or names no user with a verified e-mail address. Nothing is counted,
+// and the issuer is not asked, unless this browser has started the attempt.
 func (s *Service) SignInOIDC(ctx context.Context, o *OIDC, kept, state, code string, from Caller) (Principal, error) {
 	var a attempt
-	if json.Unmarshal([]byte(kept), &a) != nil || a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
+	if json.Unmarshal([]byte(kept), &a) != nil || a.State == "" ||
+		subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
 		return Principal{}, errOIDC
 	}
 	var u account.User

@@ -1,8 +1,8 @@
 // Package signin authenticates users: sign-in with a password and a one-time code, sessions, and their end.
 //
-// Every sign-in and password change starts a session with a new secret, against session fixation. Only failures count against limits,
-// and each kind of attempt has its own (attempt.go): after too many wrong passwords the right one is refused too, except from a device on
-// which the user has signed in before.
+// Every sign-in and password change starts a session with a new secret, against session fixation. Only
+// failures count against limits, and each kind of attempt has its own (attempt.go): after too many wrong
+// passwords the right one is refused too, except from a device on which the user has signed in before.
 package signin
 
 import (
@@ -91,7 +91,8 @@ func (s *Service) SignIn(ctx context.Context, c Credentials, from Caller) (Princ
 	return s.Begin(ctx, u, from)
 }
 
-// authenticate checks the password and uses up the one-time code. Without a user it takes as long and returns INVALID_CREDENTIALS.
+// authenticate checks the password and uses up the one-time code. Without a user it takes as long and returns
+// INVALID_CREDENTIALS.
 func (s *Service) authenticate(ctx context.Context, u account.User, c Credentials, from Caller) (account.User, error) {
 	right, err := account.VerifyPassword(ctx, c.Password, u.PasswordHash)
 	switch {
@@ -174,8 +175,14 @@ func (s *Service) Resume(ctx context.Context, secret string) (Principal, error) 
 // End ends one session.
 func (s *Service) End(ctx context.Context, id string) error { return s.Store.DeleteSession(ctx, id) }
 
-// ChangePassword replaces the password, ends all sessions and starts a new one. WRONG_PASSWORD if current is not the password.
-func (s *Service) ChangePassword(ctx context.Context, who Principal, current, fresh string, from Caller) (Principal, error) {
+// ChangePassword replaces the password, ends all sessions and starts a new one. WRONG_PASSWORD if current is
+// not the password.
+func (s *Service) ChangePassword(
+	ctx context.Context,
+	who Principal,
+	current, fresh string,
+	from Caller,
+) (Principal, error) {
 	if err := s.confirmPassword(ctx, who.User, current); err != nil {
 		return Principal{}, err
 	}
@@ -197,7 +204,8 @@ func (s *Service) confirmPassword(ctx context.Context, u account.User, password 
 	})
 }
 
-// Invited returns the user of an invitation's token. Wrong tokens count against the address; a right one is never refused for them.
+// Invited returns the user of an invitation's token. Wrong tokens count against the address; a right one is
+// never refused for them.
 func (s *Service) Invited(ctx context.Context, token string, from Caller) (account.User, error) {
 	u, err := s.Admin.Invited(ctx, token)
 	if !wrongGuess(err) {
@@ -206,8 +214,8 @@ func (s *Service) Invited(ctx context.Context, token string, from Caller) (accou
 	return u, s.attempt(ctx, []budget{{s.ByAddress, "invitation|" + from.Address}}, func() error { return err })
 }
 
-// AcceptInvitation sets an invited user's password and starts a session. The attempts with one token are limited, since each hashes a
-// password.
+// AcceptInvitation sets an invited user's password and starts a session. The attempts with one token are
+// limited, since each hashes a password.
 func (s *Service) AcceptInvitation(ctx context.Context, token, name, password string, from Caller) (Principal, error) {
 	if _, err := s.Invited(ctx, token, from); err != nil {
 		return Principal{}, err

@@ -10,8 +10,9 @@ import (
 
 const issuer = "Parley"
 
-// Proof is what a signed-in user confirms a change of the second factor with: the password while there is none, a one-time code or a
-// recovery code once there is one. A stolen session alone, or with the password, does not change a second factor.
+// Proof is what a signed-in user confirms a change of the second factor with: the password while there is
+// none, a one-time code or a recovery code once there is one. A stolen session alone, or with the password,
+// does not change a second factor.
 type Proof struct{ Password, Code string }
 
 // prove checks a proof and uses up its code. Errors: Invalid with WRONG_PASSWORD or INVALID_CODE, TooMany.
@@ -33,8 +34,8 @@ func (s *Service) prove(ctx context.Context, who Principal, p Proof) error {
 	})
 }
 
-// spendCode uses up a one-time code or a recovery code; INVALID_CODE if it is neither. Each is valid once, also on two replicas at the
-// same time.
+// spendCode uses up a one-time code or a recovery code; INVALID_CODE if it is neither. Each is valid once,
+// also on two replicas at the same time.
 func (s *Service) spendCode(ctx context.Context, u account.User, code string) (account.User, error) {
 	recovered := false
 	changed, err := s.Admin.UpdateUser(ctx, admin.ActorOf(u), "", u.ID, func(u *account.User) error {
@@ -68,8 +69,8 @@ func (s *Service) OfferTOTP(ctx context.Context, who Principal, p Proof) (secret
 	return secret, account.TOTPURI(issuer, who.User.Email, secret), err
 }
 
-// ConfirmTOTP makes the offered secret the second factor and returns new recovery codes. INVALID_CODE unless code is one of the
-// offered secret.
+// ConfirmTOTP makes the offered secret the second factor and returns new recovery codes. INVALID_CODE unless
+// code is one of the offered secret.
 func (s *Service) ConfirmTOTP(ctx context.Context, who Principal, p Proof, code string) (recovery []string, err error) {
 	if err := s.prove(ctx, who, p); err != nil {
 		return nil, err
@@ -95,13 +96,19 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, who Principal, p Proof
 		return nil, err
 	}
 	codes, hashes := account.NewRecoveryCodes()
-	_, err = s.Admin.UpdateUser(ctx, admin.ActorOf(who.User), "user.recovery-codes", who.User.ID, func(u *account.User) error {
-		if u.TOTPSecret == "" {
-			return apperr.TOTPNotSet.New()
-		}
-		u.RecoveryCodes = hashes
-		return nil
-	})
+	_, err = s.Admin.UpdateUser(
+		ctx,
+		admin.ActorOf(who.User),
+		"user.recovery-codes",
+		who.User.ID,
+		func(u *account.User) error {
+			if u.TOTPSecret == "" {
+				return apperr.TOTPNotSet.New()
+			}
+			u.RecoveryCodes = hashes
+			return nil
+		},
+	)
 	return codes, err
 }
 

@@ -1,5 +1,5 @@
-// Package web serves the panel's app. The files are built from web/panel into dist (`make assets`) and embedded, each with its
-// Brotli and gzip forms.
+// Package web serves the panel's app. The files are built from web/panel into dist (`make assets`) and
+// embedded, each with its Brotli and gzip forms.
 package web
 
 import (
@@ -37,8 +37,13 @@ func New(cfg Config) *Assets {
 func policy(widget string) string {
 	widget = strings.TrimSuffix(widget, "/")
 	return strings.Join([]string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", strings.TrimSpace("img-src 'self' data: blob: https: " + widget),
-		strings.TrimSpace("media-src 'self' blob: " + widget), strings.TrimSpace("connect-src 'self' " + widget), "font-src 'self'",
+		"default-src 'none'",
+		"script-src 'self'",
+		"style-src 'self'",
+		strings.TrimSpace("img-src 'self' data: blob: https: " + widget),
+		strings.TrimSpace("media-src 'self' blob: " + widget),
+		strings.TrimSpace("connect-src 'self' " + widget),
+		"font-src 'self'",
 		"frame-src 'self'", "frame-ancestors 'self'", "form-action 'self'", "base-uri 'none'", "manifest-src 'self'",
 	}, "; ")
 }

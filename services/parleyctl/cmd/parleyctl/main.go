@@ -19,6 +19,11 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	return parleyctl.Run(ctx, os.Args[1:], parleyctl.Terminal{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Interactive: isatty.IsTerminal(os.Stdin.Fd()), Getenv: os.Getenv, Now: time.Now,
+		In:          os.Stdin,
+		Out:         os.Stdout,
+		Err:         os.Stderr,
+		Interactive: isatty.IsTerminal(os.Stdin.Fd()),
+		Getenv:      os.Getenv,
+		Now:         time.Now,
 	})
 }

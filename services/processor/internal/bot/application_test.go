@@ -86,8 +86,8 @@ func TestABreakerIsOfOneApplication(t *testing.T) {
 	}
 }
 
-// Calls of one application that hang leave slots for another one. A message that waits for a slot is no attempt, and is called when one
-// is free.
+// Calls of one application that hang leave slots for another one. A message that waits for a slot is no
+// attempt, and is called when one is free.
 func TestApplicationsShareTheCalls(t *testing.T) {
 	t.Parallel()
 	const concurrency = 4
@@ -129,8 +129,8 @@ func TestApplicationsShareTheCalls(t *testing.T) {
 	}
 }
 
-// An application that has spent its tokens is not answered until the budget has refilled; another one is. A question costs at least
-// minTokens, once for all its calls.
+// An application that has spent its tokens is not answered until the budget has refilled; another one is. A
+// question costs at least minTokens, once for all its calls.
 func TestTokensOfAnApplication(t *testing.T) {
 	t.Parallel()
 	m := &model{words: []string{"Yes."}, usage: `{"prompt_tokens":1500,"completion_tokens":1000}`}

@@ -1,12 +1,14 @@
 // Package bot answers visitors.
 //
-// bot.go publishes answers as replies. demo.go is the built-in bot, webhook.go calls the operator's server, llm.go a language
-// model (moderation.go first checks its text with another server). caller.go calls either server, and exchange.go tracks running
-// calls, excerpt.go repeats what a server said with a refusal; eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go hands the chat to the agents if
-// an answer requests it. typing.go shows that the bot works. signature.go signs webhook requests; picture.go is the demo bot's picture.
+// bot.go publishes answers as replies. demo.go is the built-in bot, webhook.go calls the operator's server,
+// llm.go a language model (moderation.go first checks its text with another server). caller.go calls either
+// server, and exchange.go tracks running calls, excerpt.go repeats what a server said with a refusal;
+// eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go hands the chat to
+// the agents if an answer requests it. typing.go shows that the bot works. signature.go signs webhook
+// requests; picture.go is the demo bot's picture.
 //
-// The id of a reply is derived from the answered message and the index of the answer. A redelivery publishes the same events, the
-// stream drops them, and the history keeps the first.
+// The id of a reply is derived from the answered message and the index of the answer. A redelivery publishes
+// the same events, the stream drops them, and the history keeps the first.
 package bot
 
 import (
@@ -35,8 +37,8 @@ type Answer struct {
 
 // Answerer answers visitors' messages. An empty list is a valid answer.
 type Answerer interface {
-	// Answer may be called again for a message: after an error, and for a redelivery, for which it must return the same answers.
-	// begin streams the first answer, at most one per message.
+	// Answer may be called again for a message: after an error, and for a redelivery, for which it must
+	// return the same answers. begin streams the first answer, at most one per message.
 	Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error)
 	// Forget drops the state of the message with that id.
 	Forget(messageID string)
@@ -79,16 +81,30 @@ type Bot struct {
 
 // New returns a bot. failureText is the reply to a message that is given up; empty: none. now is the clock.
 func New(
-	answerer Answerer, applications Applications, chats Chats, controls Controls, publisher Publisher, parts PartLog, failureText string, now func() time.Time,
+	answerer Answerer,
+	applications Applications,
+	chats Chats,
+	controls Controls,
+	publisher Publisher,
+	parts PartLog,
+	failureText string,
+	now func() time.Time,
 ) *Bot {
 	return &Bot{
-		answerer: answerer, applications: applications, chats: chats, controls: controls, publisher: publisher, parts: parts, failureText: failureText, now: now,
+		answerer:     answerer,
+		applications: applications,
+		chats:        chats,
+		controls:     controls,
+		publisher:    publisher,
+		parts:        parts,
+		failureText:  failureText,
+		now:          now,
 	}
 }
 
-// VisitorMessage answers one message. It skips messages that are older than the conversation window, as after a long outage or in the
-// backlog of a disabled bot. While an agent has the chat the bot is silent: it checks before it asks for answers, which may take
-// long, and again before it publishes them.
+// VisitorMessage answers one message. It skips messages that are older than the conversation window, as after
+// a long outage or in the backlog of a disabled bot. While an agent has the chat the bot is silent: it checks
+// before it asks for answers, which may take long, and again before it publishes them.
 func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) (err error) {
 	defer func() { b.typists.tried(e.Message.ID, err) }() // also if the answerer panics: the bus recovers
 	err = b.answer(ctx, e)
@@ -101,8 +117,9 @@ func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted
 // failureIndex gives the failure text an id that no answer has.
 const failureIndex = maxAnswers
 
-// GaveUp sends the visitor the failure text; a repeated call sends nothing new. again: the message was given up before and an operator
-// has replayed it, so the visitor has the text. Nothing is sent while an agent has the chat, or for an old message.
+// GaveUp sends the visitor the failure text; a repeated call sends nothing new. again: the message was given
+// up before and an operator has replayed it, so the visitor has the text. Nothing is sent while an agent has
+// the chat, or for an old message.
 func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again bool) error {
 	b.typists.stop(e.Message.ID)
 	b.answerer.Forget(e.Message.ID)
@@ -170,8 +187,8 @@ func accountOf(e event.VisitorMessageAccepted) event.Account {
 	return event.ForBot(e.CompanyID, e.AppID, e.ChatUserID)
 }
 
-// begin streams the first answer to a message, instead of the typing indicator. Its parts continue the numbering of a process
-// that has died.
+// begin streams the first answer to a message, instead of the typing indicator. Its parts continue the
+// numbering of a process that has died.
 func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
 	return func(ctx context.Context, stop func()) (*PartWriter, error) {
 		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
@@ -203,8 +220,8 @@ func (b *Bot) agentInControl(ctx context.Context, chatID string) (bool, error) {
 	return c.Control.Agent, nil
 }
 
-// answeredAt returns the current time, but never one before the question: clocks of two machines differ, and the history is sorted by
-// time. Messages of one millisecond are sorted by id (see [chat.AnswerID]).
+// answeredAt returns the current time, but never one before the question: clocks of two machines differ, and
+// the history is sorted by time. Messages of one millisecond are sorted by id (see [chat.AnswerID]).
 func (b *Bot) answeredAt(asked time.Time) time.Time {
 	if now := b.now().UTC().Truncate(time.Millisecond); now.After(asked) {
 		return now

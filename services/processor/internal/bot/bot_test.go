@@ -121,8 +121,8 @@ func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 	}
 }
 
-// The visitor of a message that is given up gets the failure text, under one id however often that is repeated; not if an agent
-// has the chat, the message is old, or an operator has replayed it.
+// The visitor of a message that is given up gets the failure text, under one id however often that is
+// repeated; not if an agent has the chat, the message is old, or an operator has replayed it.
 func TestFailureText(t *testing.T) {
 	t.Parallel()
 	asked := wrote(chat.Text, `{"text":"hello"}`)

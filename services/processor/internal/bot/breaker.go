@@ -15,15 +15,15 @@ const (
 	maxRetryAfter = 5 * time.Minute
 )
 
-// breakers holds the breakers of applications: one that its server refuses, or whose calls fail, does not silence the others. It is safe
-// for concurrent use.
+// breakers holds the breakers of applications: one that its server refuses, or whose calls fail, does not
+// silence the others. It is safe for concurrent use.
 type breakers struct {
 	mu    sync.Mutex
 	byApp map[string]*breaker // without those in the initial state
 }
 
-// admit returns 0 if a call may be made for the application, else the time to wait before asking again. Each admitted call ends with
-// report.
+// admit returns 0 if a call may be made for the application, else the time to wait before asking again. Each
+// admitted call ends with report.
 func (b *breakers) admit(appID string, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,9 +64,10 @@ func (b *breakers) open(now time.Time) (n int) {
 	return n
 }
 
-// breaker is a circuit breaker for a server that does not answer an application. It opens after consecutive failures. When the open time has
-// passed it admits one call a second, and closes when one succeeds; a hanging call does not block the next probe. A server may
-// also request a pause (Retry-After), which applies to all calls.
+// breaker is a circuit breaker for a server that does not answer an application. It opens after consecutive
+// failures. When the open time has passed it admits one call a second, and closes when one succeeds; a
+// hanging call does not block the next probe. A server may also request a pause (Retry-After), which applies
+// to all calls.
 type breaker struct {
 	failures int           // consecutive
 	until    time.Time     // open until then; zero: closed
@@ -102,8 +103,8 @@ func (b *breaker) report(now time.Time, answered bool, pause time.Duration) {
 	}
 }
 
-// paused returns the end of a requested pause, which a successful call does not end: calls that began before the pause may end during
-// it.
+// paused returns the end of a requested pause, which a successful call does not end: calls that began before
+// the pause may end during it.
 func (b *breaker) paused(now time.Time) time.Time {
 	if now.Before(b.until) && b.failures < breakerFailures {
 		return b.until

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
-// minTokens is what a question counts as when it is asked, and so the least. It bounds the questions of an application at a server that
-// reports no tokens.
+// minTokens is what a question counts as when it is asked, and so the least. It bounds the questions of an
+// application at a server that reports no tokens.
 const minTokens = 1000
 
 // tokenBudget bounds the tokens that each application may spend.
@@ -19,14 +19,18 @@ type tokenBudget struct {
 	refused prometheus.Counter
 }
 
-// admit spends minTokens of the application. Its error is final: the budget takes hours to refill, and the visitor is not to wait for that.
+// admit spends minTokens of the application. Its error is final: the budget takes hours to refill, and the
+// visitor is not to wait for that.
 func (b tokenBudget) admit(ctx context.Context, appID string) error {
 	if b.limiter.TakeN(ctx, appID, minTokens).Allowed {
 		return nil
 	}
 	b.refused.Inc()
 	return &apperr.Error{
-		Code: apperr.TooMany, Reason: "LLM_TOKENS_SPENT", Message: "The application has spent its tokens (LLM_TOKENS_APPLICATION)", Final: true,
+		Code:    apperr.TooMany,
+		Reason:  "LLM_TOKENS_SPENT",
+		Message: "The application has spent its tokens (LLM_TOKENS_APPLICATION)",
+		Final:   true,
 	}
 }
 

@@ -24,8 +24,8 @@ const (
 	defaultTimeout = 10 * time.Second
 	// defaultAttempts take about half a minute, with the pauses between them.
 	defaultAttempts = 12
-	// defaultDeadline is below the two minutes of the stream's duplicate window. So after a crash between the failure text and
-	// the dead letter, the visitor still reads the text once.
+	// defaultDeadline is below the two minutes of the stream's duplicate window. So after a crash between the
+	// failure text and the dead letter, the visitor still reads the text once.
 	defaultDeadline = 90 * time.Second
 
 	defaultConcurrency = 16
@@ -38,10 +38,11 @@ const (
 
 // CallConfig bounds the calls of the server that answers for the bot.
 type CallConfig struct {
-	// Timeout bounds how long an answer occupies a slot of Concurrency; zero: ten seconds. After that the call continues without
-	// a slot, until the deadline, and its late answer is used.
+	// Timeout bounds how long an answer occupies a slot of Concurrency; zero: ten seconds. After that the
+	// call continues without a slot, until the deadline, and its late answer is used.
 	Timeout time.Duration
-	// Deadline and Attempts bound how long and how often a message's calls may fail before it is given up; zero: 90 seconds, 12.
+	// Deadline and Attempts bound how long and how often a message's calls may fail before it is given up;
+	// zero: 90 seconds, 12.
 	Deadline    time.Duration
 	Attempts    int
 	Concurrency int           // messages answered concurrently; zero: 16
@@ -64,10 +65,10 @@ func (c CallConfig) Problems() []string {
 	return problems
 }
 
-// caller calls a server for messages, at most one call per message at a time. A call that exceeds the timeout releases its slot
-// and continues. The bus repeats a failed call until the message has used all attempts or its deadline has passed. Applications
-// share the slots, and a message without a slot waits without a handler of the bus. While the breaker of an application is open, none
-// of its messages calls the server.
+// caller calls a server for messages, at most one call per message at a time. A call that exceeds the timeout
+// releases its slot and continues. The bus repeats a failed call until the message has used all attempts or
+// its deadline has passed. Applications share the slots, and a message without a slot waits without a handler
+// of the bus. While the breaker of an application is open, none of its messages calls the server.
 type caller struct {
 	what      string   // names the server in errors, such as webhook
 	secrets   []string // never repeated in errors
@@ -127,7 +128,10 @@ func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, beg
 	if pause := c.breakers.admit(e.AppID, c.now()); pause > 0 {
 		c.metrics.kept()
 		return nil, c.bounded(x, &apperr.Error{
-			Code: apperr.TooMany, Reason: c.reason("PAUSED"), Message: c.named("is not called for now"), RetryAfter: jittered(2 * pause),
+			Code:       apperr.TooMany,
+			Reason:     c.reason("PAUSED"),
+			Message:    c.named("is not called for now"),
+			RetryAfter: jittered(2 * pause),
 		})
 	}
 	if x.calls == 0 && c.admit != nil {
@@ -139,18 +143,22 @@ func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, beg
 	return c.await(ctx, x, c.timeout)
 }
 
-// queueCheck is how often a message that waits for a slot tries again although none was offered: the one that was offered a slot may
-// have been forgotten.
+// queueCheck is how often a message that waits for a slot tries again although none was offered: the one that
+// was offered a slot may have been forgotten.
 const queueCheck = 5 * time.Second
 
-// queued returns the error of a message that waits for a slot, because its application has its share. The time of a message begins with
-// its first call.
+// queued returns the error of a message that waits for a slot, because its application has its share. The
+// time of a message begins with its first call.
 func (c *caller) queued(x *exchange, e event.VisitorMessageAccepted, ready <-chan struct{}) error {
 	if x.calls == 0 {
 		c.exchanges.forget(e.EventID())
 	}
 	return &apperr.Error{
-		Code: apperr.TooMany, Reason: c.reason("QUEUED"), Message: "The message waits for others of its application", RetryAfter: queueCheck, Ready: ready,
+		Code:       apperr.TooMany,
+		Reason:     c.reason("QUEUED"),
+		Message:    "The message waits for others of its application",
+		RetryAfter: queueCheck,
+		Ready:      ready,
 	}
 }
 
@@ -205,7 +213,12 @@ func (c *caller) start(x *exchange, e event.VisitorMessageAccepted, traceParent 
 }
 
 // call calls the server and reports to the breaker. A timeout does not count as a failure of the endpoint.
-func (c *caller) call(ctx context.Context, e event.VisitorMessageAccepted, traceParent string, begin Begin) ([]Answer, error) {
+func (c *caller) call(
+	ctx context.Context,
+	e event.VisitorMessageAccepted,
+	traceParent string,
+	begin Begin,
+) ([]Answer, error) {
 	answers, err := c.post(ctx, e, traceParent, begin)
 	if broken, ok := errors.AsType[*interruptedError](err); ok { // the visitor has read a part: that is the answer
 		if ctx.Err() == nil {
@@ -215,8 +228,10 @@ func (c *caller) call(ctx context.Context, e event.VisitorMessageAccepted, trace
 	}
 	if ctx.Err() != nil && err != nil {
 		return nil, &apperr.Error{
-			Code: apperr.Unavailable, Reason: c.reason("TIMEOUT"), Message: c.named("has not answered within " + c.exchanges.deadline.String()),
-			Final: errors.Is(ctx.Err(), context.DeadlineExceeded),
+			Code:    apperr.Unavailable,
+			Reason:  c.reason("TIMEOUT"),
+			Message: c.named("has not answered within " + c.exchanges.deadline.String()),
+			Final:   errors.Is(ctx.Err(), context.DeadlineExceeded),
 		}
 	}
 	c.report(e.AppID, err)
@@ -232,8 +247,9 @@ func (c *caller) report(appID string, err error) {
 	c.breakers.report(appID, c.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
 }
 
-// newClient returns a client with its own connections, which Close closes. It keeps as many idle ones as there are concurrent
-// calls, uses HTTP/2 if the server supports it, and follows no redirect: the message is for one address.
+// newClient returns a client with its own connections, which Close closes. It keeps as many idle ones as
+// there are concurrent calls, uses HTTP/2 if the server supports it, and follows no redirect: the message is
+// for one address.
 func newClient(concurrency int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = concurrency, concurrency
@@ -246,8 +262,8 @@ func newClient(concurrency int) *http.Client {
 	}
 }
 
-// do is [http.Client.Do]. Its errors, which are logged and kept with dead letters, show neither the user nor the query of the URL: they may
-// be secrets.
+// do is [http.Client.Do]. Its errors, which are logged and kept with dead letters, show neither the user nor
+// the query of the URL: they may be secrets.
 func do(client *http.Client, r *http.Request) (*http.Response, error) {
 	response, err := client.Do(r)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
@@ -264,8 +280,9 @@ func (c *caller) unavailable(cause error) error {
 	return err
 }
 
-// refusal is the one table from a server's status to a code: nil for success, Unavailable or TooMany for temporary errors,
-// Invalid for permanent ones. Its message has the beginning of what the server said: the dead letter and the log show it.
+// refusal is the one table from a server's status to a code: nil for success, Unavailable or TooMany for
+// temporary errors, Invalid for permanent ones. Its message has the beginning of what the server said: the
+// dead letter and the log show it.
 func (c *caller) refusal(r *http.Response) error {
 	status := r.StatusCode
 	if status >= 200 && status < 300 {

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Demo is the built-in bot. It shows every message type that a bot is likely to use. It has no state: the same message has the
-// same answer.
+// Demo is the built-in bot. It shows every message type that a bot is likely to use. It has no state: the
+// same message has the same answer.
 type Demo struct {
 	picture *picture      // nil: not served
 	pause   time.Duration // between two words of a streamed answer
@@ -25,8 +25,8 @@ type Demo struct {
 // demoPause is the typing speed of the demo bot.
 const demoPause = 70 * time.Millisecond
 
-// NewDemo returns the demo bot. assetsURL is the address under which [Assets] are served; if it is empty, the bot answers that it
-// has no picture.
+// NewDemo returns the demo bot. assetsURL is the address under which [Assets] are served; if it is empty, the
+// bot answers that it has no picture.
 func NewDemo(assetsURL string) *Demo {
 	if assetsURL == "" {
 		return &Demo{pause: demoPause}
@@ -78,7 +78,10 @@ func (d *Demo) text(typed string, e event.VisitorMessageAccepted) []Answer {
 	case "time":
 		return []Answer{tellTime(e)}
 	case "agent", "human", "person":
-		return []Answer{text("I will ask a colleague to take over."), HandOver("Asked for a person", "The visitor wrote: "+shorten(strings.TrimSpace(typed), 200))}
+		return []Answer{
+			text("I will ask a colleague to take over."),
+			HandOver("Asked for a person", "The visitor wrote: "+shorten(strings.TrimSpace(typed), 200)),
+		}
 	case "thanks", "thank you":
 		return []Answer{text("You are welcome.")}
 	case "bye", "goodbye":
@@ -115,9 +118,13 @@ func (d *Demo) choice(s input, e event.VisitorMessageAccepted) []Answer {
 	case cardPush:
 		return []Answer{text("Outside of the 24-hour window a company reaches a phone number with POST /push-message.")}
 	case cardBot:
-		return []Answer{text("Set BOT=webhook to let a server of yours answer in my place, or read the stream INBOUND yourself.")}
+		return []Answer{
+			text("Set BOT=webhook to let a server of yours answer in my place, or read the stream INBOUND yourself."),
+		}
 	}
-	return []Answer{d.menu(fmt.Sprintf("I do not know the choice %q. Here is what I can show you.", shorten(s.Payload, 60)))}
+	return []Answer{
+		d.menu(fmt.Sprintf("I do not know the choice %q. Here is what I can show you.", shorten(s.Payload, 60))),
+	}
 }
 
 func (d *Demo) showPicture() Answer {
@@ -164,7 +171,10 @@ type menuData struct {
 
 func (d *Demo) menu(text string) Answer {
 	choices := []choiceData{
-		{Title: "Show me cards", Payload: choiceCards}, {Title: "What time is it?", Payload: choiceTime}, {Title: "Write while you think", Payload: choiceStream},
+		{
+			Title:   "Show me cards",
+			Payload: choiceCards,
+		}, {Title: "What time is it?", Payload: choiceTime}, {Title: "Write while you think", Payload: choiceStream},
 	}
 	if d.picture != nil {
 		choices = append([]choiceData{{Title: "Show me a picture", Payload: choicePicture}}, choices...)
@@ -191,7 +201,10 @@ type buttonData struct {
 
 func (d *Demo) showCards() Answer {
 	more := func(payload string) []buttonData {
-		return []buttonData{{Type: "reply", Title: "Tell me more", Payload: payload}, {Type: "reply", Title: "Menu", Payload: choiceMenu}}
+		return []buttonData{
+			{Type: "reply", Title: "Tell me more", Payload: payload},
+			{Type: "reply", Title: "Menu", Payload: choiceMenu},
+		}
 	}
 	var imageURL string
 	if d.picture != nil {
@@ -226,7 +239,10 @@ func describeText(typed string) string {
 	if strings.HasSuffix(strings.TrimSpace(typed), "?") {
 		kind = "You asked"
 	}
-	return fmt.Sprintf("%s “%s” (%d %s). Write “menu” to see what I can show you.", kind, shorten(strings.TrimSpace(typed), 200), words, noun)
+	return fmt.Sprintf(
+		"%s “%s” (%d %s). Write “menu” to see what I can show you.", kind,
+		shorten(strings.TrimSpace(typed), 200), words, noun,
+	)
 }
 
 func describeFile(s input, t chat.MessageType) string {

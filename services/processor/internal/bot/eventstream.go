@@ -29,8 +29,8 @@ type serverEvent struct {
 	data []byte
 }
 
-// eventReader reads server-sent events (HTML Standard, "Server-sent events", "Interpreting an event stream"), up to a limit of
-// bytes. A line has at most maxAnswer bytes. It ignores ids and reconnection times.
+// eventReader reads server-sent events (HTML Standard, "Server-sent events", "Interpreting an event stream"),
+// up to a limit of bytes. A line has at most maxAnswer bytes. It ignores ids and reconnection times.
 type eventReader struct {
 	lines *bufio.Scanner
 	left  int
@@ -61,8 +61,8 @@ func (e *eventReader) split(data []byte, atEOF bool) (advance int, token []byte,
 	return skip, nil, nil // a line without line end is dropped
 }
 
-// next returns the next event that has data. At the end of the stream it returns io.EOF and drops an event that no empty line
-// ends.
+// next returns the next event that has data. At the end of the stream it returns io.EOF and drops an event
+// that no empty line ends.
 func (e *eventReader) next() (serverEvent, error) {
 	var event serverEvent
 	hasData := false

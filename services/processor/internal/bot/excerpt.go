@@ -17,9 +17,9 @@ const (
 	minSecretText = 4
 )
 
-// secretsOf returns what must not be repeated of a server's address and its further credentials: the user information, also as
-// the header Authorization has it, and the values of the query; each also as URLs and JSON have it. The longest is first, so that a
-// short one inside it leaves no half of it.
+// secretsOf returns what must not be repeated of a server's address and its further credentials: the user
+// information, also as the header Authorization has it, and the values of the query; each also as URLs and
+// JSON have it. The longest is first, so that a short one inside it leaves no half of it.
 func secretsOf(address string, more ...string) []string {
 	all := slices.Clone(more)
 	if u, err := url.Parse(address); err == nil {
@@ -45,8 +45,8 @@ func secretsOf(address string, more ...string) []string {
 	return slices.Compact(secrets)
 }
 
-// excerpt returns the beginning of a refusal's body as one printable line, without our secrets. It reads a whole small body, so
-// that the connection can be reused.
+// excerpt returns the beginning of a refusal's body as one printable line, without our secrets. It reads a
+// whole small body, so that the connection can be reused.
 func (c *caller) excerpt(body io.Reader) string {
 	data, _ := io.ReadAll(io.LimitReader(body, maxAnswer)) // what has arrived of a body that breaks off
 	return c.printable(string(data))

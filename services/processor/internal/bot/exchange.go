@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// exchange is the state of a message that is being answered: the number of calls made for it, and the call that is running or has
-// returned the answers. Only one handler at a time handles a message, and owns the fields below.
+// exchange is the state of a message that is being answered: the number of calls made for it, and the call
+// that is running or has returned the answers. Only one handler at a time handles a message, and owns the
+// fields below.
 type exchange struct {
 	ctx    context.Context // done when the message is given up or forgotten
 	cancel context.CancelCauseFunc
@@ -42,8 +43,8 @@ func (c *call) wait(ctx context.Context, d time.Duration) (ended bool) {
 	return false
 }
 
-// exchanges holds the exchanges of all messages that are being answered. A message that another process has taken over is never
-// forgotten by id; its exchange expires.
+// exchanges holds the exchanges of all messages that are being answered. A message that another process has
+// taken over is never forgotten by id; its exchange expires.
 type exchanges struct {
 	deadline time.Duration // lifetime of an exchange
 	ctx      context.Context

@@ -11,14 +11,14 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Controls hands a chat to the agents. A chat that they already have stays as it is, and a repeat with the same eventID is the
-// same change.
+// Controls hands a chat to the agents. A chat that they already have stays as it is, and a repeat with the
+// same eventID is the same change.
 type Controls interface {
 	HandOver(ctx context.Context, a event.Account, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
 }
 
-// HandOver returns the answer that hands the chat to the agents: the bot is silent from then on until they hand it back. It is
-// not a message, and must be the last answer.
+// HandOver returns the answer that hands the chat to the agents: the bot is silent from then on until they
+// hand it back. It is not a message, and must be the last answer.
 func HandOver(reason, note string) Answer {
 	return Answer{Handover: &chat.Handover{By: chat.ByBot, Reason: reason, Note: note}}
 }
@@ -35,8 +35,8 @@ func split(answers []Answer) (messages []Answer, h *chat.Handover) {
 	return messages, h
 }
 
-// handOver hands the chat of a message to the agents, after the replies have been published: a crash before it repeats them under
-// the same ids, and a crash after it repeats the same event.
+// handOver hands the chat of a message to the agents, after the replies have been published: a crash before
+// it repeats them under the same ids, and a crash after it repeats the same event.
 func (b *Bot) handOver(ctx context.Context, e event.VisitorMessageAccepted, h chat.Handover) error {
 	c, err := b.chats.Chat(ctx, e.ChatID)
 	if err != nil {
@@ -54,8 +54,8 @@ func (b *Bot) handOver(ctx context.Context, e event.VisitorMessageAccepted, h ch
 	return nil
 }
 
-// parseHandover parses the member handover of a webhook's answer: true, or an object with a reason and a note for the agents.
-// Absent, null and false mean no handover.
+// parseHandover parses the member handover of a webhook's answer: true, or an object with a reason and a note
+// for the agents. Absent, null and false mean no handover.
 func (w *Webhook) parseHandover(value json.RawMessage) ([]Answer, error) {
 	value = bytes.TrimSpace(value)
 	switch {

@@ -36,8 +36,8 @@ func (q *queue) HandOver(_ context.Context, _ event.Account, c chat.Chat, h chat
 	return q.chat, nil
 }
 
-// The bot publishes its messages, hands the chat over, and is silent until the agents hand it back. A redelivery completes what a
-// crash has left undone, under the same ids.
+// The bot publishes its messages, hands the chat over, and is silent until the agents hand it back. A
+// redelivery completes what a crash has left undone, under the same ids.
 func TestBotHandsOver(t *testing.T) {
 	t.Parallel()
 	asked := wrote(chat.Text, `{"text":"Human!"}`)

@@ -50,8 +50,8 @@ type LLMApplication struct {
 	History      *int   `json:"history,omitempty"` // number of the chat's last messages that it reads, the visitor's last one included
 }
 
-// Histories reads the end of a chat's history: at most limit messages, in ascending order. It is NotFound if no history is
-// stored.
+// Histories reads the end of a chat's history: at most limit messages, in ascending order. It is NotFound if
+// no history is stored.
 type Histories interface {
 	Recent(ctx context.Context, chatID string, limit int) ([]chat.Message, error)
 }
@@ -70,7 +70,10 @@ func (c LLMConfig) Problems() []string {
 	need(c.MaxTokens >= 0, "LLM_MAX_TOKENS must not be negative")
 	need(c.InputPrice >= 0 && c.OutputPrice >= 0, "LLM_PRICE_INPUT and LLM_PRICE_OUTPUT must not be negative")
 	need(c.ModerationURL == "" || config.WebURL(c.ModerationURL), "LLM_MODERATION_URL must be an http or https URL")
-	need(c.Tokens.Count == 0 || c.Tokens.Count >= minTokens, fmt.Sprintf("LLM_TOKENS_APPLICATION must be 0 or at least %d tokens", minTokens))
+	need(
+		c.Tokens.Count == 0 || c.Tokens.Count >= minTokens,
+		fmt.Sprintf("LLM_TOKENS_APPLICATION must be 0 or at least %d tokens", minTokens),
+	)
 	if _, err := c.applications(); err != nil {
 		problems = append(problems, "LLM_APPLICATIONS "+err.Error())
 	}
@@ -148,7 +151,9 @@ func (l *LLM) Close() {
 func (l *LLM) application(appID string) LLMApplication {
 	own, standard := l.applications[appID], l.cfg.Default
 	return LLMApplication{
-		Model: cmp.Or(own.Model, standard.Model), SystemPrompt: cmp.Or(own.SystemPrompt, standard.SystemPrompt), History: cmp.Or(own.History, standard.History),
+		Model:        cmp.Or(own.Model, standard.Model),
+		SystemPrompt: cmp.Or(own.SystemPrompt, standard.SystemPrompt),
+		History:      cmp.Or(own.History, standard.History),
 	}
 }
 
@@ -192,7 +197,12 @@ func (c completion) text() (text, finish string) {
 }
 
 // post implements one call.
-func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, traceParent string, begin Begin) ([]Answer, error) {
+func (l *LLM) post(
+	ctx context.Context,
+	e event.VisitorMessageAccepted,
+	traceParent string,
+	begin Begin,
+) ([]Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := l.request(ctx, e, traceParent)
@@ -294,7 +304,12 @@ func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted, trace
 	if err != nil {
 		return nil, err
 	}
-	content := completionRequest{Model: l.application(e.AppID).Model, Messages: messages, Stream: true, MaxTokens: l.cfg.MaxTokens}
+	content := completionRequest{
+		Model:     l.application(e.AppID).Model,
+		Messages:  messages,
+		Stream:    true,
+		MaxTokens: l.cfg.MaxTokens,
+	}
 	content.StreamOptions.IncludeUsage = true
 	body, err := json.Marshal(content)
 	if err != nil {
@@ -371,7 +386,9 @@ func spoken(m chat.Message) string {
 	}
 	switch m.Type {
 	case chat.Image, chat.Video, chat.Audio, chat.File:
-		return strings.TrimSpace("[" + strings.ToLower(string(m.Type)) + " " + cmp.Or(d.FileName, "without a name") + "] " + d.Caption)
+		return strings.TrimSpace(
+			"[" + strings.ToLower(string(m.Type)) + " " + cmp.Or(d.FileName, "without a name") + "] " + d.Caption,
+		)
 	}
 	return cmp.Or(d.Text, d.Body)
 }

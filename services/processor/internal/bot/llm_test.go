@@ -232,8 +232,8 @@ func TestALanguageModelFails(t *testing.T) {
 	}
 }
 
-// What a server says with a refusal is in the error, which the dead letter and the log show: its beginning, as one printable line,
-// without our credentials.
+// What a server says with a refusal is in the error, which the dead letter and the log show: its beginning,
+// as one printable line, without our credentials.
 func TestARefusalSaysWhatTheServerSaid(t *testing.T) {
 	t.Parallel()
 	body := "{\n  \"error\": {\"message\": \"Incorrect API key\u202e: sk-test\x00\"}\n} " + strings.Repeat("é", maxExcerpt)

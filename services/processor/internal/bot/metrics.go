@@ -37,7 +37,8 @@ func newCallMetrics(what string, registerer prometheus.Registerer, open func() i
 		}),
 	}
 	breaker := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: prefix + "_open", Help: "Applications for which the " + what + " is not called: it is away or has asked for a pause.",
+		Name: prefix + "_open",
+		Help: "Applications for which the " + what + " is not called: it is away or has asked for a pause.",
 	}, func() float64 { return float64(open()) })
 	for _, result := range []string{"ok", resultKept, string(apperr.Unavailable), string(apperr.TooMany), string(apperr.Invalid)} {
 		m.calls.WithLabelValues(result)
@@ -75,10 +76,12 @@ func newUsageMetrics(registerer prometheus.Registerer, inputPrice, outputPrice f
 	m := &usageMetrics{
 		input: tokens.WithLabelValues("input"), output: tokens.WithLabelValues("output"),
 		cost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_bot_llm_cost_total", Help: "Cost of the reported tokens by LLM_PRICE_INPUT and LLM_PRICE_OUTPUT, in their currency.",
+			Name: "parley_bot_llm_cost_total",
+			Help: "Cost of the reported tokens by LLM_PRICE_INPUT and LLM_PRICE_OUTPUT, in their currency.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_bot_llm_budget_refused_total", Help: "Questions that were not asked because their application has spent its tokens.",
+			Name: "parley_bot_llm_budget_refused_total",
+			Help: "Questions that were not asked because their application has spent its tokens.",
 		}),
 		inputPrice: inputPrice / 1e6, outputPrice: outputPrice / 1e6,
 	}

@@ -33,9 +33,14 @@ type moderator struct {
 }
 
 func newModerator(url string, c CallConfig) *moderator {
-	m := &moderator{url: url, client: newClient(max(c.Concurrency, defaultConcurrency)), checks: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_bot_llm_moderations_total", Help: "Texts checked by the moderation hook, by result: allow, replace, failed.",
-	}, []string{"result"})}
+	m := &moderator{
+		url:    url,
+		client: newClient(max(c.Concurrency, defaultConcurrency)),
+		checks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_bot_llm_moderations_total",
+			Help: "Texts checked by the moderation hook, by result: allow, replace, failed.",
+		}, []string{"result"}),
+	}
 	for _, result := range []string{actionAllow, actionReplace, "failed"} {
 		m.checks.WithLabelValues(result)
 	}
@@ -63,9 +68,14 @@ type moderationAnswer struct {
 	Text   string `json:"text"`
 }
 
-// moderate returns the pieces of next that the hook has allowed, each checked with all text before it. A replacement is the last
-// piece. Text that the hook has not checked, for example because it failed, is not returned.
-func (m *moderator) moderate(ctx context.Context, e event.VisitorMessageAccepted, next func() (piece, error)) func() (piece, error) {
+// moderate returns the pieces of next that the hook has allowed, each checked with all text before it. A
+// replacement is the last piece. Text that the hook has not checked, for example because it failed, is not
+// returned.
+func (m *moderator) moderate(
+	ctx context.Context,
+	e event.VisitorMessageAccepted,
+	next func() (piece, error),
+) func() (piece, error) {
 	read, held := "", ""
 	return func() (piece, error) {
 		for {
@@ -95,7 +105,8 @@ func (m *moderator) moderate(ctx context.Context, e event.VisitorMessageAccepted
 
 // sentence reports whether a text is due for a check.
 func sentence(s string) bool {
-	return strings.HasSuffix(s, "\n") || strings.ContainsAny(lastRune(strings.TrimRight(s, " ")), ".!?。！？") || utf8.RuneCountInString(s) >= maxUnmoderated
+	return strings.HasSuffix(s, "\n") || strings.ContainsAny(lastRune(strings.TrimRight(s, " ")), ".!?。！？") ||
+		utf8.RuneCountInString(s) >= maxUnmoderated
 }
 
 func lastRune(s string) string {

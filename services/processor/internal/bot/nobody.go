@@ -7,8 +7,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Nobody answers for an installation without a bot: it hands each chat to the agents. As a bot it also sees the chats that agents
-// hand back, and the visitor's next message returns them to the queue.
+// Nobody answers for an installation without a bot: it hands each chat to the agents. As a bot it also sees
+// the chats that agents hand back, and the visitor's next message returns them to the queue.
 type Nobody struct{}
 
 // Answer implements [Answerer].

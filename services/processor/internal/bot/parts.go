@@ -33,8 +33,8 @@ const (
 	finishLength      = "length"      // the text has reached the maximum length of a message
 )
 
-// Begin starts to stream a TEXT message to the visitor. stop is called at most once, when the visitor stops the message. Begin
-// returns nil if the visitor must not see it: an agent has the chat.
+// Begin starts to stream a TEXT message to the visitor. stop is called at most once, when the visitor stops
+// the message. Begin returns nil if the visitor must not see it: an agent has the chat.
 type Begin func(ctx context.Context, stop func()) (*PartWriter, error)
 
 // PartWriter publishes a growing text in parts. It belongs to one goroutine.
@@ -121,7 +121,8 @@ func (w *PartWriter) run() {
 	}
 }
 
-// flush publishes one part. After a failed publish the next part has the whole text, since the failed one may be in the stream.
+// flush publishes one part. After a failed publish the next part has the whole text, since the failed one may
+// be in the stream.
 func (w *PartWriter) flush() {
 	w.mu.Lock()
 	text, whole := w.text.String(), w.whole
@@ -169,7 +170,8 @@ func (w *PartWriter) end() string {
 	return w.text.String()
 }
 
-// End ends the text and returns its message, or none if the text is blank. reason is why it ended early; empty: it did not.
+// End ends the text and returns its message, or none if the text is blank. reason is why it ended early;
+// empty: it did not.
 func (w *PartWriter) End(reason string) []Answer {
 	text := w.end()
 	if strings.TrimSpace(text) == "" {
@@ -180,7 +182,8 @@ func (w *PartWriter) End(reason string) []Answer {
 	return []Answer{a}
 }
 
-// Abandon ends a text without a message; shown means that the visible text stays, because another process will stream it again.
+// Abandon ends a text without a message; shown means that the visible text stays, because another process
+// will stream it again.
 func (w *PartWriter) Abandon(shown bool) {
 	w.end()
 	if !shown {
@@ -236,8 +239,8 @@ func (w *writers) stop(stopSubject string) bool {
 	return ok
 }
 
-// Stop ends a message that is being streamed to a visitor: the text so far becomes the message. It reports whether this bot was
-// streaming it.
+// Stop ends a message that is being streamed to a visitor: the text so far becomes the message. It reports
+// whether this bot was streaming it.
 func (b *Bot) Stop(appID, chatUserID, messageID string) bool {
 	return b.writers.stop(subject.Stop(appID, chatUserID, messageID))
 }
@@ -263,9 +266,15 @@ type piece struct {
 	replace bool
 }
 
-// show streams a text from next, until io.EOF. Other errors of next after the first piece interrupt the text, which keeps the
-// pieces before. next must end when ctx does, and cancel ends ctx.
-func show(ctx context.Context, cancel context.CancelCauseFunc, begin Begin, silence time.Duration, next func() (piece, error)) ([]Answer, error) {
+// show streams a text from next, until io.EOF. Other errors of next after the first piece interrupt the text,
+// which keeps the pieces before. next must end when ctx does, and cancel ends ctx.
+func show(
+	ctx context.Context,
+	cancel context.CancelCauseFunc,
+	begin Begin,
+	silence time.Duration,
+	next func() (piece, error),
+) ([]Answer, error) {
 	var w *PartWriter
 	watch := time.AfterFunc(time.Hour, func() { cancel(errSilent) })
 	watch.Stop()

@@ -120,8 +120,8 @@ func newMessage(text string) event.VisitorMessageAccepted {
 	return e
 }
 
-// Whatever the speed of the source, a visitor gets 10 to 25 parts a second, the first one at once, and together they are the
-// message.
+// Whatever the speed of the source, a visitor gets 10 to 25 parts a second, the first one at once, and
+// together they are the message.
 func TestPartsAreRolledUp(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []time.Duration{time.Millisecond, 20 * time.Millisecond} {
@@ -154,7 +154,8 @@ func TestPartsAreRolledUp(t *testing.T) {
 	}
 }
 
-// A part that failed is included in the next one, which has the whole text; long texts are repeated as a whole periodically.
+// A part that failed is included in the next one, which has the whole text; long texts are repeated as a
+// whole periodically.
 func TestAFailedPartIsFollowedByAWholeOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,8 @@ const (
 	typingRepeat = 4 * time.Second
 	// retryWait is longer than the bus waits before a retry for which the error sets no time.
 	retryWait = 10 * time.Second
-	// maxTyping bounds the indicators of a process. Above it, as in an outage of the bot's server, further visitors see none.
+	// maxTyping bounds the indicators of a process. Above it, as in an outage of the bot's server, further
+	// visitors see none.
 	maxTyping = 1000
 )
 
@@ -31,8 +32,9 @@ func (b *Bot) WithTyping(signal func(event.Signal) error) *Bot {
 // Close ends all typing indicators. No message may be handled any more.
 func (b *Bot) Close() { b.typists.close() }
 
-// typists holds the indicators of the messages that the bot works on, by message id. An indicator begins with the first try of a
-// message and lasts over the retries, until the answer, the failure, or an agent who takes the chat.
+// typists holds the indicators of the messages that the bot works on, by message id. An indicator begins with
+// the first try of a message and lasts over the retries, until the answer, the failure, or an agent who takes
+// the chat.
 type typists struct {
 	mu   sync.Mutex
 	byID map[string]*typist
@@ -91,8 +93,8 @@ func (b *Bot) signalTyping(ctx context.Context, e event.VisitorMessageAccepted, 
 	}
 }
 
-// tried ends the indicator after a try without an error, and otherwise keeps it until the retry. If none follows, because
-// another process has taken the message over, the indicator expires.
+// tried ends the indicator after a try without an error, and otherwise keeps it until the retry. If none
+// follows, because another process has taken the message over, the indicator expires.
 func (t *typists) tried(messageID string, err error) {
 	if err == nil {
 		t.stop(messageID)

@@ -89,7 +89,8 @@ func (c takenOver) Chat(_ context.Context, id string) (chat.Chat, error) {
 	return chat.Chat{ID: id, Control: chat.Control{Agent: !c.at.IsZero() && !time.Now().Before(c.at)}}, nil
 }
 
-// The indicator lasts while a message is retried. It ends with the answer, the failure, an agent, or retries that do not come.
+// The indicator lasts while a message is retried. It ends with the answer, the failure, an agent, or retries
+// that do not come.
 func TestTypingLastsOverRetries(t *testing.T) {
 	t.Parallel()
 	const step = time.Second // between two tries

@@ -42,12 +42,12 @@ func (c WebhookConfig) Problems() []string {
 	return append(problems, c.CallConfig.Problems()...)
 }
 
-// Webhook lets another server answer: it posts every message of a visitor, signed as Standard Webhooks, with the event's JSON as
-// body. The answer may have {"messages":[{"type":...,"data":{...}}]}, which become replies, and "handover", which hands the chat
-// to the agents.
+// Webhook lets another server answer: it posts every message of a visitor, signed as Standard Webhooks, with
+// the event's JSON as body. The answer may have {"messages":[{"type":...,"data":{...}}]}, which become
+// replies, and "handover", which hands the chat to the agents.
 //
-// A retry has the same webhook-id, so that the server can recognise it. A permanent error is not retried. An answer may also be
-// text/event-stream: its text is streamed to the visitor.
+// A retry has the same webhook-id, so that the server can recognise it. A permanent error is not retried. An
+// answer may also be text/event-stream: its text is streamed to the visitor.
 type Webhook struct {
 	caller
 	url    string
@@ -69,7 +69,12 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 }
 
 // post implements one call.
-func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, traceParent string, begin Begin) ([]Answer, error) {
+func (w *Webhook) post(
+	ctx context.Context,
+	e event.VisitorMessageAccepted,
+	traceParent string,
+	begin Begin,
+) ([]Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := w.request(ctx, e, traceParent)
@@ -94,9 +99,14 @@ func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, trac
 	return w.parseAnswers(body)
 }
 
-// stream reads an answer in text/event-stream: events with {"text":"..."}, and at the end one with the data [DONE] or of the type
-// done, whose data may hold the messages after the text.
-func (w *Webhook) stream(ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, begin Begin) ([]Answer, error) {
+// stream reads an answer in text/event-stream: events with {"text":"..."}, and at the end one with the data
+// [DONE] or of the type done, whose data may hold the messages after the text.
+func (w *Webhook) stream(
+	ctx context.Context,
+	cancel context.CancelCauseFunc,
+	body io.Reader,
+	begin Begin,
+) ([]Answer, error) {
 	events := newEventReader(body, maxAnswer)
 	var after []Answer
 	answers, err := show(ctx, cancel, begin, w.silence, func() (piece, error) {
@@ -137,7 +147,11 @@ func (w *Webhook) next(events *eventReader) (text string, after []Answer, err er
 	return delta.Text, nil, nil
 }
 
-func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted, traceParent string) (*http.Request, error) {
+func (w *Webhook) request(
+	ctx context.Context,
+	e event.VisitorMessageAccepted,
+	traceParent string,
+) (*http.Request, error) {
 	body := e.AppendJSON(nil)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
@@ -158,8 +172,8 @@ func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted, t
 	return request, nil
 }
 
-// parseAnswers parses the body of a 2xx. The messages must be valid as a company's messages, which are what widgets can show; an
-// invalid one fails all, since half of an answer may be misleading.
+// parseAnswers parses the body of a 2xx. The messages must be valid as a company's messages, which are what
+// widgets can show; an invalid one fails all, since half of an answer may be misleading.
 func (w *Webhook) parseAnswers(body []byte) ([]Answer, error) {
 	if len(body) > maxAnswer {
 		return nil, w.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)
@@ -185,7 +199,10 @@ func (w *Webhook) parseAnswers(body []byte) ([]Answer, error) {
 			return nil, w.wrongAnswer(fmt.Sprintf("is wrong in messages[%d].%s: %s", i, faults[0].Field, faults[0].Message), nil)
 		}
 		if utf8.RuneCountInString(m.NameOfSender) > chat.MaxLabelLength {
-			return nil, w.wrongAnswer(fmt.Sprintf("has a nameOfSender of more than %d characters in messages[%d]", chat.MaxLabelLength, i), nil)
+			return nil, w.wrongAnswer(
+				fmt.Sprintf("has a nameOfSender of more than %d characters in messages[%d]", chat.MaxLabelLength, i),
+				nil,
+			)
 		}
 	}
 	handover, err := w.parseHandover(answer.Handover)

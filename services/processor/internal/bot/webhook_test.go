@@ -206,8 +206,8 @@ func TestWebhookThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
-// A failed call is repeated with the same webhook-id, up to the configured attempts. A call that the open breaker prevents is not
-// an attempt, but ends with the deadline.
+// A failed call is repeated with the same webhook-id, up to the configured attempts. A call that the open
+// breaker prevents is not an attempt, but ends with the deadline.
 func TestWebhookGivesUpAfterItsAttempts(t *testing.T) {
 	t.Parallel()
 	ids := make(chan string, 10)

@@ -1,10 +1,10 @@
-// Package dispatcher sends companies' messages to the channel of the chat: to the widget's visitor as a reply, to a phone number
-// as an outbound message.
+// Package dispatcher sends companies' messages to the channel of the chat: to the widget's visitor as a
+// reply, to a phone number as an outbound message.
 //
 // dispatcher.go: a message into a chat. push.go: a template to a phone number, whose chat is found or created.
 //
-// Every published event has the id that the Client API gave the message, so a redelivery publishes the same event again and the
-// stream drops it.
+// Every published event has the id that the Client API gave the message, so a redelivery publishes the same
+// event again and the stream drops it.
 package dispatcher
 
 import (

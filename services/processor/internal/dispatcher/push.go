@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Push sends a template to a phone number: it renders the template, finds or creates the recipient and their chat within the
-// company, and publishes the message for the phone channel.
+// Push sends a template to a phone number: it renders the template, finds or creates the recipient and their
+// chat within the company, and publishes the message for the phone channel.
 func (d *Dispatcher) Push(ctx context.Context, e event.PushAccepted) error {
 	template, err := d.template(ctx, e)
 	if err != nil {
@@ -43,15 +43,19 @@ func (d *Dispatcher) template(ctx context.Context, e event.PushAccepted) (chat.M
 	case err != nil:
 		return chat.MessageTemplate{}, err
 	case t.CompanyID != e.CompanyID:
-		return chat.MessageTemplate{}, apperr.New(apperr.Invalid, "FOREIGN_TEMPLATE", "The template belongs to another company")
+		return chat.MessageTemplate{}, apperr.New(
+			apperr.Invalid,
+			"FOREIGN_TEMPLATE",
+			"The template belongs to another company",
+		)
 	case t.Status != chat.TemplateApproved:
 		return chat.MessageTemplate{}, apperr.New(apperr.Invalid, "TEMPLATE_NOT_APPROVED", "The template is not approved")
 	}
 	return t, nil
 }
 
-// recipient finds or creates the visitor with this number and the visitor's open chat. Two concurrent pushes to one number end with
-// one visitor and one chat.
+// recipient finds or creates the visitor with this number and the visitor's open chat. Two concurrent pushes
+// to one number end with one visitor and one chat.
 func (d *Dispatcher) recipient(ctx context.Context, e event.PushAccepted, phone string) (store.Registered, error) {
 	r, err := d.recipients.Register(ctx, store.PushRecipient(e.CompanyID, phone, e.Username, e.CreatedAt))
 	if err != nil {
@@ -60,8 +64,8 @@ func (d *Dispatcher) recipient(ctx context.Context, e event.PushAccepted, phone 
 	return r, nil
 }
 
-// templateMessage renders the template. It may have changed since the push was validated: a message with an unset placeholder is
-// not sent.
+// templateMessage renders the template. It may have changed since the push was validated: a message with an
+// unset placeholder is not sent.
 func templateMessage(e event.PushAccepted, t chat.MessageTemplate, sender string) (chat.Message, error) {
 	filled, faults := t.Fill(e.Username, e.Parameters)
 	if len(faults) > 0 {

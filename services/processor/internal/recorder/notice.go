@@ -14,8 +14,8 @@ import (
 // staleNotice is the maximum age of a change whose notice is shown: after an outage old notices only confuse.
 const staleNotice = time.Hour
 
-// noticeData is the data of a notice: a TEXT message that every client can show. Clients that know notices show a localised text for
-// Notice instead.
+// noticeData is the data of a notice: a TEXT message that every client can show. Clients that know notices
+// show a localised text for Notice instead.
 type noticeData struct {
 	Text    string `json:"text"`
 	Notice  string `json:"notice"`
@@ -40,9 +40,9 @@ type Publisher interface {
 	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
-// notify sends a widget's visitor a notice about the chat: the bot or the visitor has handed it over to the agents, or, if the
-// application asks for ratings, an agent has closed it. It follows the change in the store. The notice's id is derived from
-// eventID, so a redelivery shows nothing twice.
+// notify sends a widget's visitor a notice about the chat: the bot or the visitor has handed it over to the
+// agents, or, if the application asks for ratings, an agent has closed it. It follows the change in the
+// store. The notice's id is derived from eventID, so a redelivery shows nothing twice.
 func (r *Recorder) notify(ctx context.Context, c chat.Chat, e event.ChatControlChanged, eventID string) error {
 	if c.Channel != chat.ChannelWidget || r.now().Sub(e.ChangedAt) > staleNotice || !e.HandsOver() && e.ClosedAt.IsZero() {
 		return nil
@@ -76,10 +76,15 @@ func noticeOf(e event.ChatControlChanged, s chat.Support) noticeData {
 	case s.Open(e.ChangedAt):
 		return noticeData{Notice: noticeHandover, Text: "You are being connected to the team."}
 	}
-	n := noticeData{Notice: noticeHandover, Away: true, Text: "The team is away at the moment. Leave a message, and they will answer."}
+	n := noticeData{
+		Notice: noticeHandover,
+		Away:   true,
+		Text:   "The team is away at the moment. Leave a message, and they will answer.",
+	}
 	if at := s.OpensAt(e.ChangedAt); !at.IsZero() {
 		n.OpensAt = at.Format(chat.TimeFormat)
-		n.Text = "The team is away at the moment and is back " + at.In(s.Hours.Location()).Format("on Monday, 2 January, at 15:04 MST") +
+		n.Text = "The team is away at the moment and is back " + at.In(s.Hours.Location()).
+			Format("on Monday, 2 January, at 15:04 MST") +
 			". Leave a message, and they will answer."
 	}
 	return n

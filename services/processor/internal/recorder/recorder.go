@@ -1,8 +1,8 @@
-// Package recorder writes the history: all messages of a chat. status.go writes the status of companies' messages. notice.go sends the
-// visitor notices about the chat.
+// Package recorder writes the history: all messages of a chat. status.go writes the status of companies'
+// messages. notice.go sends the visitor notices about the chat.
 //
-// Deliveries may arrive late, in any order and twice: a history is sorted when it is read, and appending a message again changes
-// nothing.
+// Deliveries may arrive late, in any order and twice: a history is sorted when it is read, and appending a
+// message again changes nothing.
 package recorder
 
 import (
@@ -45,22 +45,35 @@ type Recorder struct {
 
 // New returns a recorder.
 func New(
-	history History, chats Chats, statuses Statuses, controls Controls, applications Applications, publisher Publisher, now func() time.Time,
+	history History,
+	chats Chats,
+	statuses Statuses,
+	controls Controls,
+	applications Applications,
+	publisher Publisher,
+	now func() time.Time,
 ) *Recorder {
 	return &Recorder{
-		history: history, chats: chats, statuses: statuses, controls: controls, applications: applications, publisher: publisher, now: now,
+		history:      history,
+		chats:        chats,
+		statuses:     statuses,
+		controls:     controls,
+		applications: applications,
+		publisher:    publisher,
+		now:          now,
 	}
 }
 
-// VisitorMessage stores a visitor's message. The Widget API does the same after the publish, so the message is usually stored
-// already; this one counts if that process crashed in between.
+// VisitorMessage stores a visitor's message. The Widget API does the same after the publish, so the message
+// is usually stored already; this one counts if that process crashed in between.
 func (r *Recorder) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
 	e.Message.IsFromSupport = false
 	return r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message)
 }
 
-// ControlChanged stores which side answers a chat. The publisher does the same after the publish; this one counts if it crashed
-// in between. Then it sends the visitor a notice, if the change concerns them, with an id derived from that of the event.
+// ControlChanged stores which side answers a chat. The publisher does the same after the publish; this one
+// counts if it crashed in between. Then it sends the visitor a notice, if the change concerns them, with an
+// id derived from that of the event.
 func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChanged, eventID string) error {
 	c, err := r.chats.Chat(ctx, e.ChatID)
 	if err != nil {
@@ -113,8 +126,8 @@ func (r *Recorder) Outbound(ctx context.Context, e event.OutboundMessage) error 
 	return err
 }
 
-// keep appends m unless the event names a chat of another visitor: any program with the permission may publish replies, and the
-// id of a chat must not suffice to write into it.
+// keep appends m unless the event names a chat of another visitor: any program with the permission may
+// publish replies, and the id of a chat must not suffice to write into it.
 func (r *Recorder) keep(ctx context.Context, chatID, chatUserID, companyID string, m chat.Message) error {
 	c, err := r.chats.Chat(ctx, chatID)
 	if err != nil {

@@ -8,10 +8,14 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Statuses stores the status of companies' messages and which of them wait for receipts. Updates may arrive in any order and
-// twice, see [store.Store].
+// Statuses stores the status of companies' messages and which of them wait for receipts. Updates may arrive
+// in any order and twice, see [store.Store].
 type Statuses interface {
-	JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error)
+	JoinMessageStatus(
+		ctx context.Context,
+		companyID, messageID string,
+		more chat.MessageStatus,
+	) (chat.MessageStatus, error)
 	AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error)
 	NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error
 }
@@ -23,8 +27,8 @@ func (r *Recorder) stored(ctx context.Context, companyID, chatID string, m chat.
 	})
 }
 
-// storedForWidget also registers the message for delivery and read receipts of the visitor's widget. The visitor may have
-// received it over the socket, and read beyond it, already.
+// storedForWidget also registers the message for delivery and read receipts of the visitor's widget. The
+// visitor may have received it over the socket, and read beyond it, already.
 func (r *Recorder) storedForWidget(ctx context.Context, companyID, chatID string, m chat.Message) error {
 	known, err := r.stored(ctx, companyID, chatID, m)
 	if err != nil || !known.ReadAt.IsZero() {
@@ -68,8 +72,8 @@ type Loss struct {
 	Reason     string // for the company to read
 }
 
-// GivenUp stores that a message is a dead letter. If it is delivered after all, because of a replay, or because only one of its
-// consumers gave it up, the delivery takes precedence.
+// GivenUp stores that a message is a dead letter. If it is delivered after all, because of a replay, or
+// because only one of its consumers gave it up, the delivery takes precedence.
 func (r *Recorder) GivenUp(ctx context.Context, l Loss) error {
 	_, err := r.statuses.JoinMessageStatus(ctx, l.CompanyID, l.MessageID, chat.MessageStatus{
 		AcceptedAt: l.AcceptedAt, Failure: chat.Failure{At: l.At, Reason: l.Reason},

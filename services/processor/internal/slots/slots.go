@@ -1,9 +1,10 @@
-// Package slots shares a fixed number of slots between tenants: the requests of outgoing webhooks between companies, the calls of the
-// bot's server between applications.
+// Package slots shares a fixed number of slots between tenants: the requests of outgoing webhooks between
+// companies, the calls of the bot's server between applications.
 //
-// A tenant takes another slot while it holds fewer than are free. So one busy tenant gets half of them, two get a third each, and n get
-// an equal share each and leave one for the next tenant, which does not wait for a slot of the others. A tenant above its share, because
-// others have come, gives slots back as its work ends. Nothing is remembered of a tenant without a slot.
+// A tenant takes another slot while it holds fewer than are free. So one busy tenant gets half of them, two
+// get a third each, and n get an equal share each and leave one for the next tenant, which does not wait for
+// a slot of the others. A tenant above its share, because others have come, gives slots back as its work
+// ends. Nothing is remembered of a tenant without a slot.
 package slots
 
 import (
@@ -36,9 +37,9 @@ func (s *Slots) Take(tenant string) bool {
 	return s.take(tenant)
 }
 
-// TakeOrWait is Take for a task that waits for its turn if the tenant has its share: ready is closed when the task, the oldest with
-// room, may try again. id identifies the task if it tries earlier. A task that no longer waits may take one turn from the others, so
-// they try again after some time in any case.
+// TakeOrWait is Take for a task that waits for its turn if the tenant has its share: ready is closed when the
+// task, the oldest with room, may try again. id identifies the task if it tries earlier. A task that no
+// longer waits may take one turn from the others, so they try again after some time in any case.
 func (s *Slots) TakeOrWait(tenant, id string) (taken bool, ready <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

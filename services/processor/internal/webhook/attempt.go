@@ -99,8 +99,8 @@ func printable(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
 }
 
-// reasonOf returns why there was no answer, for the company's log. It names no resolved address: that could be one of the
-// operator's network.
+// reasonOf returns why there was no answer, for the company's log. It names no resolved address: that could
+// be one of the operator's network.
 func reasonOf(err error) string {
 	switch timeout, ok := errors.AsType[interface {
 		error

@@ -54,8 +54,8 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// Two companies whose 50 endpoints each never answer, with more deliveries than slots, delay no delivery of a third one: neither a new
-// one nor a stored one that has been due for a shorter time than theirs.
+// Two companies whose 50 endpoints each never answer, with more deliveries than slots, delay no delivery of a
+// third one: neither a new one nor a stored one that has been due for a shorter time than theirs.
 func TestSlowCompaniesDelayNoOther(t *testing.T) {
 	t.Parallel()
 	const concurrent, events = 64, 4

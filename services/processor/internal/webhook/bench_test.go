@@ -21,8 +21,9 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// BenchmarkEndpoints delivers to 1,000 endpoints, each of its own company, while one that gets every tenth event never answers.
-// It reports the time from an event to the receiver for the others: paced at 200 events a second, and as fast as possible.
+// BenchmarkEndpoints delivers to 1,000 endpoints, each of its own company, while one that gets every tenth
+// event never answers. It reports the time from an event to the receiver for the others: paced at 200 events
+// a second, and as fast as possible.
 func BenchmarkEndpoints(b *testing.B) {
 	for name, pause := range map[string]time.Duration{"paced": 5 * time.Millisecond, "unpaced": 0} {
 		b.Run(name, func(b *testing.B) { benchmarkEndpoints(b, pause) })

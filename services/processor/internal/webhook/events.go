@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// VisitorMessage delivers message.received, file.received if the message is a file, and chat.opened if it opened its chat. at is
-// when the stream stored the event.
+// VisitorMessage delivers message.received, file.received if the message is a file, and chat.opened if it
+// opened its chat. at is when the stream stored the event.
 func (s *Service) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted, at time.Time) error {
 	hooks, err := s.cfg.Cache.Webhooks(ctx, e.CompanyID)
 	if err != nil || len(hooks.Endpoints) == 0 {
@@ -23,10 +23,18 @@ func (s *Service) VisitorMessage(ctx context.Context, e event.VisitorMessageAcce
 		return err
 	}
 	data := webhook.MessageReceived{
-		CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, Message: webhook.MessageOf(e.Message),
+		CompanyID:  e.CompanyID,
+		AppID:      e.AppID,
+		ChatID:     e.ChatID,
+		ChatUserID: e.ChatUserID,
+		Message:    webhook.MessageOf(e.Message),
 	}
 	received := webhook.Event{
-		Type: webhook.TypeMessageReceived, Timestamp: chat.Time(e.Message.CreatedAt), Data: data, Key: e.Message.ID, ChatID: e.ChatID,
+		Type:      webhook.TypeMessageReceived,
+		Timestamp: chat.Time(e.Message.CreatedAt),
+		Data:      data,
+		Key:       e.Message.ID,
+		ChatID:    e.ChatID,
 	}
 	events = append(events, received)
 	if e.Message.Type.In([]chat.MessageType{chat.Image, chat.Video, chat.Audio, chat.File}) {
@@ -36,8 +44,8 @@ func (s *Service) VisitorMessage(ctx context.Context, e event.VisitorMessageAcce
 	return s.deliverAll(ctx, e.CompanyID, events, at)
 }
 
-// openedBy returns chat.opened if the message opened its chat: then both have the same time. The chat's id identifies the event,
-// so that a registration that opened the chat at that time yields the same event.
+// openedBy returns chat.opened if the message opened its chat: then both have the same time. The chat's id
+// identifies the event, so that a registration that opened the chat at that time yields the same event.
 func (s *Service) openedBy(ctx context.Context, e event.VisitorMessageAccepted) ([]webhook.Event, error) {
 	c, err := s.cfg.Cache.Chat(ctx, e.ChatID)
 	switch {
@@ -54,7 +62,13 @@ func (s *Service) openedBy(ctx context.Context, e event.VisitorMessageAccepted) 
 func opened(companyID, appID, chatID, chatUserID string, at time.Time) webhook.Event {
 	return webhook.Event{
 		Type: webhook.TypeChatOpened, Timestamp: chat.Time(at), Key: chatID, ChatID: chatID,
-		Data: webhook.ChatOpened{CompanyID: companyID, AppID: appID, ChatID: chatID, ChatUserID: chatUserID, OpenedAt: chat.Time(at)},
+		Data: webhook.ChatOpened{
+			CompanyID:  companyID,
+			AppID:      appID,
+			ChatID:     chatID,
+			ChatUserID: chatUserID,
+			OpenedAt:   chat.Time(at),
+		},
 	}
 }
 
@@ -68,12 +82,18 @@ func (s *Service) deliverAll(ctx context.Context, companyID string, events []web
 	return nil
 }
 
-// VisitorRegistered delivers visitor.registered, or visitor.updated for a known visitor, and chat.opened if it opened a chat.
+// VisitorRegistered delivers visitor.registered, or visitor.updated for a known visitor, and chat.opened if
+// it opened a chat.
 func (s *Service) VisitorRegistered(ctx context.Context, e event.VisitorRegistered, at time.Time) error {
 	registered := webhook.Event{
 		Type: webhook.TypeVisitorUpdated, Timestamp: chat.Time(e.RegisteredAt), Key: e.ID, ChatID: e.ChatID,
 		Data: webhook.Visitor{
-			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, Profile: webhook.Profile(e.Profile), VerifiedBy: e.VerifiedBy,
+			CompanyID:  e.CompanyID,
+			AppID:      e.AppID,
+			ChatID:     e.ChatID,
+			ChatUserID: e.ChatUserID,
+			Profile:    webhook.Profile(e.Profile),
+			VerifiedBy: e.VerifiedBy,
 		},
 	}
 	if e.VisitorCreated {
@@ -94,7 +114,12 @@ func (s *Service) ControlChanged(ctx context.Context, e event.ChatControlChanged
 	return s.deliver(ctx, e.CompanyID, webhook.Event{
 		Type: webhook.TypeChatClosed, Timestamp: chat.Time(e.ClosedAt), Key: e.ChatID, ChatID: e.ChatID,
 		Data: webhook.ChatClosed{
-			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, ClosedAt: chat.Time(e.ClosedAt), ByUserID: e.ByUserID,
+			CompanyID:  e.CompanyID,
+			AppID:      e.AppID,
+			ChatID:     e.ChatID,
+			ChatUserID: e.ChatUserID,
+			ClosedAt:   chat.Time(e.ClosedAt),
+			ByUserID:   e.ByUserID,
 		},
 	}, at, "")
 }
@@ -104,8 +129,13 @@ func (s *Service) ChatRated(ctx context.Context, e event.ChatRated, at time.Time
 	return s.deliver(ctx, e.CompanyID, webhook.Event{
 		Type: webhook.TypeChatRated, Timestamp: chat.Time(e.RatedAt), Key: e.EventID(), ChatID: e.ChatID,
 		Data: webhook.ChatRated{
-			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, Score: e.Score, Comment: e.Comment,
-			RatedAt: chat.Time(e.RatedAt),
+			CompanyID:  e.CompanyID,
+			AppID:      e.AppID,
+			ChatID:     e.ChatID,
+			ChatUserID: e.ChatUserID,
+			Score:      e.Score,
+			Comment:    e.Comment,
+			RatedAt:    chat.Time(e.RatedAt),
 		},
 	}, at, "")
 }
@@ -115,7 +145,12 @@ func (s *Service) MessageStatusChanged(ctx context.Context, e event.MessageStatu
 	return s.deliver(ctx, e.CompanyID, webhook.Event{
 		Type: webhook.TypeMessageStatus, Timestamp: chat.Time(e.At), Key: e.EventID(), ChatID: e.ChatID,
 		Data: webhook.MessageStatus{
-			CompanyID: e.CompanyID, ChatID: e.ChatID, MessageID: e.MessageID, Status: e.Status, OccurredAt: chat.Time(e.At), Reason: e.Reason,
+			CompanyID:  e.CompanyID,
+			ChatID:     e.ChatID,
+			MessageID:  e.MessageID,
+			Status:     e.Status,
+			OccurredAt: chat.Time(e.At),
+			Reason:     e.Reason,
 		},
 	}, at, "")
 }

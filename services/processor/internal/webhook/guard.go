@@ -21,27 +21,28 @@ const (
 	maxHeaderBytes  = 64 << 10
 )
 
-// guard decides which addresses requests may connect to. A company chooses the URL, so a request may go to the public internet only, and
-// to the ports of web servers.
+// guard decides which addresses requests may connect to. A company chooses the URL, so a request may go to
+// the public internet only, and to the ports of web servers.
 type guard struct {
 	allow  []netip.Prefix // networks of the operator: any port
 	public *ssrf.Guardian
 }
 
-// publicPorts are those of HTTP and their usual alternatives. A list of allowed ports needs no list of dangerous ones: requests cannot scan
-// the ports of others, or write to a mail server, a database or a cache.
+// publicPorts are those of HTTP and their usual alternatives. A list of allowed ports needs no list of
+// dangerous ones: requests cannot scan the ports of others, or write to a mail server, a database or a cache.
 var publicPorts = []uint16{80, 443, 8080, 8443}
 
 var errPort = errors.New("the port is not allowed: use 443, 80, 8080 or 8443")
 
-// notPublic are addresses that the registries of IANA list as public but that are special inside a cloud: 168.63.129.16 is Azure's
-// WireServer, which gives a machine its configuration and certificates. Other metadata services have link-local, shared or unique
-// local addresses.
+// notPublic are addresses that the registries of IANA list as public but that are special inside a cloud:
+// 168.63.129.16 is Azure's WireServer, which gives a machine its configuration and certificates. Other
+// metadata services have link-local, shared or unique local addresses.
 var notPublic = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
-// newGuard permits public addresses, and those in allow. It refuses the special-purpose addresses of IANA's registries: loopback, private,
-// shared (CGNAT), link-local, multicast, reserved; for IPv6 all outside of global unicast, which includes IPv4-mapped addresses and NAT64,
-// and of global unicast 6to4, Teredo and documentation.
+// newGuard permits public addresses, and those in allow. It refuses the special-purpose addresses of IANA's
+// registries: loopback, private, shared (CGNAT), link-local, multicast, reserved; for IPv6 all outside of
+// global unicast, which includes IPv4-mapped addresses and NAT64, and of global unicast 6to4, Teredo and
+// documentation.
 func newGuard(allow []netip.Prefix) guard {
 	return guard{allow: allow, public: ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(notPublic...))}
 }
@@ -64,9 +65,9 @@ func (g guard) check(network, address string, c syscall.RawConn) error {
 	return nil
 }
 
-// newClient returns a client whose connections pass the guard. The guard checks the address that is connected to, after name
-// resolution, so DNS rebinding does not bypass it. The client follows no redirect and uses no proxy: a proxy of the environment
-// would connect past the guard.
+// newClient returns a client whose connections pass the guard. The guard checks the address that is connected
+// to, after name resolution, so DNS rebinding does not bypass it. The client follows no redirect and uses no
+// proxy: a proxy of the environment would connect past the guard.
 func newClient(allow []netip.Prefix, timeout time.Duration) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: newGuard(allow).check}
 	return &http.Client{

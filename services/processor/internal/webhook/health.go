@@ -15,9 +15,9 @@ import (
 // maxWarnings is how many warnings an endpoint gets before it is disabled.
 const maxWarnings = 3
 
-// updateHealth applies the result of an attempt to the endpoint's health. An endpoint that has failed without a success for
-// WarnAfter gets a warning, another one after each further WarnAfter, and is disabled instead of a fourth one. One that answers
-// 410 is disabled at once.
+// updateHealth applies the result of an attempt to the endpoint's health. An endpoint that has failed without
+// a success for WarnAfter gets a warning, another one after each further WarnAfter, and is disabled instead
+// of a fourth one. One that answers 410 is disabled at once.
 func (s *Service) updateHealth(ctx context.Context, e webhook.Endpoint, r result, now time.Time) {
 	if next := classify(e, r, now, s.cfg.WarnAfter); next == unchanged {
 		return
@@ -99,11 +99,13 @@ func (s *Service) change(ctx context.Context, id string, r result, now time.Time
 	return s.cfg.Store.UpdateWebhookEndpoint(ctx, e)
 }
 
-// disable notifies the company's other endpoints and then disables this one. A repeat after a crash in between creates the same
-// delivery again, which is stored once.
+// disable notifies the company's other endpoints and then disables this one. A repeat after a crash in
+// between creates the same delivery again, which is stored once.
 func (s *Service) disable(ctx context.Context, e webhook.Endpoint) error {
 	err := s.deliver(ctx, e.CompanyID, webhook.Event{
-		Type: webhook.TypeEndpointDisabled, Timestamp: chat.Time(e.DisabledAt), Key: e.ID + ":" + strconv.FormatInt(e.Revision, 10),
+		Type:      webhook.TypeEndpointDisabled,
+		Timestamp: chat.Time(e.DisabledAt),
+		Key:       e.ID + ":" + strconv.FormatInt(e.Revision, 10),
 		Data: webhook.EndpointDisabled{
 			CompanyID: e.CompanyID, EndpointID: e.ID, URL: e.URL, Reason: e.DisabledReason, DisabledAt: chat.Time(e.DisabledAt),
 		},
@@ -115,7 +117,9 @@ func (s *Service) disable(ctx context.Context, e webhook.Endpoint) error {
 		return err
 	}
 	s.metrics.disabled.WithLabelValues(e.DisabledReason).Inc()
-	s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook endpoint disabled", slog.String("endpointId", e.ID), slog.String("companyId", e.CompanyID),
-		slog.String("reason", e.DisabledReason))
+	s.cfg.Logger.LogAttrs(
+		ctx, slog.LevelWarn, "webhook endpoint disabled", slog.String("endpointId", e.ID),
+		slog.String("companyId", e.CompanyID), slog.String("reason", e.DisabledReason),
+	)
 	return nil
 }

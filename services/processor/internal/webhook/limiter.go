@@ -14,9 +14,10 @@ const (
 	minPause, maxPause = time.Second, time.Minute
 )
 
-// limiter limits the concurrent requests of one endpoint (an adaptive limit and a circuit breaker). An endpoint that is overloaded
-// or does not answer gets fewer at a time and a pause; each success adds one. Consecutive failures open the circuit; after the
-// pause, one request probes the endpoint (half-open), and a success closes the circuit.
+// limiter limits the concurrent requests of one endpoint (an adaptive limit and a circuit breaker). An
+// endpoint that is overloaded or does not answer gets fewer at a time and a pause; each success adds one.
+// Consecutive failures open the circuit; after the pause, one request probes the endpoint (half-open), and a
+// success closes the circuit.
 //
 // The state is local: each processor learns the health of an endpoint itself.
 type limiter struct {
@@ -84,8 +85,8 @@ func (l *limiters) limiter(endpointID string) *limiter {
 	return found
 }
 
-// reserve takes a slot of the company and its endpoint until release. It reports false if the endpoint or the company has its share:
-// the delivery then waits in the store.
+// reserve takes a slot of the company and its endpoint until release. It reports false if the endpoint or the
+// company has its share: the delivery then waits in the store.
 func (l *limiters) reserve(companyID, endpointID string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

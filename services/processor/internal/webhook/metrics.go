@@ -27,20 +27,23 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer, running func() float64) *metrics {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_webhook_attempts_total", Help: "Requests of outgoing webhooks by result: ok, refused (a response other than 2xx) or no_answer.",
+			Name: "parley_webhook_attempts_total",
+			Help: "Requests of outgoing webhooks by result: ok, refused (a response other than 2xx) or no_answer.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_webhook_attempt_seconds", Help: "Duration of a request of an outgoing webhook.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_webhook_deliveries_total", Help: "Deliveries of outgoing webhooks that ended, by status: delivered, failed, or dropped (events of a company that stores too many).",
+			Name: "parley_webhook_deliveries_total",
+			Help: "Deliveries of outgoing webhooks that ended, by status: delivered, failed, or dropped (events of a company that stores too many).",
 		}, []string{"status"}),
 		warnings: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_webhook_warnings_total", Help: "Warnings about webhook endpoints that keep failing.",
 		}),
 		disabled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_webhook_endpoints_disabled_total", Help: "Webhook endpoints that were disabled, by reason: failing or gone.",
+			Name: "parley_webhook_endpoints_disabled_total",
+			Help: "Webhook endpoints that were disabled, by reason: failing or gone.",
 		}, []string{"reason"}),
 	}
 	for _, result := range []string{resultOK, resultRefused, resultNoAnswer} {

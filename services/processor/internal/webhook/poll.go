@@ -44,8 +44,8 @@ func (s *Service) poll(ctx context.Context) {
 	}
 }
 
-// beginDue starts due deliveries of each company, as many as the company may send at once. The order of the companies is random, so
-// that none is always the first to take the free slots.
+// beginDue starts due deliveries of each company, as many as the company may send at once. The order of the
+// companies is random, so that none is always the first to take the free slots.
 func (s *Service) beginDue(ctx context.Context) error {
 	companies, err := s.cfg.Store.DueWebhookCompanies(ctx, s.cfg.Now())
 	if err != nil {
@@ -60,8 +60,9 @@ func (s *Service) beginDue(ctx context.Context) error {
 	return nil
 }
 
-// beginDueOf starts due deliveries of a company. It skips those of an endpoint without a free slot, so that they do not hide others.
-// Deliveries that this process has started stay due until they are claimed, so it looks for that many more.
+// beginDueOf starts due deliveries of a company. It skips those of an endpoint without a free slot, so that
+// they do not hide others. Deliveries that this process has started stay due until they are claimed, so it
+// looks for that many more.
 func (s *Service) beginDueOf(ctx context.Context, companyID string) error {
 	for {
 		free, started := s.limiters.room(companyID)
@@ -143,8 +144,8 @@ func (s *Service) claimAndAttempt(id string) error {
 	return nil
 }
 
-// endpoint finds an endpoint in the cache. A missing or disabled one is read again: it may have been created or enabled a moment
-// ago, and its delivery would be given up.
+// endpoint finds an endpoint in the cache. A missing or disabled one is read again: it may have been created
+// or enabled a moment ago, and its delivery would be given up.
 func (s *Service) endpoint(ctx context.Context, known []webhook.Endpoint, id string) (webhook.Endpoint, error) {
 	for _, e := range known {
 		if e.ID == id && e.Enabled() {

@@ -76,8 +76,14 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), limiters: newLimiters(cfg.Concurrent, cfg.PerTarget),
-		stored: &stored{most: webhook.MaxDeliveries, store: cfg.Store, now: cfg.Now, logger: cfg.Logger, of: map[string]*storedCount{}},
-		wake:   make(chan struct{}, 1), inHand: map[string]bool{},
+		stored: &stored{
+			most:   webhook.MaxDeliveries,
+			store:  cfg.Store,
+			now:    cfg.Now,
+			logger: cfg.Logger,
+			of:     map[string]*storedCount{},
+		},
+		wake: make(chan struct{}, 1), inHand: map[string]bool{},
 	}
 	s.requests, s.abort = context.WithCancel(context.Background())
 	s.metrics = newMetrics(cfg.Registerer, func() float64 { return float64(s.limiters.slots.Taken()) })
@@ -124,8 +130,9 @@ func (s *Service) look() {
 	}
 }
 
-// deliver creates a delivery of an event for each subscribed endpoint of the company, and starts those that may be sent at once.
-// at is when the bus stored the event: its order among the events of a chat. A repeat changes nothing.
+// deliver creates a delivery of an event for each subscribed endpoint of the company, and starts those that
+// may be sent at once. at is when the bus stored the event: its order among the events of a chat. A repeat
+// changes nothing.
 func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Event, at time.Time, except string) error {
 	hooks, err := s.cfg.Cache.Webhooks(ctx, companyID)
 	if err != nil || len(hooks.Endpoints) == 0 {
@@ -150,8 +157,14 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 			continue
 		}
 		d := webhook.Delivery{
-			ID: webhook.DeliveryID(e.ID, ev), CompanyID: companyID, EndpointID: e.ID, EventType: ev.Type, ChatID: ev.ChatID, Body: body, Position: at.UnixNano(),
-			CreatedAt: s.cfg.Now(), Status: webhook.Pending,
+			ID:         webhook.DeliveryID(e.ID, ev),
+			CompanyID:  companyID,
+			EndpointID: e.ID,
+			EventType:  ev.Type,
+			ChatID:     ev.ChatID,
+			Body:       body,
+			Position:   at.UnixNano(),
+			CreatedAt:  s.cfg.Now(), Status: webhook.Pending,
 		}
 		if e.Ordered {
 			d.OrderKey = ev.ChatID
@@ -265,7 +278,11 @@ func (s *Service) advance(ctx context.Context, d webhook.Delivery, o webhook.Out
 	if d.OrderKey == "" || o.Status == webhook.Pending {
 		return
 	}
-	s.warn(ctx, "advancing an order; it waits longer", s.cfg.Store.AdvanceWebhookOrder(ctx, d.EndpointID, d.OrderKey, s.cfg.Now()))
+	s.warn(
+		ctx,
+		"advancing an order; it waits longer",
+		s.cfg.Store.AdvanceWebhookOrder(ctx, d.EndpointID, d.OrderKey, s.cfg.Now()),
+	)
 	s.look()
 }
 

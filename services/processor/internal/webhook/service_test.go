@@ -131,8 +131,8 @@ func receive[V any](t *testing.T, from <-chan V) V {
 	}
 }
 
-// Ten attempts over 75 hours with one webhook-id, each with the time of the attempt; then the delivery has failed. A replay
-// starts again.
+// Ten attempts over 75 hours with one webhook-id, each with the time of the attempt; then the delivery has
+// failed. A replay starts again.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -206,8 +206,8 @@ func TestRetryAfter(t *testing.T) {
 	w.await(other, tried(1))
 }
 
-// An endpoint that answers 410 gets no further deliveries; the company's others are notified; its pending and later deliveries
-// are logged for a replay.
+// An endpoint that answers 410 gets no further deliveries; the company's others are notified; its pending and
+// later deliveries are logged for a replay.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -338,7 +338,8 @@ func TestHangingEndpoint(t *testing.T) {
 	w.await(last, ended)
 }
 
-// With ordered delivery the deliveries of a chat arrive one after the other, also after a failure; another chat does not wait.
+// With ordered delivery the deliveries of a chat arrive one after the other, also after a failure; another
+// chat does not wait.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -374,7 +375,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Deliveries in progress at shutdown are due at once for the next process, and do not count as failures of the endpoint.
+// Deliveries in progress at shutdown are due at once for the next process, and do not count as failures of
+// the endpoint.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// countEvery is how often the stored deliveries of a company are counted. In between, this process adds its own; those of other
-	// processors are missing until the next count.
+	// countEvery is how often the stored deliveries of a company are counted. In between, this process adds
+	// its own; those of other processors are missing until the next count.
 	countEvery = time.Minute
-	// crowdedRetention is how long ended deliveries of a company are kept while it stores more than half of what it may: the log
-	// becomes shorter before an event is lost.
+	// crowdedRetention is how long ended deliveries of a company are kept while it stores more than half of
+	// what it may: the log becomes shorter before an event is lost.
 	crowdedRetention = time.Hour
 )
 
@@ -63,8 +63,10 @@ func (s *stored) count(ctx context.Context, companyID string) (int, error) {
 	}
 	known.n = n
 	if n >= s.most {
-		s.logger.LogAttrs(ctx, slog.LevelWarn, "new webhook deliveries of a company are dropped: it stores too many", slog.String("companyId", companyID),
-			slog.Int("stored", n))
+		s.logger.LogAttrs(
+			ctx, slog.LevelWarn, "new webhook deliveries of a company are dropped: it stores too many",
+			slog.String("companyId", companyID), slog.Int("stored", n),
+		)
 	}
 	return n, nil
 }

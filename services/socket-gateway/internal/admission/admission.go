@@ -1,5 +1,6 @@
-// Package admission limits the load of a gateway: joined connections, handshakes per second and of an address, and sockets per visitor.
-// Refused requests get Retry-After; accepted connections are not affected. The engine limits connections that have not sent a token yet.
+// Package admission limits the load of a gateway: joined connections, handshakes per second and of an
+// address, and sockets per visitor. Refused requests get Retry-After; accepted connections are not affected.
+// The engine limits connections that have not sent a token yet.
 package admission
 
 import (
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// Values of Retry-After: time for other clients to leave, for the rate limiter to refill, and for dead sockets of the visitor to
-	// hit the ping timeout.
+	// Values of Retry-After: time for other clients to leave, for the rate limiter to refill, and for dead
+	// sockets of the visitor to hit the ping timeout.
 	fullWait    = 10 * time.Second
 	rateWait    = time.Second
 	visitorWait = 30 * time.Second
@@ -54,7 +55,8 @@ type Limiter struct {
 // New returns a limiter with the limits of cfg.
 func New(cfg Config) (*Limiter, error) {
 	d := &Limiter{cfg: cfg, refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_gateway_refusals_total", Help: "Refused connections, by the limit that was reached (address, connections, rate, visitor) or stopping.",
+		Name: "parley_gateway_refusals_total",
+		Help: "Refused connections, by the limit that was reached (address, connections, rate, visitor) or stopping.",
 	}, []string{"bound"})}
 	if cfg.ConnectRate > 0 {
 		d.rate = rate.NewLimiter(rate.Limit(cfg.ConnectRate), cfg.ConnectRate)
@@ -82,8 +84,8 @@ func (d *Limiter) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// UpgradeHandler passes upgrades of sessions within the limit of their address, and all other requests, to next. It is for sessions whose
-// upgrade brings a token.
+// UpgradeHandler passes upgrades of sessions within the limit of their address, and all other requests, to
+// next. It is for sessions whose upgrade brings a token.
 func (d *Limiter) UpgradeHandler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -153,8 +155,8 @@ func (d *Limiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	d.cfg.Refuse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
 }
 
-// Guard limits the sockets of a visitor on this gateway. It must be called after the middleware that joins a socket to its
-// visitor's room is added: it counts the sockets in the room.
+// Guard limits the sockets of a visitor on this gateway. It must be called after the middleware that joins a
+// socket to its visitor's room is added: it counts the sockets in the room.
 func (d *Limiter) Guard(n *socketio.Namespace) {
 	if d.cfg.MaxSocketsPerVisitor > 0 {
 		n.Use(func(_ context.Context, s *socketio.Socket) error { return d.admitSocket(n, s) })
@@ -175,7 +177,10 @@ func (d *Limiter) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
 		}
 		s.Leave(room) // at once, so that of concurrent joins only the excess is refused
 		d.refusals.WithLabelValues("visitor").Inc()
-		return &socketio.ConnectError{Message: apperr.TooManyConnections.Message, Data: refusalData{apperr.TooManyConnections.Reason, int(visitorWait / time.Second)}}
+		return &socketio.ConnectError{
+			Message: apperr.TooManyConnections.Message,
+			Data:    refusalData{apperr.TooManyConnections.Reason, int(visitorWait / time.Second)},
+		}
 	}
 	return nil
 }

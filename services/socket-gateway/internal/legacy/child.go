@@ -66,7 +66,11 @@ func (c Child) serve(ctx context.Context, setup Setup) error {
 	}
 	adapter := redisadapter.New(client, redisadapter.Options{Sharded: setup.RedisSharded, Logger: c.Logger})
 	s := newServer(setup, adapter, c.Logger)
-	web := &http.Server{Handler: s, ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug)}
+	web := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+	}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
 	if err = c.reportStatus(ctx, s, served); err == nil {

@@ -43,7 +43,13 @@ type proxy struct {
 }
 
 func newProxy(cfg Config) *proxy {
-	p := &proxy{prefix: cfg.Setup.SessionPrefix, tokens: cfg.Tokens, room: cfg.Room, log: cfg.Logger, unauthorized: newUnauthorizedLimiter(cfg)}
+	p := &proxy{
+		prefix:       cfg.Setup.SessionPrefix,
+		tokens:       cfg.Tokens,
+		room:         cfg.Room,
+		log:          cfg.Logger,
+		unauthorized: newUnauthorizedLimiter(cfg),
+	}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: "legacy"})
@@ -88,7 +94,8 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forward forwards a request to the child, with the visitor if it opens a connection; the child ignores the visitor of other requests.
+// forward forwards a request to the child, with the visitor if it opens a connection; the child ignores the
+// visitor of other requests.
 func (p *proxy) forward(w http.ResponseWriter, r *http.Request, query url.Values, opens bool) {
 	r = r.Clone(r.Context())
 	r.Header.Del(visitorHeader)
@@ -134,8 +141,8 @@ func failed(w http.ResponseWriter, r *http.Request, _ error) {
 	refuse(w, r, http.StatusServiceUnavailable, 4, refuseUnavailable.Message)
 }
 
-// allowOrigin allows pages of any origin. Old clients always send requests with credentials, for which browsers require an explicit
-// origin and Allow-Credentials; no cookie is ever set or read.
+// allowOrigin allows pages of any origin. Old clients always send requests with credentials, for which
+// browsers require an explicit origin and Allow-Credentials; no cookie is ever set or read.
 func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

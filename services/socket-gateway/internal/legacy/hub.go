@@ -17,8 +17,8 @@ import (
 
 var errTooMany = errors.New("too many sockets of one visitor")
 
-// hub holds the rooms and their sockets. It is the Local of a socketio.Adapter, which makes the child an ordinary node of the
-// cluster.
+// hub holds the rooms and their sockets. It is the Local of a socketio.Adapter, which makes the child an
+// ordinary node of the cluster.
 type hub struct {
 	adapter    socketio.Adapter
 	maxSockets int
@@ -103,8 +103,8 @@ func (h *hub) selected(sel socketio.Selection) []*socket {
 	return out
 }
 
-// members returns the recipients of a broadcast, without a scan of all sockets in the common case of one room. It returns none for an
-// event that was delivered before. Callers must hold mu.
+// members returns the recipients of a broadcast, without a scan of all sockets in the common case of one
+// room. It returns none for an event that was delivered before. Callers must hold mu.
 func (h *hub) members(b *socketio.Broadcast) []*socket {
 	if len(b.Rooms) != 1 || len(b.Except) > 0 {
 		return h.selected(b.Selection)
@@ -204,8 +204,8 @@ func (h *hub) Rooms() []string {
 // ServerSideEvent implements socketio.Local.
 func (h *hub) ServerSideEvent(json.RawMessage, func(json.RawMessage)) {}
 
-// appendASCII appends JSON with all non-ASCII characters escaped: in some encodings the library counts bytes where old clients
-// count characters.
+// appendASCII appends JSON with all non-ASCII characters escaped: in some encodings the library counts bytes
+// where old clients count characters.
 func appendASCII(dst, data []byte) []byte {
 	for len(data) > 0 {
 		if data[0] < utf8.RuneSelf {

@@ -32,7 +32,8 @@ const (
 type Config struct {
 	Argv  []string // the child's; nil: this binary with Command
 	Setup Setup    // Socket is filled in
-	// Maximum number of connections without a valid token, in total and per address, counted over keepRefused. 0: no limit.
+	// Maximum number of connections without a valid token, in total and per address, counted over
+	// keepRefused. 0: no limit.
 	MaxUnauthorized, MaxUnauthorizedPerAddress int
 	Address                                    func(*http.Request) string
 	Tokens                                     Tokens
@@ -74,7 +75,8 @@ func New(cfg Config) (*Process, error) {
 			Name: "parley_gateway_legacy_connections", Help: "Open connections of old clients (Engine.IO 3).",
 		}),
 		starts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_gateway_legacy_starts_total", Help: "Starts of the server of old clients; more than one: it has crashed.",
+			Name: "parley_gateway_legacy_starts_total",
+			Help: "Starts of the server of old clients; more than one: it has crashed.",
 		}),
 	}
 	p.cfg.Setup.Socket = filepath.Join(dir, "socket")

@@ -54,7 +54,14 @@ func (g sessionIDs) NewID() string { return g.prefix + rand.Text() }
 
 func newServer(setup Setup, adapter func(socketio.Local) socketio.Adapter, log *slog.Logger) *server {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{hub: newHub(adapter, setup.MaxSockets), log: log, ctx: ctx, stop: stop, waiting: make(map[string]*time.Timer), joining: make(map[string]bool)}
+	s := &server{
+		hub:     newHub(adapter, setup.MaxSockets),
+		log:     log,
+		ctx:     ctx,
+		stop:    stop,
+		waiting: make(map[string]*time.Timer),
+		joining: make(map[string]bool),
+	}
 	s.library = googollee.NewServer(&engineio.Options{
 		PingInterval:       setup.PingInterval,
 		PingTimeout:        setup.PingInterval + setup.PingTimeout, // counted from the client's last ping
@@ -115,7 +122,8 @@ func (s *server) connect(c googollee.Conn) error {
 	return nil
 }
 
-// join joins a socket to its room, unless the client leaves meanwhile: the library reports that only once, possibly before the join.
+// join joins a socket to its room, unless the client leaves meanwhile: the library reports that only once,
+// possibly before the join.
 func (s *server) join(ctx context.Context, socket *socket) error {
 	sid := socket.conn.ID()
 	s.mu.Lock()

@@ -58,9 +58,9 @@ type libraryPolling interface {
 	http.Handler
 }
 
-// pollingConn works around three defects: the handshake response was sent before the library registered the session, so the
-// next request failed; the session of a client that did not send another request was never released; requests during an upgrade were
-// refused.
+// pollingConn works around three defects: the handshake response was sent before the library registered the
+// session, so the next request failed; the session of a client that did not send another request was never
+// released; requests during an upgrade were refused.
 type pollingConn struct {
 	libraryPolling
 	counts  *counts

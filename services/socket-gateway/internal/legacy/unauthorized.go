@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// unauthorizedLimiter limits the connections without a valid token, which are accepted in order to send the reason of the refusal. The
-// library does not report when they end, so each counts for keepRefused.
+// unauthorizedLimiter limits the connections without a valid token, which are accepted in order to send the
+// reason of the refusal. The library does not report when they end, so each counts for keepRefused.
 type unauthorizedLimiter struct {
 	max, maxPerAddress int // 0: no limit
 	address            func(*http.Request) string
@@ -25,7 +25,11 @@ type unauthorizedConn struct {
 
 func newUnauthorizedLimiter(cfg Config) *unauthorizedLimiter {
 	s := &unauthorizedLimiter{
-		max: cfg.MaxUnauthorized, maxPerAddress: cfg.MaxUnauthorizedPerAddress, address: cfg.Address, now: time.Now, byAddress: make(map[string]int),
+		max:           cfg.MaxUnauthorized,
+		maxPerAddress: cfg.MaxUnauthorizedPerAddress,
+		address:       cfg.Address,
+		now:           time.Now,
+		byAddress:     make(map[string]int),
 	}
 	if s.address == nil {
 		s.address = func(r *http.Request) string { return r.RemoteAddr }

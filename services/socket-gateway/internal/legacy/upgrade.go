@@ -17,10 +17,11 @@ const (
 	retries = 8
 )
 
-// upgrade handles the upgrade of a polling connection to a WebSocket. The library refuses all requests from the probe on, but the
-// client keeps sending until the probe is answered, and disconnects if it is refused. Therefore the polling
-// connection stays open, polls are answered with NOOPs, since the client waits for the last poll, and when the session
-// has switched to the WebSocket, pending reads and writes return a temporary error so that the session retries them there.
+// upgrade handles the upgrade of a polling connection to a WebSocket. The library refuses all requests from
+// the probe on, but the client keeps sending until the probe is answered, and disconnects if it is refused.
+// Therefore the polling connection stays open, polls are answered with NOOPs, since the client waits for the
+// last poll, and when the session has switched to the WebSocket, pending reads and writes return a temporary
+// error so that the session retries them there.
 type upgrade struct {
 	mu       sync.Mutex
 	done     chan struct{} // not nil during an upgrade
@@ -64,7 +65,8 @@ func (u *upgrade) end(closed bool) {
 	u.done, u.replaced = nil, closed
 }
 
-// outcome wraps an error as temporary if the connection may have been replaced, so that the session retries on its current connection.
+// outcome wraps an error as temporary if the connection may have been replaced, so that the session retries
+// on its current connection.
 func (u *upgrade) outcome(err error) error {
 	if err == nil {
 		return nil

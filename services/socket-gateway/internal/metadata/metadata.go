@@ -1,5 +1,5 @@
-// Package metadata encodes the fields that gateways send each other in addition to an event. Sockets do not receive them, and gateways
-// need not parse the event's JSON for them.
+// Package metadata encodes the fields that gateways send each other in addition to an event. Sockets do not
+// receive them, and gateways need not parse the event's JSON for them.
 package metadata
 
 import (

@@ -15,7 +15,8 @@ func AdvertiseAddr(listening net.Addr) string {
 	return net.JoinHostPort(hostAddr(), port)
 }
 
-// hostAddr returns the host's first global unicast address. It prefers IPv4, which dual-stack networks route everywhere.
+// hostAddr returns the host's first global unicast address. It prefers IPv4, which dual-stack networks route
+// everywhere.
 func hostAddr() string {
 	best := "127.0.0.1"
 	addrs, err := net.InterfaceAddrs()
@@ -37,8 +38,8 @@ func hostAddr() string {
 	return best
 }
 
-// CanonicalAddr removes superfluous brackets from the host of addr. A manifest that must support IPv6 too yields [10.0.0.1]:80, which is
-// not valid in a URL.
+// CanonicalAddr removes superfluous brackets from the host of addr. A manifest that must support IPv6 too
+// yields [10.0.0.1]:80, which is not valid in a URL.
 func CanonicalAddr(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package peer lets gateways share one address without sticky sessions: a request may reach any gateway and is served by the one that
-// holds its session.
+// Package peer lets gateways share one address without sticky sessions: a request may reach any gateway and
+// is served by the one that holds its session.
 //
 // A session id begins with the id of its gateway (id.go). Gateways register their addresses in Redis
-// (registry.go). A request for another gateway's session, whether a poll, a POST or a WebSocket upgrade, is forwarded to that
-// address (forward.go).
+// (registry.go). A request for another gateway's session, whether a poll, a POST or a WebSocket upgrade, is
+// forwarded to that address (forward.go).
 //
 // Invariants:
 //   - Only registered addresses are dialled; a client can only choose among them.

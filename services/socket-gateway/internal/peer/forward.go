@@ -40,10 +40,16 @@ type Forwarder struct {
 // NewForwarder returns a forwarder, which must be closed. With a nil registerer its metrics are not exported.
 func NewForwarder(id ID, registry *Registry, registerer prometheus.Registerer, log *slog.Logger) (*Forwarder, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &Forwarder{id: id, registry: registry, ctx: ctx, stop: stop, requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_gateway_forwards_total",
-		Help: "Requests for sessions of other gateways: forwarded, failed (the gateway did not answer), gone (no such gateway).",
-	}, []string{"result"})}
+	f := &Forwarder{
+		id:       id,
+		registry: registry,
+		ctx:      ctx,
+		stop:     stop,
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_forwards_total",
+			Help: "Requests for sessions of other gateways: forwarded, failed (the gateway did not answer), gone (no such gateway).",
+		}, []string{"result"}),
+	}
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite: f.rewrite,
 		Transport: &http.Transport{
@@ -121,7 +127,8 @@ func (f *Forwarder) rewrite(p *httputil.ProxyRequest) {
 	h := p.In.Context().Value(hopKey{}).(hop)
 	p.SetURL(&url.URL{Scheme: "http", Host: h.addr})
 	p.Out.Host = p.In.Host
-	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"] // the proxy drops what came; the client's address is there
+	// the proxy drops what came; the client's address is there
+	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 	p.SetXForwarded()
 	p.Out.Header.Set(hopHeader, string(f.id))
 }

@@ -38,8 +38,8 @@ type entry struct {
 	at   time.Time
 }
 
-// NewRegistry returns a registry; this gateway is not registered yet. The caller closes client. A nil client means that this is the
-// only gateway.
+// NewRegistry returns a registry; this gateway is not registered yet. The caller closes client. A nil client
+// means that this is the only gateway.
 func NewRegistry(client redis.UniversalClient, id ID, log *slog.Logger) *Registry {
 	return &Registry{client: client, id: id, log: log, known: make(map[ID]entry)}
 }
@@ -82,8 +82,8 @@ func (r *Registry) leave(ctx context.Context) {
 	}
 }
 
-// Lookup returns the address of a gateway, or false if the id is unknown. If Redis is unavailable, it returns the last known
-// address.
+// Lookup returns the address of a gateway, or false if the id is unknown. If Redis is unavailable, it returns
+// the last known address.
 func (r *Registry) Lookup(ctx context.Context, id ID) (addr string, ok bool) {
 	if r.client == nil {
 		return "", false

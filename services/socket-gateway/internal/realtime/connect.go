@@ -1,17 +1,21 @@
-// Package realtime connects visitors' sockets to the stream of replies. Reading order: connect.go (authentication and rooms), origin.go
-// (allowed pages), token.go and expiry.go (token renewal and expiry), deliver.go (emits replies into rooms), live.go (typing and read
-// cursors), presence.go (connected visitors), offset.go (event offsets), part.go and unfinished.go (messages that are still being
-// written), room.go (exactly-once, ordered delivery), log.go and recover.go (replay for a client), receipt.go (delivery reports),
-// floor.go and gap.go (replay for this gateway), drain.go, metrics.go.
+// Package realtime connects visitors' sockets to the stream of replies. Reading order: connect.go
+// (authentication and rooms), origin.go (allowed pages), token.go and expiry.go (token renewal and expiry),
+// deliver.go (emits replies into rooms), live.go (typing and read cursors), presence.go (connected visitors),
+// offset.go (event offsets), part.go and unfinished.go (messages that are still being written), room.go
+// (exactly-once, ordered delivery), log.go and recover.go (replay for a client), receipt.go (delivery
+// reports), floor.go and gap.go (replay for this gateway), drain.go, metrics.go.
 //
 // The engine (pkg/socketio) has sockets and rooms, the bus has streams; only this package has visitors and replies.
 //
-// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in 0014-partitions.md,
-// 0027-positions.md and 0029-one-order-in-redis.md):
+// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in
+// 0014-partitions.md, 0027-positions.md and 0029-one-order-in-redis.md):
 //
-//   - The position of a partition passes a reply only after Redis has accepted it, and the next reply of the same room follows only then.
-//   - A room delivers increasing offsets only; other events were delivered before, or were published before the room had a socket.
-//   - A client that reconnects with pid and offset receives the replies after them from the stream, and later replies live.
+//   - The position of a partition passes a reply only after Redis has accepted it, and the next reply of the
+//     same room follows only then.
+//   - A room delivers increasing offsets only; other events were delivered before, or were published before
+//     the room had a socket.
+//   - A client that reconnects with pid and offset receives the replies after them from the stream, and later
+//     replies live.
 package realtime
 
 import (
@@ -73,8 +77,8 @@ type Authenticator struct {
 	presence    *Presence
 }
 
-// guard makes the namespace admit only sockets with a valid token, and handles EventToken. live.go handles typing and read
-// cursors; visitors send messages over HTTP.
+// guard makes the namespace admit only sockets with a valid token, and handles EventToken. live.go handles
+// typing and read cursors; visitors send messages over HTTP.
 func (g *Authenticator) guard() {
 	g.namespace.Use(g.admit)
 	g.namespace.OnConnection(g.connected)
@@ -118,8 +122,8 @@ func (s *session) appID() string { return s.room[:s.appLen] }
 
 func (s *session) chatUserID() string { return s.room[s.appLen+1:] }
 
-// admit verifies the token of the CONNECT packet and joins the socket to its visitor's room. The client gets its answer after the
-// room's subscription is confirmed: events published from then on reach it.
+// admit verifies the token of the CONNECT packet and joins the socket to its visitor's room. The client gets
+// its answer after the room's subscription is confirmed: events published from then on reach it.
 func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	from := s.Handshake()
 	shown := readHandshake(from.Auth)
@@ -151,9 +155,14 @@ func (g *Authenticator) enter(ctx context.Context, token, origin string) (creden
 	return claims, g.origins.Check(ctx, claims.AppID, origin)
 }
 
-// join joins the socket to its room. The session starts at a position read before the join, so that later events that do not reach
-// the client live are replayed when it reconnects.
-func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims credential.VisitorClaims, shown handshake) error {
+// join joins the socket to its room. The session starts at a position read before the join, so that later
+// events that do not reach the client live are replayed when it reconnects.
+func (g *Authenticator) join(
+	ctx context.Context,
+	s *socketio.Socket,
+	claims credential.VisitorClaims,
+	shown handshake,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	position, stream, err := g.floors.Position(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
@@ -161,7 +170,10 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 		return apperr.Unreachable("NATS", err)
 	}
 	known := &session{
-		room: Room(claims.AppID, claims.ChatUserID), appLen: len(claims.AppID), until: claims.ExpiresAt, unread: bool(shown.Unread),
+		room:   Room(claims.AppID, claims.ChatUserID),
+		appLen: len(claims.AppID),
+		until:  claims.ExpiresAt,
+		unread: bool(shown.Unread),
 	}
 	if g.rooms.Open(known.room, claims.CompanyID, position); shown.PID != "" {
 		s.Hold()
@@ -186,9 +198,14 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 	return s.AddAnswer("pid", pid)
 }
 
-// showUnfinished sends a snapshot of the message that a bot is writing for the visitor, and suppresses the parts that it contains.
-// If reading fails, the socket connects without a snapshot: the bot repeats the text.
-func (g *Authenticator) showUnfinished(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims) {
+// showUnfinished sends a snapshot of the message that a bot is writing for the visitor, and suppresses the
+// parts that it contains. If reading fails, the socket connects without a snapshot: the bot repeats the text.
+func (g *Authenticator) showUnfinished(
+	ctx context.Context,
+	s *socketio.Socket,
+	known *session,
+	claims credential.VisitorClaims,
+) {
 	whole, ok, err := g.unfinished.Of(ctx, claims.AppID, claims.ChatUserID)
 	if err != nil {
 		g.metrics.part(partUnread)
@@ -205,9 +222,17 @@ func (g *Authenticator) showUnfinished(ctx context.Context, s *socketio.Socket, 
 	}
 }
 
-// recover queues the missed events, which follow the answer to the CONNECT. An answer with the same pid means that the client has
-// all events; a new pid, also sent to a client that reconnects too often, makes it load the history.
-func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims, shown handshake, fresh string) (pid string, err error) {
+// recover queues the missed events, which follow the answer to the CONNECT. An answer with the same pid means
+// that the client has all events; a new pid, also sent to a client that reconnects too often, makes it load
+// the history.
+func (g *Authenticator) recover(
+	ctx context.Context,
+	s *socketio.Socket,
+	known *session,
+	claims credential.VisitorClaims,
+	shown handshake,
+	fresh string,
+) (pid string, err error) {
 	if !g.recoveries.Take(ctx, known.room).Allowed {
 		g.metrics.recovery(recoveryLimited)
 		return fresh, nil
@@ -235,7 +260,8 @@ func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *
 	return shown.PID, nil
 }
 
-// connected is called after the answer to the CONNECT is sent; OnDisconnect handlers run only for sockets that got this far.
+// connected is called after the answer to the CONNECT is sent; OnDisconnect handlers run only for sockets
+// that got this far.
 func (g *Authenticator) connected(s *socketio.Socket) {
 	known := s.Data().(*session)
 	if known.held {
@@ -261,7 +287,8 @@ func (s *session) isNew(b *socketio.Broadcast) bool {
 	return m.Offset == 0 || m.Offset > s.caughtUp
 }
 
-// readHandshake reads the members that are there. A malformed handshake has no token, and a session that cannot be recovered.
+// readHandshake reads the members that are there. A malformed handshake has no token, and a session that
+// cannot be recovered.
 func readHandshake(auth json.RawMessage) (h handshake) {
 	if token, ok := onlyToken(auth); ok {
 		return handshake{Token: token}

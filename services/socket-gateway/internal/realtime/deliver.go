@@ -22,7 +22,8 @@ const (
 	durable = "socket-gateway"
 	// deliverers is the number of concurrent batches: one is encoded while the other is sent to Redis.
 	deliverers = 2
-	// retryPause is the maximum pause between retries while Redis is not connected. It is short because visitors are waiting.
+	// retryPause is the maximum pause between retries while Redis is not connected. It is short because
+	// visitors are waiting.
 	retryPause = 200 * time.Millisecond
 )
 
@@ -34,8 +35,9 @@ type Deliverer struct {
 	traced    bool // events carry the spans of their deliveries
 }
 
-// consumer returns the consumer of replies. Replies to one visitor are emitted one at a time in stream order, those to different visitors
-// in batches. A reply that cannot be emitted is retried, by another gateway if this consumer ends.
+// consumer returns the consumer of replies. Replies to one visitor are emitted one at a time in stream order,
+// those to different visitors in batches. A reply that cannot be emitted is retried, by another gateway if
+// this consumer ends.
 func (d *Deliverer) consumer() bus.Consumer {
 	return bus.Consumer{
 		Stream: subject.Replies, Durable: durable, Positions: true, Concurrency: deliverers, MaxPause: retryPause,
@@ -43,8 +45,9 @@ func (d *Deliverer) consumer() bus.Consumer {
 	}
 }
 
-// deliver emits a batch of replies to different visitors. All gateways, including this one, receive them over Redis, so that rooms see one
-// order even while two gateways read the same partition. Failed publishes are retried until Redis is connected; rooms drop duplicates.
+// deliver emits a batch of replies to different visitors. All gateways, including this one, receive them over
+// Redis, so that rooms see one order even while two gateways read the same partition. Failed publishes are
+// retried until Redis is connected; rooms drop duplicates.
 func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
 	errs := make([]error, len(batch))
 	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))
@@ -66,8 +69,9 @@ func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
 	return errs
 }
 
-// broadcast encodes a reply for its room. It returns nil for a reply older than chat.Window, which must not pop up in a page; the history
-// has it. Such replies occur when positions are lost and the stream is read from its beginning.
+// broadcast encodes a reply for its room. It returns nil for a reply older than chat.Window, which must not
+// pop up in a page; the history has it. Such replies occur when positions are lost and the stream is read
+// from its beginning.
 func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
 	e, err := event.DecodeReply(delivery.Subject, delivery.Data)
 	if err != nil {

@@ -11,8 +11,8 @@ const drainStep = 20 * time.Millisecond
 // closer is a socket whose client reconnects when the connection closes.
 type closer interface{ CloseConnection() }
 
-// drain closes sockets evenly over the duration within, so that their clients do not all reconnect at once. If ctx is done, it closes the
-// rest immediately.
+// drain closes sockets evenly over the duration within, so that their clients do not all reconnect at once.
+// If ctx is done, it closes the rest immediately.
 func drain[S closer](ctx context.Context, sockets []S, within time.Duration) {
 	began := time.Now()
 	for closed := 0; closed < len(sockets); {

@@ -28,8 +28,8 @@ type Lease struct {
 	ended  bool
 }
 
-// Expiry disconnects sockets within a second of the expiry of their token, and warns them before. All sockets share one ticker: a timer
-// per socket would cost more memory than the rest of its bookkeeping.
+// Expiry disconnects sockets within a second of the expiry of their token, and warns them before. All sockets
+// share one ticker: a timer per socket would cost more memory than the rest of its bookkeeping.
 type Expiry struct {
 	now func() time.Time
 
@@ -140,6 +140,9 @@ func (x *Expiry) advance(l *Lease, now time.Time) func() {
 		return func() {}
 	}
 	return func() {
-		_ = holder.Emit(EventExpiring, map[string]string{"expiresAt": until.UTC().Format(time.RFC3339)}) // it may have disconnected
+		_ = holder.Emit(
+			EventExpiring,
+			map[string]string{"expiresAt": until.UTC().Format(time.RFC3339)},
+		) // it may have disconnected
 	}
 }

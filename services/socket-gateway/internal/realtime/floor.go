@@ -15,8 +15,9 @@ const (
 	floorsKept = 120
 )
 
-// Floors tracks the floor of each partition, a lower bound of the delivery progress: every reply of the partition up to that stream
-// sequence has been published to all gateways. Later replies may have been published as well.
+// Floors tracks the floor of each partition, a lower bound of the delivery progress: every reply of the
+// partition up to that stream sequence has been published to all gateways. Later replies may have been
+// published as well.
 type Floors struct {
 	log     *Log
 	renewed func() // called when the stream was recreated: its sequences restart
@@ -34,7 +35,8 @@ type position struct {
 	floors []uint64
 }
 
-// NewFloors returns floors, which are unknown until Run has polled them. renewed is called when the stream was recreated.
+// NewFloors returns floors, which are unknown until Run has polled them. renewed is called when the stream
+// was recreated.
 func NewFloors(log *Log, renewed func()) *Floors {
 	return &Floors{log: log, renewed: renewed, known: make(chan struct{})}
 }
@@ -79,8 +81,8 @@ func (f *Floors) poll(ctx context.Context) bool {
 	return true
 }
 
-// record stores new floors. It never lowers a floor, even if lost positions make the consumer restart at the beginning of the stream,
-// unless the stream was recreated; in that case it returns true.
+// record stores new floors. It never lowers a floor, even if lost positions make the consumer restart at the
+// beginning of the stream, unless the stream was recreated; in that case it returns true.
 func (f *Floors) record(at time.Time, floors []uint64, created time.Time) (renewed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,8 +120,8 @@ func at(floors []uint64, partition int) uint64 {
 	return 0
 }
 
-// Position returns the floor of a visitor's partition, selected by the visitor's subject, and the creation time of the stream. It waits
-// for the first poll.
+// Position returns the floor of a visitor's partition, selected by the visitor's subject, and the creation
+// time of the stream. It waits for the first poll.
 func (f *Floors) Position(ctx context.Context, subj string) (floor uint64, stream time.Time, err error) {
 	select {
 	case <-f.known:
@@ -131,7 +133,8 @@ func (f *Floors) Position(ctx context.Context, subj string) (floor uint64, strea
 	return at(f.floors, subject.Partition(subj, len(f.floors))), f.created, nil
 }
 
-// At returns the floors at time t, by partition. If the history does not reach back to t, it returns the oldest floors and false.
+// At returns the floors at time t, by partition. If the history does not reach back to t, it returns the
+// oldest floors and false.
 func (f *Floors) At(t time.Time) (floors []uint64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

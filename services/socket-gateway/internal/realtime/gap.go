@@ -22,8 +22,8 @@ const (
 	gapRead   = 30 * time.Second
 )
 
-// Gap replays into local rooms the replies that were published while the Redis subscriptions were lost. From the loss until the missing
-// replies have been read from the log, live deliveries are held back.
+// Gap replays into local rooms the replies that were published while the Redis subscriptions were lost. From
+// the loss until the missing replies have been read from the log, live deliveries are held back.
 type Gap struct {
 	rooms  *Rooms
 	log    *Log
@@ -56,7 +56,8 @@ func (g *Gap) Lost() {
 	g.rooms.Hold()
 }
 
-// Back must be called when all subscriptions are restored; since is the time at which the connection was last known to work.
+// Back must be called when all subscriptions are restored; since is the time at which the connection was last
+// known to work.
 func (g *Gap) Back(since time.Time) {
 	g.mu.Lock()
 	if from, ok := g.floors.At(since.Add(-gapMargin)); ok && g.first {
@@ -82,7 +83,8 @@ func (g *Gap) Run(ctx context.Context) {
 	}
 }
 
-// close replays until no reply is missing or the subscriptions are lost again; in that case the next Back triggers it again.
+// close replays until no reply is missing or the subscriptions are lost again; in that case the next Back
+// triggers it again.
 func (g *Gap) close(ctx context.Context) {
 	losses := g.rooms.Losses()
 	g.mu.Lock()
@@ -103,7 +105,10 @@ func (g *Gap) close(ctx context.Context) {
 			continue
 		}
 		if g.finish(upTo, losses) {
-			g.logger.InfoContext(ctx, "delivered replies missed while Redis was unavailable", "deliveries", count, "after", time.Since(began).String())
+			g.logger.InfoContext(
+				ctx, "delivered replies missed while Redis was unavailable", "deliveries", count, "after",
+				time.Since(began).String(),
+			)
 			return
 		}
 	}
@@ -119,8 +124,8 @@ func (g *Gap) finish(reached uint64, losses int) bool {
 	return true
 }
 
-// replay reads each partition from a position to its end. It returns the position reached in each partition, also on error, and
-// upTo, the sequence up to which no reply is missing.
+// replay reads each partition from a position to its end. It returns the position reached in each partition,
+// also on error, and upTo, the sequence up to which no reply is missing.
 func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last []uint64, upTo uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gapRead)
 	defer cancel()
@@ -147,8 +152,14 @@ func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last 
 	return deliveries, last, state.Last, nil
 }
 
-// replayPartition reads a partition to its end; on a replicated stream to the last sequence of the leader, since replicas may lag.
-func (g *Gap) replayPartition(ctx context.Context, filter string, last *uint64, replicated bool) (deliveries int, err error) {
+// replayPartition reads a partition to its end; on a replicated stream to the last sequence of the leader,
+// since replicas may lag.
+func (g *Gap) replayPartition(
+	ctx context.Context,
+	filter string,
+	last *uint64,
+	replicated bool,
+) (deliveries int, err error) {
 	for {
 		err := g.log.read(ctx, filter, *last, func(d bus.Delivery) error {
 			*last = d.Sequence
@@ -176,7 +187,10 @@ func (g *Gap) deliver(d bus.Delivery) int {
 	if err != nil {
 		return 0 // malformed: the consumer makes it a dead letter
 	}
-	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{room}}, Data: encodeReply(&reply, d.Sequence, len(d.Data))}
+	b := &socketio.Broadcast{
+		Selection: socketio.Selection{Rooms: []string{room}},
+		Data:      encodeReply(&reply, d.Sequence, len(d.Data)),
+	}
 	metadata.Metadata{Offset: d.Sequence, Receipt: receiptOf(&reply)}.Put(b)
 	return g.rooms.Replay(b)
 }

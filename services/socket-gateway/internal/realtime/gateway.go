@@ -26,8 +26,9 @@ type Config struct {
 	Metrics   *Metrics
 	Logger    *slog.Logger
 	Now       func() time.Time
-	Tracer    *tracing.Tracer                              // nil: no traces
-	Revoked   func(ctx context.Context, chatUserID string) // called when a visitor's tokens are revoked, for sockets outside the namespace; may be nil
+	Tracer    *tracing.Tracer // nil: no traces
+	// called when a visitor's tokens are revoked, for sockets outside the namespace; may be nil
+	Revoked func(ctx context.Context, chatUserID string)
 
 	RecoveryRate config.Rate // per visitor; the zero Rate is no limit
 
@@ -61,15 +62,26 @@ func New(cfg Config) *Gateway {
 	g.floors = NewFloors(log, g.rooms.Reset)
 	g.gap = NewGap(g.rooms, log, g.floors, cfg.Logger)
 	g.live = &Live{
-		namespace: cfg.Namespace, rooms: g.rooms, signals: cfg.Bus, reader: cfg.Bus, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,
-		typing: ratelimit.New(ratelimit.Config{Name: "typing", Rate: typingRate, Now: cfg.Now}),
-		reads:  ratelimit.New(ratelimit.Config{Name: "read", Rate: readRate, Now: cfg.Now}),
-		coming: make(chan *socketio.Broadcast, signalRoom),
+		namespace: cfg.Namespace,
+		rooms:     g.rooms,
+		signals:   cfg.Bus,
+		reader:    cfg.Bus,
+		metrics:   cfg.Metrics,
+		now:       cfg.Now,
+		logger:    cfg.Logger,
+		typing:    ratelimit.New(ratelimit.Config{Name: "typing", Rate: typingRate, Now: cfg.Now}),
+		reads:     ratelimit.New(ratelimit.Config{Name: "read", Rate: readRate, Now: cfg.Now}),
+		coming:    make(chan *socketio.Broadcast, signalRoom),
 	}
 	g.presence = NewPresence(cfg.Presence, cfg.Namespace, cfg.ID, cfg.Now, cfg.Logger)
 	g.authenticator = &Authenticator{
-		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(cfg.Now), origins: g.origins, rooms: g.rooms,
-		receipts: g.receipts, log: log, unfinished: NewUnfinished(cfg.Bus, cfg.Now),
+		namespace:   cfg.Namespace,
+		tokens:      cfg.Tokens,
+		expiry:      g.expiry,
+		revocations: newRevocations(cfg.Now),
+		origins:     g.origins,
+		rooms:       g.rooms,
+		receipts:    g.receipts, log: log, unfinished: NewUnfinished(cfg.Bus, cfg.Now),
 		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
 		renewals:   ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),
 		floors:     g.floors, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger, live: g.live, presence: g.presence,
@@ -104,7 +116,8 @@ func (g *Gateway) Enter(ctx context.Context, token, origin string) (credential.V
 	return g.authenticator.enter(ctx, token, origin)
 }
 
-// Deliver consumes replies and parts and emits them until ctx is done. It returns when none is in progress; other gateways take over.
+// Deliver consumes replies and parts and emits them until ctx is done. It returns when none is in progress;
+// other gateways take over.
 func (g *Gateway) Deliver(ctx context.Context) error {
 	group, delivering := errgroup.WithContext(ctx)
 	for _, c := range []bus.Consumer{g.deliverer.consumer(), g.parts.consumer()} {
@@ -121,6 +134,6 @@ func (g *Gateway) Drain(ctx context.Context, within time.Duration) {
 // RedisLost must be called when Redis subscriptions are lost, before they are restored.
 func (g *Gateway) RedisLost() { g.gap.Lost() }
 
-// RedisBack must be called when all subscriptions are restored, before later events are delivered. since is the time at which the
-// connection was last known to work.
+// RedisBack must be called when all subscriptions are restored, before later events are delivered. since is
+// the time at which the connection was last known to work.
 func (g *Gateway) RedisBack(since time.Time) { g.gap.Back(since) }

@@ -23,14 +23,16 @@ const (
 	EventTyping = "typing"
 	// EventRead is sent to a visitor when a side's read cursor moves, and by a visitor's client to move the visitor's.
 	EventRead = "read"
-	// EventUnread is sent after the connect with the unread count and read cursors, if the handshake's auth has unread: true.
+	// EventUnread is sent after the connect with the unread count and read cursors, if the handshake's auth
+	// has unread: true.
 	EventUnread = "unread"
 )
 
 const (
 	// signalGroup is the queue group of the gateways: each signal is delivered to one of them.
 	signalGroup = durable
-	// signalRoom is the size of the queue to Redis; signals that exceed it are dropped, because they would arrive too late.
+	// signalRoom is the size of the queue to Redis; signals that exceed it are dropped, because they would
+	// arrive too late.
 	signalRoom  = 1024
 	signalBatch = 64
 
@@ -87,7 +89,10 @@ type outcome struct {
 
 var (
 	tooMany = outcome{Code: apperr.TooManyRequests.Reason, Message: "Too many events. Please try again later."}
-	invalid = outcome{Code: apperr.ValidationError.Reason, Message: "The argument must be an object with the id of a message: {messageId}"}
+	invalid = outcome{
+		Code:    apperr.ValidationError.Reason,
+		Message: "The argument must be an object with the id of a message: {messageId}",
+	}
 )
 
 // Results of a visitor's event, for the metrics.
@@ -107,7 +112,11 @@ func (l *Live) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socketio.Ac
 		return
 	}
 	err := l.signals.Signal(event.Typing{
-		CompanyID: l.rooms.companyOf(known.room), AppID: known.appID(), ChatUserID: known.chatUserID(), Side: subject.SideVisitor, At: l.now(),
+		CompanyID:  l.rooms.companyOf(known.room),
+		AppID:      known.appID(),
+		ChatUserID: known.chatUserID(),
+		Side:       subject.SideVisitor,
+		At:         l.now(),
 	})
 	if err != nil {
 		l.metrics.clientEvent(EventTyping, resultFailed)
@@ -137,7 +146,9 @@ func (l *Live) read(known *session, args socketio.Args) (result string, answer o
 	if !l.reads.Take(ctx, known.room).Allowed {
 		return resultLimited, tooMany
 	}
-	reading, err := l.reader.ReadUpTo(ctx, l.rooms.companyOf(known.room), known.appID(), known.chatUserID(), upTo.MessageID)
+	reading, err := l.reader.ReadUpTo(
+		ctx, l.rooms.companyOf(known.room), known.appID(), known.chatUserID(), upTo.MessageID,
+	)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
 		return resultInvalid, outcome{Code: apperr.ReasonOf(err), Message: "There is no such message in the open chat"}

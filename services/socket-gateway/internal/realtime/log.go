@@ -75,8 +75,8 @@ func (l *Log) send() {
 	}
 }
 
-// Floors returns, for each partition, the sequence up to which the gateways have published every reply. created is the creation time of
-// the stream.
+// Floors returns, for each partition, the sequence up to which the gateways have published every reply.
+// created is the creation time of the stream.
 func (l *Log) Floors(ctx context.Context, created time.Time) (floors []uint64, err error) {
 	partitions, err := l.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
@@ -98,8 +98,8 @@ func (l *Log) Floors(ctx context.Context, created time.Time) (floors []uint64, e
 
 var errNotRead = errors.New("some partitions have no saved position yet")
 
-// read calls fn in order with all messages after a sequence whose stored subject matches filter. It stops at the first error
-// of fn and returns it.
+// read calls fn in order with all messages after a sequence whose stored subject matches filter. It stops at
+// the first error of fn and returns it.
 func (l *Log) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
 	for d, err := range l.bus.After(ctx, subject.Replies, filter, after) {
 		if err == nil {
@@ -112,10 +112,12 @@ func (l *Log) read(ctx context.Context, filter string, after uint64, fn func(bus
 	return nil
 }
 
-// lastOf returns the sequence of the last message on a stored subject or filter, read from the stream's leader; 0 if there is none.
+// lastOf returns the sequence of the last message on a stored subject or filter, read from the stream's
+// leader; 0 if there is none.
 func (l *Log) lastOf(ctx context.Context, stored string) (uint64, error) {
 	return l.bus.LastSequence(ctx, subject.Replies, stored)
 }
 
-// emitted reports whether a reply was emitted before. Such a reply was republished from the dead letters of another consumer.
+// emitted reports whether a reply was emitted before. Such a reply was republished from the dead letters of
+// another consumer.
 func emitted(d bus.Delivery) bool { return !bus.AddressedTo(d.Header, durable) }

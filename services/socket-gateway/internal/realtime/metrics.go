@@ -52,19 +52,23 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Name: "parley_gateway_disconnects_total", Help: "Sockets that have ended, by reason.",
 		}, []string{"reason"}),
 		drops: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_drops_total", Help: "Events that were not delivered: repeated (already delivered to the room), slow (a client that does not read was closed).",
+			Name: "parley_gateway_drops_total",
+			Help: "Events that were not delivered: repeated (already delivered to the room), slow (a client that does not read was closed).",
 		}, []string{"reason"}),
 		recoveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_recoveries_total", Help: "Connecting sockets by recovery: hit, miss or limited (load the history), none (a first visit).",
+			Name: "parley_gateway_recoveries_total",
+			Help: "Connecting sockets by recovery: hit, miss or limited (load the history), none (a first visit).",
 		}, []string{"result"}),
 		replayed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_gateway_replayed_total", Help: "Events that reconnecting clients received from the stream.",
 		}),
 		receipts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_receipts_total", Help: "Delivery reports of companies' messages: reported, failed (retried), lost (too many waited).",
+			Name: "parley_gateway_receipts_total",
+			Help: "Delivery reports of companies' messages: reported, failed (retried), lost (too many waited).",
 		}, []string{"result"}),
 		clientEvents: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_client_events_total", Help: "Events token, typing and read of visitors: accepted, limited (too many), invalid, failed (NATS or the Widget API unavailable).",
+			Name: "parley_gateway_client_events_total",
+			Help: "Events token, typing and read of visitors: accepted, limited (too many), invalid, failed (NATS or the Widget API unavailable).",
 		}, []string{"event", "result"}),
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_parts_total",

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// The last argument of each reply event is its offset: the stream sequence in decimal. The official clients store the offset of
-// the last event that they received and send it, with the pid of their session, when they
+// The last argument of each reply event is its offset: the stream sequence in decimal. The official clients
+// store the offset of the last event that they received and send it, with the pid of their session, when they
 // reconnect (Socket.IO protocol, "Connection state recovery").
 
 // payload returns the event argument for a reply.
@@ -44,15 +44,16 @@ const (
 	maxOffset = 24 // bytes of an offset with its JSON syntax
 )
 
-// encodeReply returns the JSON array of the event's name and arguments. size is the estimated size of the reply in bytes.
+// encodeReply returns the JSON array of the event's name and arguments. size is the estimated size of the
+// reply in bytes.
 func encodeReply(e *event.Reply, offset uint64, size int) []byte {
 	dst := append(make([]byte, 0, len(eventHead)+size+maxOffset), eventHead...)
 	dst = strconv.AppendUint(append(appendPayload(dst, e), `,"`...), offset, 10)
 	return append(dst, `"]`...)
 }
 
-// newPID returns the pid of a session that starts at a stream position. With it, any gateway can recover a client that has not received
-// an event yet. It is not a secret: the room depends only on the token.
+// newPID returns the pid of a session that starts at a stream position. With it, any gateway can recover a
+// client that has not received an event yet. It is not a secret: the room depends only on the token.
 func newPID(position uint64, stream time.Time) string {
 	return strconv.FormatUint(position, 36) + "." + epoch(stream) + "." + rand.Text()[:12]
 }

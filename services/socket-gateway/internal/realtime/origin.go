@@ -53,8 +53,9 @@ func NewOrigins(fetch FetchOrigins, now func() time.Time) *Origins {
 	return &Origins{fetchOrigins: fetch, now: now, known: known}
 }
 
-// Check returns errOriginNotAllowed for an origin that the application does not allow. A request without an origin does not come from a
-// page and passes. Check returns apperr.Unavailable if the application's origins cannot be fetched and are not cached.
+// Check returns errOriginNotAllowed for an origin that the application does not allow. A request without an
+// origin does not come from a page and passes. Check returns apperr.Unavailable if the application's origins
+// cannot be fetched and are not cached.
 func (o *Origins) Check(ctx context.Context, appID, origin string) error {
 	if origin == "" {
 		return nil
@@ -89,8 +90,8 @@ func (o *Origins) fetch(ctx context.Context, appID string) (originRules, error) 
 	}
 }
 
-// load fetches the origins and caches them, unless an invalidation arrived in the meantime, which may concern them. On an error the
-// cached origins stay valid.
+// load fetches the origins and caches them, unless an invalidation arrived in the meantime, which may concern
+// them. On an error the cached origins stay valid.
 func (o *Origins) load(ctx context.Context, appID string) (originRules, error) {
 	o.mu.Lock()
 	forgotten := o.forgotten
@@ -113,8 +114,8 @@ func (o *Origins) load(ctx context.Context, appID string) (originRules, error) {
 	return rules, nil
 }
 
-// Forget handles an invalidation. The application's origins are fetched again on the next Check; the cached ones are used only if that
-// fails.
+// Forget handles an invalidation. The application's origins are fetched again on the next Check; the cached
+// ones are used only if that fails.
 func (o *Origins) Forget(kind, key string) {
 	if kind != KindApplication {
 		return

@@ -14,8 +14,9 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
-// EventPart is the name of the event for a part of a message that a bot is still writing. Its argument is an object: clients store a
-// trailing string as the offset of connection state recovery, and must keep that of the last reply.
+// EventPart is the name of the event for a part of a message that a bot is still writing. Its argument is an
+// object: clients store a trailing string as the offset of connection state recovery, and must keep that of
+// the last reply.
 const EventPart = "message.part"
 
 // partStale is the age after which a part is dropped: bots abort a message after 30 seconds without a part.
@@ -83,12 +84,17 @@ type Parts struct {
 // consumer returns the consumer of parts, configured like that of the Deliverer.
 func (d *Parts) consumer() bus.Consumer {
 	return bus.Consumer{
-		Stream: subject.Parts, Durable: durable, Positions: true, Concurrency: deliverers, MaxPause: retryPause, HandleBatch: d.deliver,
+		Stream:      subject.Parts,
+		Durable:     durable,
+		Positions:   true,
+		Concurrency: deliverers,
+		MaxPause:    retryPause,
+		HandleBatch: d.deliver,
 	}
 }
 
-// deliver emits a batch of parts to different visitors. Stale and malformed parts are dropped without a dead letter: the complete message
-// follows.
+// deliver emits a batch of parts to different visitors. Stale and malformed parts are dropped without a dead
+// letter: the complete message follows.
 func (d *Parts) deliver(ctx context.Context, batch []bus.Delivery) []error {
 	errs := make([]error, len(batch))
 	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))
@@ -103,7 +109,10 @@ func (d *Parts) deliver(ctx context.Context, batch []bus.Delivery) []error {
 			d.metrics.part(partDropped)
 			continue
 		}
-		b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(part.AppID, part.ChatUserID)}}, Data: data}
+		b := &socketio.Broadcast{
+			Selection: socketio.Selection{Rooms: []string{Room(part.AppID, part.ChatUserID)}},
+			Data:      data,
+		}
 		metadata.Metadata{Part: metadata.Part{MessageID: part.MessageID, N: part.N}}.Put(b)
 		events = append(events, b)
 		places = append(places, i)

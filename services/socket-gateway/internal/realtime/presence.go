@@ -24,9 +24,9 @@ type Occupied interface {
 	Rooms() []string
 }
 
-// Presence writes the visitors with a socket on this gateway to a store. A connect or disconnect only records the room's name; one
-// goroutine writes the changes once a second and all connected visitors every 20 seconds, so that sockets need no timers or commands of
-// their own.
+// Presence writes the visitors with a socket on this gateway to a store. A connect or disconnect only records
+// the room's name; one goroutine writes the changes once a second and all connected visitors every 20
+// seconds, so that sockets need no timers or commands of their own.
 type Presence struct {
 	store  presence.Store // nil: presence is not stored
 	rooms  Occupied
@@ -39,8 +39,21 @@ type Presence struct {
 }
 
 // NewPresence returns a Presence that writes while Run runs. holder is the id of this gateway.
-func NewPresence(store presence.Store, rooms Occupied, holder string, now func() time.Time, logger *slog.Logger) *Presence {
-	return &Presence{store: store, rooms: rooms, holder: holder, now: now, logger: logger, changed: make(map[string]struct{})}
+func NewPresence(
+	store presence.Store,
+	rooms Occupied,
+	holder string,
+	now func() time.Time,
+	logger *slog.Logger,
+) *Presence {
+	return &Presence{
+		store:   store,
+		rooms:   rooms,
+		holder:  holder,
+		now:     now,
+		logger:  logger,
+		changed: make(map[string]struct{}),
+	}
 }
 
 // Changed records that a socket has joined or left a room.
@@ -53,8 +66,8 @@ func (p *Presence) Changed(room string) {
 	p.changed[room] = struct{}{}
 }
 
-// Run writes changes and refreshes until ctx is done, then writes the remaining changes. By then the sockets are closed, so their visitors
-// are absent until they have reconnected to another gateway.
+// Run writes changes and refreshes until ctx is done, then writes the remaining changes. By then the sockets
+// are closed, so their visitors are absent until they have reconnected to another gateway.
 func (p *Presence) Run(ctx context.Context) {
 	if p.store == nil {
 		return
@@ -95,7 +108,8 @@ func (p *Presence) take() map[string]struct{} {
 	return changed
 }
 
-// flush writes the changes. A failed write needs no retry: the next refresh writes all connected visitors, and other entries expire.
+// flush writes the changes. A failed write needs no retry: the next refresh writes all connected visitors,
+// and other entries expire.
 func (p *Presence) flush(ctx context.Context) error {
 	changed := p.take()
 	var here, gone []string
@@ -122,7 +136,11 @@ func (p *Presence) leave(ctx context.Context, keys []string) error {
 	return p.store.Leave(ctx, p.holder, p.now(), keys...)
 }
 
-func (p *Presence) write(ctx context.Context, rooms []string, write func(ctx context.Context, keys []string) error) error {
+func (p *Presence) write(
+	ctx context.Context,
+	rooms []string,
+	write func(ctx context.Context, keys []string) error,
+) error {
 	keys := make([]string, 0, min(len(rooms), presenceBatch))
 	for len(rooms) > 0 {
 		n := min(len(rooms), presenceBatch)

@@ -18,14 +18,15 @@ const (
 	// receiptPause is how long reports are collected into a batch.
 	receiptPause = 100 * time.Millisecond
 	receiptRetry = time.Second
-	// receiptLimit bounds the reports that are queued while NATS is not connected. Further reports are dropped: loading the history or
-	// reading the message later implies the delivery.
+	// receiptLimit bounds the reports that are queued while NATS is not connected. Further reports are
+	// dropped: loading the history or reading the message later implies the delivery.
 	receiptLimit      = 16 << 10
 	receiptsAtOnce    = 64
 	receiptFinalFlush = 2 * time.Second
 )
 
-// receiptTail ends the payload of a message whose sender requested a receipt; it makes the widget report when the message is read.
+// receiptTail ends the payload of a message whose sender requested a receipt; it makes the widget report when
+// the message is read.
 const receiptTail = `,"receipt":true}`
 
 // Publisher publishes an event and returns when its stream has stored it.
@@ -33,8 +34,8 @@ type Publisher interface {
 	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
-// Receipts reports delivered messages in the background; deliveries do not wait for it. Each gateway reports a message once; the
-// stream drops duplicates from other gateways.
+// Receipts reports delivered messages in the background; deliveries do not wait for it. Each gateway reports
+// a message once; the stream drops duplicates from other gateways.
 type Receipts struct {
 	publisher Publisher
 	metrics   *Metrics

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// replayEvents and replayBytes bound the replay to a reconnecting client. A client that has missed more loads the history, as on
-	// the first visit. replayBytes is well below the send buffer limit of a socket.
+	// replayEvents and replayBytes bound the replay to a reconnecting client. A client that has missed more
+	// loads the history, as on the first visit. replayBytes is well below the send buffer limit of a socket.
 	replayEvents = 1000
 	replayBytes  = 512 << 10
 )
@@ -35,8 +35,9 @@ type missed struct {
 	upTo   uint64 // offset up to which the client has all events after the replay
 }
 
-// Missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if there are too many, if some
-// may have been removed from the stream, or if the pid or offset is invalid, and apperr.Unavailable if the stream cannot be read.
+// Missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
+// there are too many, if some may have been removed from the stream, or if the pid or offset is invalid, and
+// apperr.Unavailable if the stream cannot be read.
 func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
 	state, err := l.State(ctx)
 	if err != nil {
@@ -87,7 +88,8 @@ func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (
 	return found, err
 }
 
-// confirm continues reading until it has the last reply of the stream's leader: the replica that served the read may lag.
+// confirm continues reading until it has the last reply of the stream's leader: the replica that served the
+// read may lag.
 func (l *Log) confirm(ctx context.Context, stored string, found *missed) error {
 	for {
 		last, err := l.lastOf(ctx, stored)

@@ -11,8 +11,9 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 )
 
-// revocations mirrors the stream of revocations: the earliest valid issue time of each visitor's tokens. Until the stream has been read
-// once, no socket is admitted (docs/decisions/0017-visitor-token-revocation.md).
+// revocations mirrors the stream of revocations: the earliest valid issue time of each visitor's tokens.
+// Until the stream has been read once, no socket is admitted
+// (docs/decisions/0017-visitor-token-revocation.md).
 type revocations struct {
 	read     chan struct{} // closed when the stream has been read to its end once
 	readOnce sync.Once
@@ -55,8 +56,8 @@ func (r *revocations) add(chatUserID string, validFrom time.Time) bool {
 	return true
 }
 
-// check returns apperr.Unauthorized for a token issued before the visitor's revocation, or so long ago that its revocation could have
-// expired, and apperr.Unavailable if the stream is not read within joinTimeout.
+// check returns apperr.Unauthorized for a token issued before the visitor's revocation, or so long ago that
+// its revocation could have expired, and apperr.Unavailable if the stream is not read within joinTimeout.
 func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
@@ -74,10 +75,12 @@ func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims
 	return nil
 }
 
-// revoke refuses a visitor's tokens issued before validFrom from now on and disconnects the visitor's sockets. It returns false for a
-// known revocation, and while the stream is read for the first time, since no socket is admitted before.
+// revoke refuses a visitor's tokens issued before validFrom from now on and disconnects the visitor's
+// sockets. It returns false for a known revocation, and while the stream is read for the first time, since no
+// socket is admitted before.
 func (g *Authenticator) revoke(chatUserID string, validFrom time.Time) bool {
-	if !g.revocations.add(chatUserID, validFrom) || !g.revocations.isCaughtUp() { // add before searching sockets: later joins are refused
+	// add before searching sockets: later joins are refused
+	if !g.revocations.add(chatUserID, validFrom) || !g.revocations.isCaughtUp() {
 		return false
 	}
 	for _, room := range g.namespace.Rooms() {

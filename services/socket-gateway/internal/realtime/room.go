@@ -29,8 +29,9 @@ type Members interface {
 	Socket(id string) *socketio.Socket
 }
 
-// Rooms delivers each event once and in order to the sockets of a room. It tracks the last offset of each hosted room and drops events
-// at or below it: redeliveries, and duplicates from a gateway that has lost its partition but has not detected it yet.
+// Rooms delivers each event once and in order to the sockets of a room. It tracks the last offset of each
+// hosted room and drops events at or below it: redeliveries, and duplicates from a gateway that has lost its
+// partition but has not detected it yet.
 type Rooms struct {
 	members Members
 	metrics *Metrics
@@ -70,14 +71,19 @@ type hold struct {
 	losses  int    // number of subscription losses
 }
 
-// NewRooms returns rooms for the sockets of members. now is the clock; receipt is called with the visitor's company after the delivery of
-// an event that requests a receipt, and must not block.
-func NewRooms(members Members, metrics *Metrics, now func() time.Time, receipt func(company string, r metadata.Receipt)) *Rooms {
+// NewRooms returns rooms for the sockets of members. now is the clock; receipt is called with the visitor's
+// company after the delivery of an event that requests a receipt, and must not block.
+func NewRooms(
+	members Members,
+	metrics *Metrics,
+	now func() time.Time,
+	receipt func(company string, r metadata.Receipt),
+) *Rooms {
 	return &Rooms{members: members, metrics: metrics, now: now, receipt: receipt, byName: make(map[string]*room)}
 }
 
-// Open prepares a visitor's room for a socket that is about to join. All replies to the visitor up to floor have been published
-// before.
+// Open prepares a visitor's room for a socket that is about to join. All replies to the visitor up to floor
+// have been published before.
 func (r *Rooms) Open(name, company string, floor uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +133,8 @@ func (r *Rooms) find(name string) *room {
 	return r.byName[name]
 }
 
-// Arrive handles every broadcast for the sockets of this gateway and returns the number of sockets that it was delivered to.
+// Arrive handles every broadcast for the sockets of this gateway and returns the number of sockets that it
+// was delivered to.
 func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 	m := metadata.Of(b)
 	switch {
@@ -148,7 +155,8 @@ func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 	return r.deliver(rm, b, m)
 }
 
-// deliver delivers an event and advances last, atomically, so that of concurrent events the lower offset is first or dropped.
+// deliver delivers an event and advances last, atomically, so that of concurrent events the lower offset is
+// first or dropped.
 func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, m metadata.Metadata) int {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
@@ -167,8 +175,8 @@ func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, m metadata.Metadata) in
 	return n
 }
 
-// exclude returns the sockets that have received the event with this offset from the log, and removes those that the room has caught
-// up with. Callers must hold mu.
+// exclude returns the sockets that have received the event with this offset from the log, and removes those
+// that the room has caught up with. Callers must hold mu.
 func (rm *room) exclude(offset uint64) (sockets []string) {
 	rm.ahead = slices.DeleteFunc(rm.ahead, func(a ahead) bool { return a.upTo < offset })
 	for _, a := range rm.ahead {
@@ -195,7 +203,8 @@ func (r *Rooms) Losses() int {
 	return r.held.losses
 }
 
-// buffer holds b back, or returns false if deliveries are no longer held. A full buffer is dropped and must be read from the log.
+// buffer holds b back, or returns false if deliveries are no longer held. A full buffer is dropped and must
+// be read from the log.
 func (r *Rooms) buffer(b *socketio.Broadcast) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,8 +241,9 @@ func (r *Rooms) Replay(b *socketio.Broadcast) int {
 	return r.deliver(rm, b, metadata.Of(b))
 }
 
-// Release delivers the held events and ends the hold, provided that all dropped events are at or below reached, up to which
-// the log was replayed, and that Losses still returns losses. It reports whether the hold has ended.
+// Release delivers the held events and ends the hold, provided that all dropped events are at or below
+// reached, up to which the log was replayed, and that Losses still returns losses. It reports whether the
+// hold has ended.
 func (r *Rooms) Release(reached uint64, losses int) bool {
 	for {
 		r.mu.Lock()

@@ -189,7 +189,8 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// An event that found no room when it arrived does not reach a socket that joins afterwards: that has read it from the log.
+// An event that found no room when it arrived does not reach a socket that joins afterwards: that has read it
+// from the log.
 func TestEventForARoomThatIsNotHosted(t *testing.T) {
 	t.Parallel()
 	a := &audience{}

@@ -12,11 +12,16 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
-// A reply's trace continues from its delivery (a span of the bus): the publish to all gateways is a span, whose traceparent
-// is part of the broadcast's metadata, and so is the emit to the sockets of a room on each gateway that has any.
+// A reply's trace continues from its delivery (a span of the bus): the publish to all gateways is a span,
+// whose traceparent is part of the broadcast's metadata, and so is the emit to the sockets of a room on each
+// gateway that has any.
 
-// TracePublishes wraps an adapter constructor so that publishes are recorded as spans. Without a tracer it returns adapter.
-func TracePublishes(adapter func(socketio.Local) socketio.Adapter, tracer *tracing.Tracer) func(socketio.Local) socketio.Adapter {
+// TracePublishes wraps an adapter constructor so that publishes are recorded as spans. Without a tracer it
+// returns adapter.
+func TracePublishes(
+	adapter func(socketio.Local) socketio.Adapter,
+	tracer *tracing.Tracer,
+) func(socketio.Local) socketio.Adapter {
 	if tracer == nil {
 		return adapter
 	}
@@ -60,7 +65,12 @@ func (a *tracedAdapter) PublishOrdered(ctx context.Context, batch []*socketio.Br
 }
 
 // begin starts the span of a publish, following the OpenTelemetry semantic conventions for Redis.
-func (a *tracedAdapter) begin(ctx context.Context, b *socketio.Broadcast, parent string, together int) (traceParent string, span *tracing.Span) {
+func (a *tracedAdapter) begin(
+	ctx context.Context,
+	b *socketio.Broadcast,
+	parent string,
+	together int,
+) (traceParent string, span *tracing.Span) {
 	ctx, span = a.tracer.Start(event.WithTraceParent(ctx, parent), trace.SpanKindProducer, "PUBLISH",
 		attribute.String("db.system.name", "redis"),
 		attribute.String("db.operation.name", "PUBLISH"),
@@ -75,7 +85,8 @@ func (r *Rooms) emit(b *socketio.Broadcast, m metadata.Metadata) int {
 	if r.tracer == nil || m.TraceParent == "" || r.members.RoomSize(b.Rooms[0]) == 0 {
 		return r.members.Deliver(b)
 	}
-	_, span := r.tracer.Start(event.WithTraceParent(context.Background(), m.TraceParent), trace.SpanKindConsumer, "emit "+Event,
+	_, span := r.tracer.Start(
+		event.WithTraceParent(context.Background(), m.TraceParent), trace.SpanKindConsumer, "emit "+Event,
 		attribute.String("messaging.system", "socket.io"),
 		attribute.String("messaging.operation.type", "send"),
 		attribute.String("messaging.operation.name", "emit"),

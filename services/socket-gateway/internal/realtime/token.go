@@ -20,8 +20,8 @@ const (
 	maxEarlyRenewals = 10
 )
 
-// renewRate limits the renewals of one socket, because each verifies a signature: three at once, then one every ten seconds. A client
-// renews once in the lifetime of a token.
+// renewRate limits the renewals of one socket, because each verifies a signature: three at once, then one
+// every ten seconds. A client renews once in the lifetime of a token.
 var renewRate = config.Rate{Count: 3, Per: 30 * time.Second}
 
 // renew handles EventToken. It disconnects a socket that goes on with early renewals.

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// unfinishedTimeout bounds how long a join waits for a message that is being written. On timeout the socket joins without it: the
-	// bot repeats the whole text every few seconds.
+	// unfinishedTimeout bounds how long a join waits for a message that is being written. On timeout the
+	// socket joins without it: the bot repeats the whole text every few seconds.
 	unfinishedTimeout = time.Second
 )
 
-// Unfinished finds messages that bots are still writing. Sockets that join at the same time share one request for the last parts; the
-// text is read only if a message is being written.
+// Unfinished finds messages that bots are still writing. Sockets that join at the same time share one request
+// for the last parts; the text is read only if a message is being written.
 type Unfinished struct {
 	bus     *bus.Bus
 	now     func() time.Time
@@ -41,7 +41,8 @@ func NewUnfinished(b *bus.Bus, now func() time.Time) *Unfinished {
 	return &Unfinished{bus: b, now: now, timeout: unfinishedTimeout}
 }
 
-// Of returns the message that a bot is writing for a visitor, as one part with the text so far; ok is false if there is none.
+// Of returns the message that a bot is writing for a visitor, as one part with the text so far; ok is false
+// if there is none.
 func (u *Unfinished) Of(ctx context.Context, appID, chatUserID string) (whole event.MessagePart, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()

@@ -15,8 +15,8 @@ type Dir struct {
 	lock *os.File
 }
 
-// Open creates the folder if it is missing and locks it for this process: two servers on the same streams would destroy them. The
-// lock ends with the process, also after a crash.
+// Open creates the folder if it is missing and locks it for this process: two servers on the same streams
+// would destroy them. The lock ends with the process, also after a crash.
 func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data folder: %w", err)

@@ -1,5 +1,6 @@
-// Package demo serves two pages that embed the widget with one script tag, like any site: one on the origin of the Widget API, and one on
-// another port and therefore another origin. Both have the strictest Content-Security-Policy that the widget supports.
+// Package demo serves two pages that embed the widget with one script tag, like any site: one on the origin
+// of the Widget API, and one on another port and therefore another origin. Both have the strictest
+// Content-Security-Policy that the widget supports.
 package demo
 
 import (
@@ -28,7 +29,9 @@ type Config struct {
 func Handler(c Config, bot fs.FS) (http.Handler, error) {
 	p, err := newPage(c, view{
 		Title: "Kettle & Co.", Where: "the origin of the Widget API",
-		OtherTitle: "The widget on another site", OtherText: "The same page on another origin, with a strict Content-Security-Policy:", OtherURL: c.SiteURL,
+		OtherTitle: "The widget on another site",
+		OtherText:  "The same page on another origin, with a strict Content-Security-Policy:",
+		OtherURL:   c.SiteURL,
 	})
 	if err != nil {
 		return nil, err
@@ -46,8 +49,11 @@ func Handler(c Config, bot fs.FS) (http.Handler, error) {
 // Site serves the page on another origin under /.
 func Site(c Config) (http.Handler, error) {
 	p, err := newPage(c, view{
-		Title: "Kettle & Co. on another origin", Where: "another origin than the Widget API, with a strict Content-Security-Policy",
-		OtherTitle: "The widget on the origin of the Widget API", OtherText: "The same page on the origin of the Widget API:", OtherURL: c.WidgetBaseURL + "/demo",
+		Title:      "Kettle & Co. on another origin",
+		Where:      "another origin than the Widget API, with a strict Content-Security-Policy",
+		OtherTitle: "The widget on the origin of the Widget API",
+		OtherText:  "The same page on the origin of the Widget API:",
+		OtherURL:   c.WidgetBaseURL + "/demo",
 	})
 	if err != nil {
 		return nil, err
@@ -111,7 +117,8 @@ func secured(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin") // pages of any origin show the bot's picture
-		h.Set("Cache-Control", "no-cache")                    // embedded files have no modification time, and the next build may differ
+		// embedded files have no modification time, and the next build may differ
+		h.Set("Cache-Control", "no-cache")
 		next.ServeHTTP(w, r)
 	})
 }

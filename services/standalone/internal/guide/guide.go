@@ -12,7 +12,8 @@ import (
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 )
 
-// TokenCommand returns the shell command that sets $TOKEN to the company's access token. The token itself is never printed.
+// TokenCommand returns the shell command that sets $TOKEN to the company's access token. The token itself is
+// never printed.
 func TokenCommand(demoFile string) string {
 	return `TOKEN=$(sed -n 's/.*"accessToken": "\([^"]*\)".*/\1/p' ` + quote(demoFile) + `)`
 }

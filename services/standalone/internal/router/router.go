@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Handler serves /socket.io/ with sockets, /demo and the paths below it with demo, and everything else with the Widget API. It is
-// not a ServeMux, which would redirect unclean paths that the Widget API answers itself.
+// Handler serves /socket.io/ with sockets, /demo and the paths below it with demo, and everything else with
+// the Widget API. It is not a ServeMux, which would redirect unclean paths that the Widget API answers
+// itself.
 func Handler(widgetAPI, sockets, demo http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {

@@ -16,21 +16,24 @@ const (
 	panelEmail = "operator@parley.example"
 )
 
-// widgetConfigs has every key of the specification's table, as an example for widgets. The icons are data URLs, which do not depend on
-// ports.
+// widgetConfigs has every key of the specification's table, as an example for widgets. The icons are data
+// URLs, which do not depend on ports.
 //
 //go:embed widget_configs.json
 var widgetConfigs []byte
 
 func company() chat.Company { return chat.Company{ID: companyID, Name: "Demo Company"} }
 
-// greetings has the two greetings of widget_configs.json for each bot. A language model reads the greetings of its chats, so that the
-// demo has none for it: an empty one is not shown.
+// greetings has the two greetings of widget_configs.json for each bot. A language model reads the greetings
+// of its chats, so that the demo has none for it: an empty one is not shown.
 var greetings = map[string][2]string{
-	"demo":     {"Hello, I am Polly, the demo bot.", `Write me anything, or write \"menu\" to see what I can do.`},
-	"webhook":  {"Hello, I am Polly. Your webhook answers for me (BOT=webhook).", "Write me anything."},
-	"llm":      {},
-	"none":     {"Hello, I am Polly. No bot answers here (BOT=none).", "Write, and an agent can answer you from the panel."},
+	"demo":    {"Hello, I am Polly, the demo bot.", `Write me anything, or write \"menu\" to see what I can do.`},
+	"webhook": {"Hello, I am Polly. Your webhook answers for me (BOT=webhook).", "Write me anything."},
+	"llm":     {},
+	"none": {
+		"Hello, I am Polly. No bot answers here (BOT=none).",
+		"Write, and an agent can answer you from the panel.",
+	},
 	"external": {"Hello, I am Polly. Your own processing layer answers here (BOT=external).", "Write me anything."},
 }
 
@@ -41,7 +44,10 @@ func configsFor(bot string) []byte {
 	if !ok {
 		return widgetConfigs
 	}
-	return bytes.Replace(bytes.Replace(widgetConfigs, []byte(demo[0]), []byte(said[0]), 1), []byte(demo[1]), []byte(said[1]), 1)
+	return bytes.Replace(
+		bytes.Replace(widgetConfigs, []byte(demo[0]), []byte(said[0]), 1), []byte(demo[1]), []byte(said[1]),
+		1,
+	)
 }
 
 func application(bot string) chat.Application {

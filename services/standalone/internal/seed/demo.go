@@ -1,7 +1,7 @@
 // Package seed creates the demo company, and demo.json, the only file with its secret token.
 //
-// The ids are the same on every machine, so that seeding again finds existing records: the next start completes an interrupted
-// one, and changes in the store are preserved.
+// The ids are the same on every machine, so that seeding again finds existing records: the next start
+// completes an interrupted one, and changes in the store are preserved.
 package seed
 
 import (
@@ -62,8 +62,8 @@ type Demo struct {
 	PanelPassword string `json:"panelPassword"`
 }
 
-// Run seeds missing records and writes the addresses of this start to the file at path. It writes nothing if everything is up to
-// date.
+// Run seeds missing records and writes the addresses of this start to the file at path. It writes nothing if
+// everything is up to date.
 func Run(ctx context.Context, s Store, path string, start Start, now time.Time) (Demo, error) {
 	if err := putNouns(ctx, s, start.Bot); err != nil {
 		return Demo{}, err
@@ -114,8 +114,9 @@ func write(path string, d Demo) error {
 	return atomicfile.Write(path, append(data, '\n'))
 }
 
-// accessToken returns a secret that the store knows. The one in demo.json stays unless it was revoked or has expired; a new one
-// is stored before the file is written, so that a crash in between leaves only an unused hash.
+// accessToken returns a secret that the store knows. The one in demo.json stays unless it was revoked or has
+// expired; a new one is stored before the file is written, so that a crash in between leaves only an unused
+// hash.
 func accessToken(ctx context.Context, s Store, secret string, now time.Time) (string, error) {
 	if hash, ok := credential.HashAccessToken(secret); ok {
 		known, err := s.AccessToken(ctx, hash)
@@ -133,8 +134,8 @@ func accessToken(ctx context.Context, s Store, secret string, now time.Time) (st
 	return secret, nil
 }
 
-// panelPassword returns the password of the demo's operator, and creates the operator at the first start. If demo.json does not
-// have it, the operator gets a new one.
+// panelPassword returns the password of the demo's operator, and creates the operator at the first start. If
+// demo.json does not have it, the operator gets a new one.
 func panelPassword(ctx context.Context, s Store, known string, now time.Time) (string, error) {
 	u, err := s.User(ctx, account.UserID(panelEmail))
 	if err != nil && !apperr.Is(err, apperr.NotFound) {

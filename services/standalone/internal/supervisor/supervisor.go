@@ -1,5 +1,5 @@
-// Package supervisor runs the long-lived components of a process. A component that ends by itself stops all of them; the caller
-// decides the order in which the rest stops.
+// Package supervisor runs the long-lived components of a process. A component that ends by itself stops all
+// of them; the caller decides the order in which the rest stops.
 package supervisor
 
 import (

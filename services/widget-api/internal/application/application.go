@@ -41,8 +41,8 @@ func (f *Finder) FindWidget(ctx context.Context, id string) (chat.Application, e
 	return app, err
 }
 
-// CheckOrigin returns an error if pages of that origin may not use the application. A request without an origin does not come from a
-// page and passes: other clients can send any origin.
+// CheckOrigin returns an error if pages of that origin may not use the application. A request without an
+// origin does not come from a page and passes: other clients can send any origin.
 func CheckOrigin(app chat.Application, origin string) error {
 	if origin == "" || app.AllowsOrigin(origin) {
 		return nil

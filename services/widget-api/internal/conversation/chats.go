@@ -17,9 +17,14 @@ type ChatList struct {
 	Limit int    // positive
 }
 
-// ListChats returns a page of the visitor's chats, newest first, and whether there are more. Errors: Unauthenticated if the visitor
-// does not exist or the token is revoked, NotFound without the application, Invalid if l.After is not a chat of this visitor.
-func (d *Service) ListChats(ctx context.Context, who credential.VisitorClaims, l ChatList) (chats []chat.Chat, more bool, err error) {
+// ListChats returns a page of the visitor's chats, newest first, and whether there are more. Errors:
+// Unauthenticated if the visitor does not exist or the token is revoked, NotFound without the application,
+// Invalid if l.After is not a chat of this visitor.
+func (d *Service) ListChats(
+	ctx context.Context,
+	who credential.VisitorClaims,
+	l ChatList,
+) (chats []chat.Chat, more bool, err error) {
 	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return nil, false, asNoChat(err)
@@ -50,8 +55,15 @@ func (d *Service) ListChats(ctx context.Context, who credential.VisitorClaims, l
 	return chats, false, nil
 }
 
-// ChatHistory is [Service.History] for one of the visitor's chats, open or closed. NotFound if the visitor has no such chat.
-func (d *Service) ChatHistory(ctx context.Context, who credential.VisitorClaims, chatID string, p Page, answer func(Answer) error) error {
+// ChatHistory is [Service.History] for one of the visitor's chats, open or closed. NotFound if the visitor
+// has no such chat.
+func (d *Service) ChatHistory(
+	ctx context.Context,
+	who credential.VisitorClaims,
+	chatID string,
+	p Page,
+	answer func(Answer) error,
+) error {
 	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return asNoChat(err)
@@ -79,8 +91,9 @@ func (d *Service) own(ctx context.Context, visitor chat.Visitor, chatID string) 
 	return c, asNoChat(err)
 }
 
-// mayRead reports whether a token of the chat's visitor reads the chat. If the application does not verify identities, anyone
-// can claim one, so a token reads only the chats that were open when it was issued or later: it could read those anyway.
+// mayRead reports whether a token of the chat's visitor reads the chat. If the application does not verify
+// identities, anyone can claim one, so a token reads only the chats that were open when it was issued or
+// later: it could read those anyway.
 func mayRead(who credential.VisitorClaims, app chat.Application, c chat.Chat, now time.Time) bool {
 	ended := c.EndedAt(now)
 	return ended.IsZero() || app.Identity.On() || who.IssuedAt.Before(ended)

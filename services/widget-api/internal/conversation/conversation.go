@@ -1,6 +1,6 @@
-// Package conversation is a visitor's chats: their histories, and the visitor's messages. draft.go validates messages, upload.go
-// receives files, page.go and recorded.go read the history, chats.go lists earlier chats, support.go does what concerns agents:
-// handover, offline messages, ratings.
+// Package conversation is a visitor's chats: their histories, and the visitor's messages. draft.go validates
+// messages, upload.go receives files, page.go and recorded.go read the history, chats.go lists earlier chats,
+// support.go does what concerns agents: handover, offline messages, ratings.
 package conversation
 
 import (
@@ -90,10 +90,11 @@ type Answer struct {
 	Reading  *Reading       // nil on earlier pages, or if it is unknown
 }
 
-// History calls answer once with a page of the visitor's open chat, and returns its error. The last page has every reply that was
-// published before History was called. The page counts against the memory of all reads until answer returns. Errors:
-// Unauthenticated if the visitor does not exist or the token is revoked, NotFound without an open chat or without the
-// application, Invalid if q.Before is not a message of this chat, Unavailable when too many reads wait.
+// History calls answer once with a page of the visitor's open chat, and returns its error. The last page has
+// every reply that was published before History was called. The page counts against the memory of all reads
+// until answer returns. Errors: Unauthenticated if the visitor does not exist or the token is revoked,
+// NotFound without an open chat or without the application, Invalid if q.Before is not a message of this
+// chat, Unavailable when too many reads wait.
 func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(Answer) error) error {
 	c, err := d.current(ctx, who)
 	if err != nil {
@@ -111,7 +112,9 @@ func (d *Service) answerHistory(ctx context.Context, c chat.Chat, p Page, answer
 	a := Answer{ChatID: c.ID, Messages: page.messages, More: page.more, Slot: page.held}
 	receipts, err := d.cfg.Receipts.ChatReceipts(ctx, c.ID)
 	if err != nil {
-		d.cfg.Logger.WarnContext(ctx, "reporting deliveries failed, a later history reports them", "chatId", c.ID, "error", err)
+		d.cfg.Logger.WarnContext(
+			ctx, "reporting deliveries failed, a later history reports them", "chatId", c.ID, "error", err,
+		)
 		return answer(a)
 	}
 	d.delivered(ctx, c, receipts.Undelivered, page.messages)
@@ -121,9 +124,10 @@ func (d *Service) answerHistory(ctx context.Context, c chat.Chat, p Page, answer
 	return answer(a)
 }
 
-// Write accepts a valid draft, which the account pays for, and returns its message. It opens a chat when none is open. Errors:
-// Unauthenticated if the visitor does not exist, NotFound if the application does not, TooMany if a budget is used up. The message gets
-// the identity's id and time, or new ones if the identity is zero.
+// Write accepts a valid draft, which the account pays for, and returns its message. It opens a chat when none
+// is open. Errors: Unauthenticated if the visitor does not exist, NotFound if the application does not,
+// TooMany if a budget is used up. The message gets the identity's id and time, or new ones if the identity is
+// zero.
 func (d *Service) Write(
 	ctx context.Context, who credential.VisitorClaims, payer event.Account, draft Draft, identity chat.MessageIdentity,
 ) (chat.Message, error) {
@@ -134,7 +138,13 @@ func (d *Service) Write(
 	if identity.ID == "" {
 		identity = chat.NewMessageIdentity(d.now())
 	}
-	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: draft.Type, Data: draft.Data, NameOfSender: visitor.Name()}
+	m := chat.Message{
+		ID:           identity.ID,
+		CreatedAt:    identity.At,
+		Type:         draft.Type,
+		Data:         draft.Data,
+		NameOfSender: visitor.Name(),
+	}
 	if identity.Again { // in the chat that was open at the first attempt, which may not be today's
 		if written, err := d.cfg.Chats.HasMessage(ctx, identity.ID); err != nil || written {
 			return m, err
@@ -143,7 +153,11 @@ func (d *Service) Write(
 	if payer, err = d.cfg.Publisher.Charge(ctx, payer, len(m.Data)+eventBytes); err != nil {
 		return chat.Message{}, err
 	}
-	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly})
+	c, _, err := d.cfg.Chats.OpenChat(
+		ctx,
+		visitor,
+		store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly},
+	)
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -157,8 +171,8 @@ func (d *Service) Write(
 	return m, nil
 }
 
-// record appends the message to the history at once, so that the visitor's next read has it. A failure does not reject the
-// message: the recorder appends it from the stream, and appending is idempotent.
+// record appends the message to the history at once, so that the visitor's next read has it. A failure does
+// not reject the message: the recorder appends it from the stream, and appending is idempotent.
 func (d *Service) record(ctx context.Context, chatID string, m chat.Message) {
 	if err := d.cfg.Chats.AppendMessage(context.WithoutCancel(ctx), chatID, m); err != nil {
 		d.cfg.Logger.WarnContext(ctx, "appending a message failed, the recorder appends it from the stream",
@@ -169,10 +183,14 @@ func (d *Service) record(ctx context.Context, chatID string, m chat.Message) {
 // now returns the time in milliseconds, the resolution of stored chats.
 func (d *Service) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Millisecond) }
 
-// admit returns the visitor of the token and its application. Errors: Unauthenticated if the visitor does not exist, the token is
-// revoked, or the application requires a proof of identity that the visitor has not given (a token from before that setting only
-// allows registering again); NotFound if the application does not exist.
-func (d *Service) admit(ctx context.Context, who credential.VisitorClaims) (v chat.Visitor, app chat.Application, err error) {
+// admit returns the visitor of the token and its application. Errors: Unauthenticated if the visitor does not
+// exist, the token is revoked, or the application requires a proof of identity that the visitor has not given
+// (a token from before that setting only allows registering again); NotFound if the application does not
+// exist.
+func (d *Service) admit(
+	ctx context.Context,
+	who credential.VisitorClaims,
+) (v chat.Visitor, app chat.Application, err error) {
 	v, err = d.cfg.Directory.Visitor(ctx, who.ChatUserID)
 	switch {
 	case apperr.Is(err, apperr.NotFound):

@@ -38,7 +38,11 @@ func (d *Service) read(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	messages, more, err := d.cfg.Chats.History(ctx, c.ID, store.HistoryQuery{Before: p.Before, Limit: limit, MaxBytes: maxPageBytes})
+	messages, more, err := d.cfg.Chats.History(
+		ctx,
+		c.ID,
+		store.HistoryQuery{Before: p.Before, Limit: limit, MaxBytes: maxPageBytes},
+	)
 	if err != nil {
 		held.Release()
 		return page{}, err

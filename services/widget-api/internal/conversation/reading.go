@@ -30,10 +30,16 @@ type Reading struct {
 	AgentsOnline bool
 }
 
-// ReadThrough is [Service.Read] for a visitor that a gateway has authenticated, and returns the resulting read cursor. An empty
-// messageID moves nothing.
-func (d *Service) ReadThrough(ctx context.Context, companyID, appID, chatUserID, messageID string) (bus.Reading, error) {
-	c, err := d.current(ctx, credential.VisitorClaims{CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, IssuedAt: d.cfg.Now()})
+// ReadThrough is [Service.Read] for a visitor that a gateway has authenticated, and returns the resulting
+// read cursor. An empty messageID moves nothing.
+func (d *Service) ReadThrough(
+	ctx context.Context,
+	companyID, appID, chatUserID, messageID string,
+) (bus.Reading, error) {
+	c, err := d.current(
+		ctx,
+		credential.VisitorClaims{CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, IssuedAt: d.cfg.Now()},
+	)
 	if err == nil && messageID != "" {
 		err = d.readUpTo(ctx, c, messageID)
 	}
@@ -63,8 +69,8 @@ func (d *Service) reading(ctx context.Context, c chat.Chat, cursor chat.ReadCurs
 	return r, nil
 }
 
-// readingOf returns the reading headers of GET /message; nil if they are not available, in which case the messages are answered
-// without.
+// readingOf returns the reading headers of GET /message; nil if they are not available, in which case the
+// messages are answered without.
 func (d *Service) readingOf(ctx context.Context, c chat.Chat, receipts store.ChatReceipts, p page) *Reading {
 	found, err := d.reading(ctx, c, receipts.ReadUpTo, p)
 	if err != nil {
@@ -79,8 +85,8 @@ func (d *Service) readingOf(ctx context.Context, c chat.Chat, receipts store.Cha
 // agentsTTL is how long presence is cached.
 const agentsTTL = 5 * time.Second
 
-// Agents reports whether a company has agents online. It reads the store once in five seconds per company. A nil *Agents knows
-// nothing.
+// Agents reports whether a company has agents online. It reads the store once in five seconds per company. A
+// nil *Agents knows nothing.
 type Agents struct {
 	store presence.Store
 	now   func() time.Time

@@ -20,9 +20,9 @@ const (
 	MinReadMemory = 2 * readCost
 )
 
-// Reads bounds the memory of pages of histories: of all together, of one application to half of it, and of one visitor to two
-// pages. Reads beyond the bounds wait; meanwhile clients that receive their page slowly are cut off. A nil Reads does not bound
-// anything. It is safe for concurrent use.
+// Reads bounds the memory of pages of histories: of all together, of one application to half of it, and of
+// one visitor to two pages. Reads beyond the bounds wait; meanwhile clients that receive their page slowly
+// are cut off. A nil Reads does not bound anything. It is safe for concurrent use.
 type Reads struct {
 	memory        *slot.Pool
 	ofApplication int64 // bytes

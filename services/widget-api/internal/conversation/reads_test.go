@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/pkg/slot"
 )
 
-// An application's reads take at most half of the memory, whatever their number. Unused memory is released, and a read that waits
-// too long is refused with Retry-After.
+// An application's reads take at most half of the memory, whatever their number. Unused memory is released,
+// and a read that waits too long is refused with Retry-After.
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

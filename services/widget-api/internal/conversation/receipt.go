@@ -24,9 +24,9 @@ type Receipts interface {
 // reportsAtOnce bounds the reports that are published concurrently.
 const reportsAtOnce = 16
 
-// Read advances the visitor's read cursor to a message of the open chat, and reports messages that wait for a read receipt.
-// Errors: Unauthenticated if the visitor does not exist; NotFound if the message is not in the open chat, or the chat or the
-// application does not exist.
+// Read advances the visitor's read cursor to a message of the open chat, and reports messages that wait for a
+// read receipt. Errors: Unauthenticated if the visitor does not exist; NotFound if the message is not in the
+// open chat, or the chat or the application does not exist.
 func (d *Service) Read(ctx context.Context, who credential.VisitorClaims, messageID string) error {
 	c, err := d.current(ctx, who)
 	if err != nil {
@@ -59,13 +59,19 @@ func (d *Service) readUpTo(ctx context.Context, c chat.Chat, messageID string) e
 		return err
 	}
 	_ = d.cfg.Signals.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
-		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Side: subject.SideVisitor, MessageID: m.ID, UpTo: m.CreatedAt,
+		CompanyID:  c.CompanyID,
+		AppID:      c.AppID,
+		ChatUserID: c.ChatUserID,
+		ChatID:     c.ID,
+		Side:       subject.SideVisitor,
+		MessageID:  m.ID,
+		UpTo:       m.CreatedAt,
 	})
 	return d.report(ctx, c, unread, chat.StatusRead, now)
 }
 
-// message finds a message of the chat. The visitor may have received it over the socket a moment ago, before the recorder has
-// written it.
+// message finds a message of the chat. The visitor may have received it over the socket a moment ago, before
+// the recorder has written it.
 func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
 	m, err := d.cfg.Chats.Message(ctx, c.ID, id)
 	if !apperr.Is(err, apperr.NotFound) {
@@ -92,8 +98,8 @@ func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Mes
 	}
 }
 
-// delivered reports the messages of a history as delivered: this is how a visitor who was offline gets them. A failure does not
-// fail the request; the next history reports them again.
+// delivered reports the messages of a history as delivered: this is how a visitor who was offline gets them.
+// A failure does not fail the request; the next history reports them again.
 func (d *Service) delivered(ctx context.Context, c chat.Chat, waiting []string, history []chat.Message) {
 	if len(waiting) == 0 {
 		return
@@ -104,7 +110,9 @@ func (d *Service) delivered(ctx context.Context, c chat.Chat, waiting []string, 
 	}
 	waiting = slices.DeleteFunc(waiting, func(id string) bool { return !there[id] })
 	if err := d.report(ctx, c, waiting, chat.StatusDelivered, d.now()); err != nil && ctx.Err() == nil {
-		d.cfg.Logger.WarnContext(ctx, "reporting deliveries failed, a later history reports them", "chatId", c.ID, "error", err)
+		d.cfg.Logger.WarnContext(
+			ctx, "reporting deliveries failed, a later history reports them", "chatId", c.ID, "error", err,
+		)
 	}
 }
 

@@ -74,7 +74,8 @@ func TestReadReportsPendingReceipts(t *testing.T) {
 	}
 }
 
-// A message just received over the socket can be read before it is recorded; an unknown one is refused at once or after a wait.
+// A message just received over the socket can be read before it is recorded; an unknown one is refused at
+// once or after a wait.
 func TestReadOfAMessageThatIsNotRecordedYet(t *testing.T) {
 	t.Parallel()
 	const id = "last"

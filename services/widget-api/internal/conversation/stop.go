@@ -14,9 +14,9 @@ type Bots interface {
 	RequestStop(ctx context.Context, appID, chatUserID, messageID string) (stopped bool, err error)
 }
 
-// Stop makes the bot that streams a message to the visitor stop: the parts so far become the message. Errors: Unauthenticated if
-// the visitor does not exist, Conflict if the message is complete, NotFound without such a message in the open chat, without an
-// open chat or application.
+// Stop makes the bot that streams a message to the visitor stop: the parts so far become the message. Errors:
+// Unauthenticated if the visitor does not exist, Conflict if the message is complete, NotFound without such a
+// message in the open chat, without an open chat or application.
 func (d *Service) Stop(ctx context.Context, who credential.VisitorClaims, messageID string) error {
 	c, err := d.current(ctx, who)
 	if err != nil {

@@ -39,8 +39,8 @@ func (d *Service) stateOf(ctx context.Context, c chat.Chat, app chat.Application
 	return s
 }
 
-// State returns the visitor's latest chat, which may be closed. Errors: Unauthenticated if the visitor does not exist, NotFound
-// if the visitor has had no chat or the application does not exist.
+// State returns the visitor's latest chat, which may be closed. Errors: Unauthenticated if the visitor does
+// not exist, NotFound if the visitor has had no chat or the application does not exist.
 func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (State, error) {
 	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
@@ -56,8 +56,9 @@ func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (Stat
 	return d.stateOf(ctx, latest[0], app), nil
 }
 
-// HandOver hands the visitor's open chat to the agents; repeating it changes nothing. Errors: Conflict with the reason
-// HANDOVER_NOT_OFFERED if the application does not offer it, NotFound without an open chat, TooMany, and those of [Service.State].
+// HandOver hands the visitor's open chat to the agents; repeating it changes nothing. Errors: Conflict with
+// the reason HANDOVER_NOT_OFFERED if the application does not offer it, NotFound without an open chat,
+// TooMany, and those of [Service.State].
 func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims, payer event.Account) (State, error) {
 	s, err := d.State(ctx, who)
 	switch {
@@ -100,11 +101,16 @@ func (m OfflineMessage) Validate() apperr.Fields {
 	return f
 }
 
-// LeaveMessage accepts a valid offline message and returns its record. It opens a chat when none is open and hands it to the
-// agents before it adds the message. A visitor without an e-mail address gets this one. Errors: Conflict with the reason
-// HANDOVER_NOT_OFFERED if the chat is the bot's and the application offers no handover, and those of [Service.Write].
+// LeaveMessage accepts a valid offline message and returns its record. It opens a chat when none is open and
+// hands it to the agents before it adds the message. A visitor without an e-mail address gets this one.
+// Errors: Conflict with the reason HANDOVER_NOT_OFFERED if the chat is the bot's and the application offers
+// no handover, and those of [Service.Write].
 func (d *Service) LeaveMessage(
-	ctx context.Context, who credential.VisitorClaims, payer event.Account, left OfflineMessage, identity chat.MessageIdentity,
+	ctx context.Context,
+	who credential.VisitorClaims,
+	payer event.Account,
+	left OfflineMessage,
+	identity chat.MessageIdentity,
 ) (chat.Message, error) {
 	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
@@ -116,7 +122,11 @@ func (d *Service) LeaveMessage(
 	if payer, err = d.cfg.Publisher.Charge(ctx, payer, len(left.Text)+eventBytes); err != nil {
 		return chat.Message{}, err
 	}
-	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly})
+	c, _, err := d.cfg.Chats.OpenChat(
+		ctx,
+		visitor,
+		store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly},
+	)
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -149,10 +159,16 @@ func (d *Service) LeaveMessage(
 	return m, nil
 }
 
-// Rate publishes and stores the visitor's rating of a closed chat; a later rating replaces an earlier one. Errors: NotFound if
-// the chat is not this visitor's, Conflict with the reason RATING_NOT_OFFERED, CHAT_OPEN, or RATING_ENDED after the rating
-// period (see [chat.Chat.RateableUntil]), TooMany.
-func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, payer event.Account, chatID string, r chat.Rating) (State, error) {
+// Rate publishes and stores the visitor's rating of a closed chat; a later rating replaces an earlier one.
+// Errors: NotFound if the chat is not this visitor's, Conflict with the reason RATING_NOT_OFFERED, CHAT_OPEN,
+// or RATING_ENDED after the rating period (see [chat.Chat.RateableUntil]), TooMany.
+func (d *Service) Rate(
+	ctx context.Context,
+	who credential.VisitorClaims,
+	payer event.Account,
+	chatID string,
+	r chat.Rating,
+) (State, error) {
 	visitor, app, err := d.admit(ctx, who)
 	if err != nil {
 		return State{}, asNoChat(err)
@@ -172,7 +188,13 @@ func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, payer 
 	// The event comes first, so that the recorder completes a rating after a crash.
 	r.At = store.UTC(now)
 	err = d.cfg.Publisher.Publish(ctx, payer, event.ChatRated{
-		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Score: r.Score, Comment: r.Comment, RatedAt: r.At,
+		CompanyID:  c.CompanyID,
+		AppID:      c.AppID,
+		ChatUserID: c.ChatUserID,
+		ChatID:     c.ID,
+		Score:      r.Score,
+		Comment:    r.Comment,
+		RatedAt:    r.At,
 	})
 	if err != nil {
 		return State{}, err

@@ -25,7 +25,8 @@ type Form interface {
 	Rest() (caption string, err error)
 }
 
-// Upload is a stored file without a message yet: [Service.Write] creates the message, [Service.Discard] removes the file.
+// Upload is a stored file without a message yet: [Service.Write] creates the message, [Service.Discard]
+// removes the file.
 type Upload struct {
 	Payer   event.Account // has paid for the message
 	Draft   Draft
@@ -38,10 +39,18 @@ type Upload struct {
 // fileMessageBytes approximates the message of a file, which is charged before the file is read.
 const fileMessageBytes = 3 << 10
 
-// Receive stores the file of a form. base is the public address of this API. It looks up the visitor and charges the message before it
-// reads the file. Errors: Unauthenticated if the visitor does not exist, NotFound if the application does not, TooMany if a budget is
-// used up, and those of the form. After an error nothing is stored.
-func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, payer event.Account, files Files, form Form, base string) (Upload, error) {
+// Receive stores the file of a form. base is the public address of this API. It looks up the visitor and
+// charges the message before it reads the file. Errors: Unauthenticated if the visitor does not exist,
+// NotFound if the application does not, TooMany if a budget is used up, and those of the form. After an error
+// nothing is stored.
+func (d *Service) Receive(
+	ctx context.Context,
+	who credential.VisitorClaims,
+	payer event.Account,
+	files Files,
+	form Form,
+	base string,
+) (Upload, error) {
 	_, app, err := d.admit(ctx, who)
 	if err != nil {
 		return Upload{}, err

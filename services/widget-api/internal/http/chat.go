@@ -50,8 +50,13 @@ func timeText(t time.Time) string {
 func viewOfState(s conversation.State, now time.Time) chatView {
 	c, open := s.Chat, s.Chat.Open(now)
 	v := chatView{
-		ChatID: c.ID, Status: c.Status(now), Control: "bot", Waiting: open && c.Control.Waiting(), HandoverBy: c.Control.Handover.By,
-		HandoverOffered: open && !c.Control.Agent && s.Support.HandoverButton, Agents: agentsView{Available: s.Support.Open(now)},
+		ChatID:          c.ID,
+		Status:          c.Status(now),
+		Control:         "bot",
+		Waiting:         open && c.Control.Waiting(),
+		HandoverBy:      c.Control.Handover.By,
+		HandoverOffered: open && !c.Control.Agent && s.Support.HandoverButton,
+		Agents:          agentsView{Available: s.Support.Open(now)},
 	}
 	if c.Control.Agent {
 		v.Control = "agent"
@@ -113,17 +118,23 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 		return err
 	}
 	if !idempotency.HasKey(c.Request().Header) {
-		m, err := a.Conversations.LeaveMessage(c.Request().Context(), who, payerOf(c, who), r.message(), chat.MessageIdentity{})
+		m, err := a.Conversations.LeaveMessage(
+			c.Request().Context(), who, payerOf(c, who), r.message(), chat.MessageIdentity{},
+		)
 		if err != nil {
 			return err
 		}
 		return c.JSONBlob(http.StatusCreated, m.AppendJSON(nil))
 	}
-	return a.Idempotent.Answer(c, "POST /chat/offline-message|"+who.ChatUserID, idempotency.Fingerprint(r.Message, r.Email),
+	return a.Idempotent.Answer(
+		c,
+		"POST /chat/offline-message|"+who.ChatUserID,
+		idempotency.Fingerprint(r.Message, r.Email),
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := a.Conversations.LeaveMessage(ctx, who, payerOf(c, who), r.message(), identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
-		})
+		},
+	)
 }
 
 type ratingRequest struct {

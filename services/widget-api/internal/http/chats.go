@@ -39,7 +39,12 @@ func (a api) getChats(c echo.Context, who credential.VisitorClaims) error {
 	now := a.Now()
 	views := make([]earlierView, len(chats))
 	for i, c := range chats {
-		views[i] = earlierView{ChatID: c.ID, Status: c.Status(now), CreatedAt: timeText(c.CreatedAt), ClosedAt: timeText(c.EndedAt(now))}
+		views[i] = earlierView{
+			ChatID:    c.ID,
+			Status:    c.Status(now),
+			CreatedAt: timeText(c.CreatedAt),
+			ClosedAt:  timeText(c.EndedAt(now)),
+		}
 	}
 	return c.JSON(http.StatusOK, views)
 }

@@ -34,7 +34,11 @@ func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
 		return err
 	}
 	upload, err := a.Files.Begin(c.Request().Context(), attachment.Sender{
-		CompanyID: who.CompanyID, AppID: who.AppID, ChatUserID: who.ChatUserID, ID: who.ChatUserID, Address: httpapi.ClientAddress(c),
+		CompanyID:  who.CompanyID,
+		AppID:      who.AppID,
+		ChatUserID: who.ChatUserID,
+		ID:         who.ChatUserID,
+		Address:    httpapi.ClientAddress(c),
 	})
 	if err != nil {
 		return err
@@ -95,10 +99,12 @@ func (a api) baseURL(c echo.Context) (string, error) {
 	return base, nil
 }
 
-// filePolicy applies to a file that is opened as a page: it runs no script, loads only itself, and has an opaque origin.
+// filePolicy applies to a file that is opened as a page: it runs no script, loads only itself, and has an
+// opaque origin.
 const filePolicy = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 
-// maxFileAge bounds how long a browser caches a file. The content never changes, but a deleted file must not be cached for ever.
+// maxFileAge bounds how long a browser caches a file. The content never changes, but a deleted file must not
+// be cached for ever.
 const maxFileAge = 24 * time.Hour
 
 func (a api) getFile(c echo.Context) error {
@@ -124,9 +130,10 @@ func (a api) getFile(c echo.Context) error {
 	return nil
 }
 
-// keepSingleRange drops what a server may ignore (RFC 9110, 14.2), so that the answer is the whole file: a range in units other than
-// bytes, which net/http would reject, and several ranges. Each of those would read a chunk from the store; and net/http reads them in
-// a goroutine of its own, which may still use the reader after ServeContent has returned.
+// keepSingleRange drops what a server may ignore (RFC 9110, 14.2), so that the answer is the whole file: a
+// range in units other than bytes, which net/http would reject, and several ranges. Each of those would read
+// a chunk from the store; and net/http reads them in a goroutine of its own, which may still use the reader
+// after ServeContent has returned.
 func keepSingleRange(h http.Header) {
 	asked := strings.Join(h.Values("Range"), ",")
 	if !strings.HasPrefix(asked, "bytes=") || strings.Contains(asked, ",") {
@@ -167,8 +174,8 @@ func (a api) lifetime(f file.File) time.Duration {
 	return max(0, min(maxFileAge, expires.Sub(a.Now())))
 }
 
-// disposition returns the Content-Disposition of a file (RFC 6266): whether a browser may display it, and its name, with an ASCII
-// fallback for clients without RFC 8187.
+// disposition returns the Content-Disposition of a file (RFC 6266): whether a browser may display it, and its
+// name, with an ASCII fallback for clients without RFC 8187.
 func disposition(f file.File) string {
 	kind := "attachment"
 	if file.KindOfStored(f.ContentType).Inline() {
@@ -245,6 +252,8 @@ func (d *download) refusal(f file.File) error {
 
 // isMultipart reports whether the request has a multipart body of any kind.
 func isMultipart(c echo.Context) bool {
-	mediaType, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)) // form.Open reports a malformed parameter
+	mediaType, _, _ := mime.ParseMediaType(
+		c.Request().Header.Get(echo.HeaderContentType),
+	) // form.Open reports a malformed parameter
 	return strings.HasPrefix(mediaType, "multipart/")
 }

@@ -125,8 +125,9 @@ func (l leaving) Write(p []byte) (int, error) {
 
 func (l leaving) WriteString(s string) (int, error) { return l.Write([]byte(s)) }
 
-// A file is read by the goroutine of its request only, which closes it: nothing reads it after a client has disconnected. For several
-// ranges, http.ServeContent would start a goroutine that goes on reading while the file is being closed; the race detector reports it.
+// A file is read by the goroutine of its request only, which closes it: nothing reads it after a client has
+// disconnected. For several ranges, http.ServeContent would start a goroutine that goes on reading while the
+// file is being closed; the race detector reports it.
 func TestNothingReadsAClosedFile(t *testing.T) {
 	t.Parallel()
 	s := newFile()

@@ -57,7 +57,10 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 
 // writeOnce handles requests with an Idempotency-Key. The fingerprint identifies the content of the request.
 func (a api) writeOnce(
-	c echo.Context, who credential.VisitorClaims, fingerprint string, write func(context.Context, chat.MessageIdentity) (chat.Message, error),
+	c echo.Context,
+	who credential.VisitorClaims,
+	fingerprint string,
+	write func(context.Context, chat.MessageIdentity) (chat.Message, error),
 ) error {
 	return a.Idempotent.Answer(c, "POST /message|"+who.ChatUserID, fingerprint,
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
@@ -86,7 +89,10 @@ func answerHistory(c echo.Context, page conversation.Page) func(conversation.Ans
 		if answer.Reading != nil {
 			setReadingHeaders(header, *answer.Reading)
 		}
-		return writeHistory(c.Response(), form.NewPace(c, maxHistoryTime, answer.Slot, form.ForWriting), answer.ChatID, answer.Messages)
+		return writeHistory(
+			c.Response(), form.NewPace(c, maxHistoryTime, answer.Slot, form.ForWriting), answer.ChatID,
+			answer.Messages,
+		)
 	}
 }
 
@@ -97,8 +103,8 @@ const (
 	maxHistoryTime = time.Minute
 )
 
-// writeHistory sends the records in chunks, so that a history is not in memory twice. They are encoded by hand, because their
-// data must pass byte for byte.
+// writeHistory sends the records in chunks, so that a history is not in memory twice. They are encoded by
+// hand, because their data must pass byte for byte.
 func writeHistory(w http.ResponseWriter, p *form.Pace, chatID string, messages []chat.Message) error {
 	chunk := append(make([]byte, 0, min(historyChunk+historyChunk/4, 256*len(messages)+2)), '[')
 	for i, m := range messages {

@@ -60,8 +60,8 @@ func linkToNext(page conversation.Page, first string) string {
 	return linkTo("before", first, cmp.Or(page.Limit, maxLimit))
 }
 
-// linkTo returns the Link header of the page at a cursor (RFC 8288). Its target is relative, so that it holds for every address of
-// the API.
+// linkTo returns the Link header of the page at a cursor (RFC 8288). Its target is relative, so that it holds
+// for every address of the API.
 func linkTo(parameter, cursor string, limit int) string {
 	target := url.Values{parameter: {cursor}, "limit": {strconv.Itoa(limit)}}
 	return "<?" + target.Encode() + `>; rel="next"`

@@ -53,15 +53,20 @@ type Limits struct {
 
 type api struct{ Config }
 
-// maxBody is the limit of a JSON body in bytes, far above what a visitor's requests need: data of a message has at most 8 KiB. Anyone may
-// post, and decoding costs processor time by the byte.
+// maxBody is the limit of a JSON body in bytes, far above what a visitor's requests need: data of a message
+// has at most 8 KiB. Anyone may post, and decoding costs processor time by the byte.
 const maxBody = 128 << 10
 
 // New returns the API.
 func New(cfg Config) *echo.Echo {
 	a := api{Config: cfg}
 	e := httpapi.New(httpapi.Config{
-		Service: "widget-api", MaxBody: maxBody, Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies,
+		Service:    "widget-api",
+		MaxBody:    maxBody,
+		Logger:     cfg.Logger,
+		Registerer: cfg.Registerer,
+		Tracer:     cfg.Tracer,
+		Proxies:    cfg.Proxies,
 	})
 	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read a 429
 	e.GET("/settings/:id", a.getSettings)
@@ -83,6 +88,6 @@ func New(cfg Config) *echo.Echo {
 	return e
 }
 
-// anySite allows preflights of any origin: a preflight does not name the application, so an origin is refused only by the
-// response itself (application.CheckOrigin).
+// anySite allows preflights of any origin: a preflight does not name the application, so an origin is refused
+// only by the response itself (application.CheckOrigin).
 func anySite(string, echo.Context) bool { return true }

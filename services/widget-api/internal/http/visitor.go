@@ -36,7 +36,8 @@ func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerF
 	}
 }
 
-// checkOrigin refuses pages of origins that the visitor's application does not allow. The handler reports a missing application.
+// checkOrigin refuses pages of origins that the visitor's application does not allow. The handler reports a
+// missing application.
 func (a api) checkOrigin(c echo.Context, who credential.VisitorClaims) error {
 	origin := c.Request().Header.Get(echo.HeaderOrigin)
 	if origin == "" {

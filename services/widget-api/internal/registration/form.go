@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// Lengths in characters. Those of a phone number come from the specification, of an e-mail address from RFC 5321, the others are
-// ours.
+// Lengths in characters. Those of a phone number come from the specification, of an e-mail address from RFC
+// 5321, the others are ours.
 const (
 	maxName            = 256
 	maxUserID          = 256
@@ -22,14 +22,15 @@ const (
 
 // Form is a visitor's registration. A pointer is nil if the field was not sent.
 type Form struct {
-	AppID         string
-	FirstName     string
-	LastName      string
-	Email         *string
-	Phone         *string
-	UserID        *string
-	UserHash      *string                    // proof by the company's server of the strongest of UserID, Email and Phone
-	IdentityToken *string                    // JWT of the company's server that proves the identity in its claims until it expires
+	AppID     string
+	FirstName string
+	LastName  string
+	Email     *string
+	Phone     *string
+	UserID    *string
+	UserHash  *string // proof by the company's server of the strongest of UserID, Email and Phone
+	// JWT of the company's server that proves the identity in its claims until it expires
+	IdentityToken *string
 	Language      string                     // of the greetings, a BCP 47 tag; empty: none preferred
 	Token         string                     // visitor token of the request; empty: none
 	Origin        string                     // of the page that sent the form; empty: not a page
@@ -50,7 +51,8 @@ func (r Form) Validate() apperr.Fields {
 	if r.UserHash != nil && r.IdentityToken != nil {
 		f.Add("userHash", "must be absent if identityToken is sent")
 	}
-	if r.Email == nil && r.Phone == nil && r.UserID == nil && r.IdentityToken == nil { // otherwise the token's claims count
+	// otherwise the token's claims count
+	if r.Email == nil && r.Phone == nil && r.UserID == nil && r.IdentityToken == nil {
 		f.Add("email", "is required if phone and userId are absent")
 		f.Add("phone", "is required if email and userId are absent")
 		f.Add("userId", "is required if email and phone are absent")
@@ -70,7 +72,8 @@ func (r Form) validateIdentities(f *apperr.Fields) {
 	if r.Email != nil && !ValidEmail(*r.Email) {
 		f.Add("email", "must be a valid e-mail address")
 	}
-	if r.Phone != nil && (strings.Trim(*r.Phone, "0123456789") != "" || len(*r.Phone) < minPhone || len(*r.Phone) > maxPhone) {
+	if r.Phone != nil &&
+		(strings.Trim(*r.Phone, "0123456789") != "" || len(*r.Phone) < minPhone || len(*r.Phone) > maxPhone) {
 		f.Add("phone", "must be a phone number of 11 to 12 digits, without + or other characters")
 	}
 	if r.UserID != nil {
@@ -83,7 +86,8 @@ func (r Form) validateIdentities(f *apperr.Fields) {
 	}
 }
 
-// missing returns the names of required fields that the form lacks, in their order. Null and the empty string count as missing.
+// missing returns the names of required fields that the form lacks, in their order. Null and the empty string
+// count as missing.
 func (r Form) missing(required []string) []string {
 	var names []string
 	for _, name := range required {
@@ -122,8 +126,8 @@ func (r Form) has(name string) bool {
 	return true
 }
 
-// ValidEmail reports whether s is one plain address: local part, @, and a domain of at least two labels. Quoted local parts,
-// comments and address literals are valid in RFC 5322, but unused in practice.
+// ValidEmail reports whether s is one plain address: local part, @, and a domain of at least two labels.
+// Quoted local parts, comments and address literals are valid in RFC 5322, but unused in practice.
 func ValidEmail(s string) bool {
 	address, err := mail.ParseAddress(s)
 	if err != nil || address.Address != s || utf8.RuneCountInString(s) > maxEmail {

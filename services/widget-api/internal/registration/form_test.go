@@ -49,7 +49,8 @@ func checkEmail(t *testing.T, email string) {
 	}) {
 		t.Fatalf("got %q as an e-mail address, want nothing in it that ends one", email)
 	}
-	isASCII := !strings.ContainsFunc(local, func(r rune) bool { return r >= utf8.RuneSelf }) // other upper-case letters may be longer
+	// other upper-case letters may be longer
+	isASCII := !strings.ContainsFunc(local, func(r rune) bool { return r >= utf8.RuneSelf })
 	if isASCII && !ValidEmail(strings.ToUpper(local)+"@"+domain) {
 		t.Fatalf("got %q in capitals refused, want the same address", email)
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// prove checks the form's proof, if any. It returns the form with the values that the proof adds, and the proved identity or nil.
+// prove checks the form's proof, if any. It returns the form with the values that the proof adds, and the
+// proved identity or nil.
 //
-// A proof covers one identity, the strongest that was sent. The others are claims, and must not match a visitor that a proof
-// identifies as someone else. If the application does not verify, proofs are ignored.
+// A proof covers one identity, the strongest that was sent. The others are claims, and must not match a
+// visitor that a proof identifies as someone else. If the application does not verify, proofs are ignored.
 func (r Form) prove(app chat.Application, now time.Time) (Form, *store.Identity, error) {
 	switch {
 	case !app.Identity.On():
@@ -39,7 +40,11 @@ func (r Form) proveByToken(app chat.Application, now time.Time) (Form, *store.Id
 	if err != nil {
 		return r, nil, notVerified("identityToken", err.Error())
 	}
-	claims := map[string]string{store.KindUserID: proved.UserID, store.KindEmail: proved.Email, store.KindPhone: proved.Phone}
+	claims := map[string]string{
+		store.KindUserID: proved.UserID,
+		store.KindEmail:  proved.Email,
+		store.KindPhone:  proved.Phone,
+	}
 	for _, sent := range []struct {
 		kind  string
 		value **string
@@ -66,7 +71,13 @@ func (r Form) proveByToken(app chat.Application, now time.Time) (Form, *store.Id
 }
 
 // identify completes r with the visitor of the form, or with the identities to look up.
-func (d *Service) identify(ctx context.Context, app chat.Application, f Form, proved *store.Identity, r *store.Registration) error {
+func (d *Service) identify(
+	ctx context.Context,
+	app chat.Application,
+	f Form,
+	proved *store.Identity,
+	r *store.Registration,
+) error {
 	if proved != nil {
 		r.Identities = []store.Identity{*proved}
 		return nil
@@ -83,8 +94,8 @@ func (d *Service) identify(ctx context.Context, app chat.Application, f Form, pr
 	return err
 }
 
-// holder returns the visitor of the request's token, if the form names that visitor: a shared browser may still have the token of
-// another one. An invalid token counts as none.
+// holder returns the visitor of the request's token, if the form names that visitor: a shared browser may
+// still have the token of another one. An invalid token counts as none.
 func (d *Service) holder(ctx context.Context, app chat.Application, f Form) (chatUserID string, held bool, err error) {
 	if f.Token == "" {
 		return "", false, nil
@@ -131,7 +142,9 @@ func provedBy(proved *store.Identity) string {
 }
 
 func notVerified(field, problem string) error {
-	e := apperr.IdentityNotVerified.WithMessage(strings.TrimSpace("Identity could not be verified: " + field + " " + problem))
+	e := apperr.IdentityNotVerified.WithMessage(
+		strings.TrimSpace("Identity could not be verified: " + field + " " + problem),
+	)
 	e.Fields = apperr.Fields{{Name: field, Message: problem}}
 	return e
 }

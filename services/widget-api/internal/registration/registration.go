@@ -1,4 +1,5 @@
-// Package registration registers visitors. form.go validates the form, registration.go stores the visitor and opens the chat.
+// Package registration registers visitors. form.go validates the form, registration.go stores the visitor and
+// opens the chat.
 package registration
 
 import (
@@ -67,13 +68,13 @@ type Service struct{ cfg Config }
 // New returns the service.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// Register creates or updates the visitor of a valid form, opens a chat with the application's greetings unless one is open, and
-// returns a token once the event is published. The event and the greetings are charged after the validation and before the first write.
-// All writes are idempotent, so a retry after an error completes them; only in the mode session a retry without a token may
-// create another visitor.
+// Register creates or updates the visitor of a valid form, opens a chat with the application's greetings
+// unless one is open, and returns a token once the event is published. The event and the greetings are
+// charged after the validation and before the first write. All writes are idempotent, so a retry after an
+// error completes them; only in the mode session a retry without a token may create another visitor.
 //
-// Errors: NotFound without such an application with a widget; Invalid with the reason ORIGIN_NOT_ALLOWED, MISSING_REQUIRED_FIELDS
-// or IDENTITY_NOT_VERIFIED; TooMany if a budget is used up.
+// Errors: NotFound without such an application with a widget; Invalid with the reason ORIGIN_NOT_ALLOWED,
+// MISSING_REQUIRED_FIELDS or IDENTITY_NOT_VERIFIED; TooMany if a budget is used up.
 func (d *Service) Register(ctx context.Context, f Form) (token string, err error) {
 	app, err := d.cfg.Applications.FindWidget(ctx, f.AppID)
 	if err != nil {
@@ -159,7 +160,12 @@ func (d *Service) sign(v chat.Visitor, now time.Time) (string, error) {
 }
 
 // charge charges a registration and the greetings that a new chat stores. Its visitor is not known yet.
-func (d *Service) charge(ctx context.Context, app chat.Application, address string, greetings []chat.Message) (event.Account, error) {
+func (d *Service) charge(
+	ctx context.Context,
+	app chat.Application,
+	address string,
+	greetings []chat.Message,
+) (event.Account, error) {
 	bytes := registrationBytes
 	for _, g := range greetings {
 		bytes += len(g.Data)
@@ -172,7 +178,13 @@ func (d *Service) publish(ctx context.Context, payer event.Account, r store.Regi
 	return d.cfg.Publisher.Publish(ctx, payer, event.VisitorRegistered{
 		ID: uuid.NewString(), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID,
 		ChatID: r.Chat.ID, ChatOpened: r.Opened, RegisteredAt: now,
-		Profile:    event.VisitorProfile{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID},
+		Profile: event.VisitorProfile{
+			FirstName: v.FirstName,
+			LastName:  v.LastName,
+			Email:     v.Email,
+			Phone:     v.Phone,
+			UserID:    v.UserID,
+		},
 		VerifiedBy: v.VerifiedBy, VisitorCreated: r.Created,
 	})
 }

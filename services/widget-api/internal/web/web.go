@@ -1,9 +1,9 @@
-// Package web serves the chat widget that site owners embed: /widget.js, the loader that the script tag names, and below /widget/
-// the chunks that it loads later. The files are built from web/widget into dist (`make assets`) and embedded, each with its
-// Brotli and gzip forms.
+// Package web serves the chat widget that site owners embed: /widget.js, the loader that the script tag
+// names, and below /widget/ the chunks that it loads later. The files are built from web/widget into dist
+// (`make assets`) and embedded, each with its Brotli and gzip forms.
 //
-// Names below /widget/ contain a hash of the content, so those answers are immutable. The loader keeps its name and is cached
-// briefly.
+// Names below /widget/ contain a hash of the content, so those answers are immutable. The loader keeps its
+// name and is cached briefly.
 package web
 
 import (
@@ -61,7 +61,8 @@ func (a *Assets) serve(c echo.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // for pages with Cross-Origin-Embedder-Policy
+	// for pages with Cross-Origin-Embedder-Policy
+	c.Response().Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
 	return f.Serve(c)
 }
 

@@ -1,4 +1,5 @@
-// Command ferretdb runs FerretDB on SQLite files until SIGTERM: a MongoDB server for end-to-end tests, which can kill it.
+// Command ferretdb runs FerretDB on SQLite files until SIGTERM: a MongoDB server for end-to-end tests, which
+// can kill it.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Draw draws the demo bot's picture: two speech bubbles on a plain background. The picture is committed; go generate in the
-// folder above runs this program.
+// Draw draws the demo bot's picture: two speech bubbles on a plain background. The picture is committed; go
+// generate in the folder above runs this program.
 package main
 
 import (
