@@ -234,6 +234,38 @@ func TestClientsInstall(t *testing.T) {
 	}
 }
 
+// TestWidgetInstall runs the commands of docs/widget.md with this repository as the clone, then imports what they have installed.
+func TestWidgetInstall(t *testing.T) {
+	needs.Program(t, "npm")
+	needs.Packages(t)
+	block := regexp.MustCompile("(?s)```bash\n(.*?)```\n").FindStringSubmatch(readFile(t, "../../../docs/widget.md"))
+	if block == nil {
+		t.Fatal("got no commands")
+	}
+	dir, packed := t.TempDir(), t.TempDir()
+	check(t, os.Symlink(root(), filepath.Join(dir, "parley")))
+	program := filepath.Join(dir, "program")
+	check(t, os.Mkdir(program, 0o700))
+	install := strings.NewReplacer(
+		"git clone https://github.com/parley-chat/parley ../parley\n", "npm init --yes > /dev/null\n",
+		"--pack-destination web/widget", "--pack-destination "+packed, "../parley/web/widget/parley-widget", packed+"/parley-widget",
+	).Replace(block[1])
+	const load = "import { load } from '@parley/widget'; console.log('Widget:', typeof load)"
+	run := exec.CommandContext(t.Context(), "bash", "-c",
+		"set -eu -o pipefail\n"+install+"node --input-type=module -e \""+load+"\"\nls node_modules/@parley/widget/package\n")
+	run.Dir = program
+	run.Env = append(os.Environ(), "npm_config_offline=true", "npm_config_audit=false", "npm_config_fund=false")
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"Widget: function", "index.d.ts", "react.d.ts"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("got no %q in\n%s", want, out)
+		}
+	}
+}
+
 const nodeProgram = `import { createClient } from '@parley/client';
 console.log('TypeScript:', typeof createClient({ baseUrl: 'https://api.example.com', accessToken: 'x' }).getChat);
 `

@@ -879,6 +879,7 @@ export async function queue(env) {
   const { page: bob } = await invite(env, first, 'Bob', 'agent');
   await navigate(first, '/inbox?view=waiting');
   await first.getByText('Live', { exact: true }).waitFor();
+  await first.getByText('No chat is waiting').waitFor();
   const ada = await openVisitorPage(env, 'Ada');
   await ada.write('Where is my parcel?');
   await chatRow(first, 'Ada').getByText(/^waits /).waitFor();

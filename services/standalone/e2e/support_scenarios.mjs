@@ -210,6 +210,7 @@ export async function hours(env) {
   await agent.getByLabel('Your reply').press('Enter');
   await other.locator('.composer').waitFor();
   assert.equal(await other.getByLabel('Your message').inputValue(), 'My parcel is');
+  await eventually('the header names who answers after hours', async () => assert.equal((await status(other).textContent()).trim(), 'Our team is online'));
   await eventually('the composer has the focus', async () => assert.equal(await other.evaluate(() => document.activeElement.shadowRoot?.activeElement?.id), 'parley-text'));
   await assertNoErrors(agent, page, other);
 }

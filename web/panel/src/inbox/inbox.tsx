@@ -132,6 +132,7 @@ export default function Inbox() {
 
   const view = (route.query.get('view') ?? 'open') as View;
   const active = ['app', 'assignee', 'control', 'pending'].filter((k) => route.query.get(k)).length;
+  const idle = view === 'waiting' && !['app', 'pending', 'q'].some((k) => route.query.get(k));
   const filtered = active > 0 || !!route.query.get('q') || view !== 'open';
 
   return (
@@ -162,7 +163,7 @@ export default function Inbox() {
         {!state.ready && state.loading && <Skeleton class="rows" rows={9} />}
         {!state.items.length && !!state.error && <Failed error={state.error} retry={() => list.retry()} />}
         {state.ready && !state.items.length && !state.loading && !state.error && (
-          <Empty icon="inbox" title={filtered ? s.noneFound : s.empty} action={filtered && <Button onClick={() => navigate('/inbox', { replace: true })}>{s.showAll}</Button>}>{filtered ? s.noneFoundLead : s.emptyLead}</Empty>
+          <Empty icon="inbox" title={idle ? s.noneWaiting : filtered ? s.noneFound : s.empty} action={filtered && <Button onClick={() => navigate('/inbox', { replace: true })}>{s.showAll}</Button>}>{idle ? s.noneWaitingLead : filtered ? s.noneFoundLead : s.emptyLead}</Empty>
         )}
         {state.items.length > 0 && (
           <VirtualList

@@ -49,9 +49,9 @@ export class ChatList {
   readonly state = new Store<ListState>(empty);
   #filter: ChatFilter = {};
   #run = new AbortController();
-  /** Chats being loaded, with the changes to apply to the response, which may be older than the events. */
   /** Chats that are about to close, and not shown. */
   readonly #hidden = new Map<string, Chat>();
+  /** Chats being loaded, with the changes to apply to the response, which may be older than the events. */
   readonly #requested = new Map<string, ((c: Chat) => Chat)[]>();
 
   constructor(readonly config: ListConfig) {}
