@@ -10,7 +10,7 @@
 // because the machine is shared. The processing layer does not run while the APIs are measured, because it would
 // compete for the cores.
 //
-// The caller is Go's HTTP client, or, with -lean, a minimal generator (docs/decisions/0013-benchmark-caller.md).
+// The caller is Go's HTTP client, or, with -lean, a minimal generator (docs/decisions/0013-code.md).
 //
 // Read main.go for the run, load.go and ordinary.go for the two generators, bare.go for the two halves, internal/rig
 // for CPU and memory.

@@ -25,7 +25,7 @@ var (
 //
 // The batches limit what a partition holds: no other one is pulled while the group has no room. To stop
 // pulling in the middle of a batch instead would lose deliveries in a NATS cluster, because the consumer's
-// server still sends some when the subscription is gone (decision 26).
+// server still sends some when the subscription is gone (docs/decisions/0004-delivery.md).
 func (r *partitionReader) pull(consumer jetstream.Consumer) (jetstream.ConsumeContext, error) {
 	options := []jetstream.PullConsumeOpt{
 		jetstream.StopAfter(r.batch), jetstream.PullMaxMessages(r.batch),

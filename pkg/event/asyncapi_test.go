@@ -456,7 +456,7 @@ func page(c contract) []byte {
 		"may be omitted; unknown members must be ignored.\n\n" +
 		"INBOUND, REPLIES and PARTS are divided into partitions: they store a message under its subject with the partition in front, so a consumer of the\n" +
 		"stream receives `7.chat.reply.{appId}.{chatUserId}` and filters with `*.chat.reply.>` (all) or `7.chat.reply.>` (one). Publishers, and subscribers\n" +
-		"without JetStream, use the subjects of this page ([why](decisions/0014-partitions.md)).\n\n| event | subject | stream | published by | consumed by |\n|---|---|---|---|---|\n")
+		"without JetStream, use the subjects of this page ([why](decisions/0004-delivery.md)).\n\n| event | subject | stream | published by | consumed by |\n|---|---|---|---|---|\n")
 	for _, d := range c.messages {
 		if at := address(d); at != "" {
 			f := flow[string(d.Name())]

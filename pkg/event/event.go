@@ -2,7 +2,7 @@
 //
 // The contract is proto-events (package parley.events.v1); the wire format is its JSON mapping. The services do not use
 // the generated types, because protobuf's Struct would turn a message's data into doubles and sorted keys: these types
-// carry it byte for byte. Tests compare both forms (see docs/decisions/0003-event-encoding.md).
+// carry it byte for byte. Tests compare both forms (see docs/decisions/0003-events-and-streams.md).
 //
 // Every event has a subject, a type (the full name of its proto message, also the ce-type header) and an id (also ce-id
 // and Nats-Msg-Id, so that JetStream drops duplicates).

@@ -47,7 +47,8 @@ type Config struct {
 //
 //   - GET /healthz is 200 as long as the process responds.
 //   - GET /readyz is 200 from the time that every dependency has been usable once until the service stops, and 503
-//     before and after. A later outage of a dependency does not change it: it affects all replicas (decision 20).
+//     before and after. A later outage of a dependency does not change it: it affects all replicas
+//     (docs/decisions/0012-operation.md).
 //   - GET /readyz?verbose has the same status, checks every dependency now and lists the results.
 //   - GET /metrics is for Prometheus. parley_dependency_up is the result of the last check of each dependency.
 //

@@ -133,7 +133,7 @@ const (
 //
 // A proved identity and the same value unproved are different identities, with separate owners: a visitor who only
 // claims a value never reaches the visitor who has proved it, nor vice versa
-// (docs/decisions/0007-verified-identities.md).
+// (docs/decisions/0005-visitors-identity.md).
 type Identity struct {
 	Scope  string // the application's id, or the company's for the recipients of pushes
 	Kind   string // KindUserID, KindEmail or KindPhone

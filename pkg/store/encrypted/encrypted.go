@@ -1,5 +1,5 @@
 // Package encrypted keeps the secrets of a store encrypted: a copy of the database gives none of them away
-// (docs/decisions/0033-secrets-at-rest.md). Package [github.com/parley-chat/parley/pkg/store/backend] puts it
+// (docs/decisions/0012-operation.md). Package [github.com/parley-chat/parley/pkg/store/backend] puts it
 // around every engine, which sees ciphertexts only.
 //
 // Reading order: fields.go (what is encrypted), encrypted.go (the store), rotate.go (the keys in use, and

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Transient events (docs/decisions/0023-typing-read-presence.md). They have no offset and are never replayed.
+// Transient events (docs/decisions/0009-live-signals-and-parts.md). They have no offset and are never replayed.
 // Their arguments are objects, because the official clients would store a trailing string as the offset.
 const (
 	// EventTyping is sent to a visitor when the support side is typing, and by a visitor's client when the visitor is.

@@ -13,7 +13,7 @@ import (
 
 // revocations mirrors the stream of revocations: the earliest valid issue time of each visitor's tokens.
 // Until the stream has been read once, no socket is admitted
-// (docs/decisions/0017-visitor-token-revocation.md).
+// (docs/decisions/0005-visitors-identity.md).
 type revocations struct {
 	read     chan struct{} // closed when the stream has been read to its end once
 	readOnce sync.Once
