@@ -105,6 +105,7 @@ func TestApplications(t *testing.T) {
 	in("the services have the business hours", func(a chat.Application) bool { return a.Support.Rating && len(a.Support.Hours.Week) == 5 })
 	w.ctlIn(`{"hours":{"timeZone":"Berlin"}}`, false, "applications", "support", id, "--set", "-").fails(parleyctl.ExitRefused, "hours.timeZone")
 	w.ctlIn(`[]`, false, "applications", "support", id, "--set", "-").fails(parleyctl.ExitRefused, "JSON object")
+	w.ctlIn(`{"agentOnly":true}`, false, "applications", "support", id, "--set", "-").fails(parleyctl.ExitRefused, "agentOnly")
 	w.ctl("applications", "support", id).fails(parleyctl.ExitUsage, "--set")
 
 	w.ctl("applications", "identity", "set", id, "required").fails(parleyctl.ExitRefused, "no identity secret")

@@ -2,6 +2,7 @@ package parleyctl
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,9 +41,9 @@ Without hours agents are always available. It takes effect within a second.`,
 			if err != nil {
 				return err
 			}
-			var support chat.Support
-			if err := json.Unmarshal(text, &support); err != nil {
-				return apperr.MalformedJSON.WithMessage("The file is not a JSON object of these settings: " + err.Error())
+			support, err := decodeSupport(text)
+			if err != nil {
+				return err
 			}
 			err = a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
 				_, err := operations.SetSupport(c.Context(), self(), app.ID, support)
@@ -56,6 +57,20 @@ Without hours agents are always available. It takes effect within a second.`,
 	}
 	c.Flags().StringVar(&file, "set", "", "file with the settings; - is standard input")
 	return c
+}
+
+// decodeSupport decodes the settings. A misspelt name is an error: without it the setting would be removed
+// silently.
+func decodeSupport(text []byte) (s chat.Support, err error) {
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return s, apperr.MalformedJSON.WithMessage("The file is not a JSON object of these settings: " + err.Error())
+	}
+	if d.More() {
+		return s, apperr.MalformedJSON.WithMessage("The file has data after the JSON object")
+	}
+	return s, nil
 }
 
 // describeSupport returns the settings as JSON.
