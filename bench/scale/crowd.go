@@ -119,7 +119,7 @@ func (c *crowd) note(err error) {
 
 // read consumes the stream of replies.
 func (c *crowd) read(ctx context.Context, byID map[string]*visitor, listening chan struct{}) {
-	span := bus.Span{Stream: subject.Replies, Since: time.Now(), Follow: true}
+	span := bus.Range{Stream: subject.Replies, Since: time.Now(), Follow: true}
 	close(listening)
 	for d, err := range c.world.bus.Read(ctx, span) {
 		if err != nil {

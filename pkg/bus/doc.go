@@ -11,7 +11,7 @@
 //     and position.go (all partitions of a replica, without acknowledgements), consume_queue.go and
 //     consume_handle.go (different keys concurrently), consume_disposition.go (retry policy),
 //     consume_deadletter.go.
-//   - read: read.go (spans), read_tail.go, read_last.go, read_group.go, read_accepted.go, read_deadletter.go.
+//   - read: read.go (ranges), read_tail.go, read_last.go, read_group.go, read_accepted.go, read_deadletter.go.
 //
 // Invariants:
 //

@@ -82,7 +82,7 @@ func fillDisk(t *testing.T) {
 		t.Errorf("got %v and %v, want no errors", err, n.Writable())
 	}
 	seen := 0
-	for d, err := range b.Read(t.Context(), bus.Span{Stream: subject.Replies}) {
+	for d, err := range b.Read(t.Context(), bus.Range{Stream: subject.Replies}) {
 		if err != nil {
 			t.Fatal(err)
 		}

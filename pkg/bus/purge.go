@@ -42,7 +42,7 @@ func (b *Bus) Purge(ctx context.Context, stream, filter string) (removed int, er
 // identify the chat, and returns their number. It scans both streams.
 func (b *Bus) PurgeWhere(ctx context.Context, match func(subj string, data []byte) bool) (removed int, err error) {
 	for _, stream := range []string{subject.Dead, subject.Outbound} {
-		for d, err := range b.Read(ctx, Span{Stream: stream}) {
+		for d, err := range b.Read(ctx, Range{Stream: stream}) {
 			if apperr.Is(err, apperr.NotFound) {
 				break
 			}

@@ -22,8 +22,8 @@ const (
 	readerTTL = 30 * time.Second
 )
 
-// Span selects messages of a stream. After takes precedence over New, and New over Since.
-type Span struct {
+// Range selects messages of a stream. After takes precedence over New, and New over Since.
+type Range struct {
 	Stream      string
 	Filters     []string  // published subjects; empty: all
 	Since       time.Time // only messages stored at or after this time; zero: all
@@ -33,31 +33,31 @@ type Span struct {
 	Follow      bool      // continue with new messages after the stored ones
 }
 
-func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {
-	filters := make([]string, len(s.Filters))
-	for i, f := range s.Filters {
+func (r Range) config(partitions int) jetstream.OrderedConsumerConfig {
+	filters := make([]string, len(r.Filters))
+	for i, f := range r.Filters {
 		filters[i] = subject.Stored(f, partitions)
 	}
 	c := jetstream.OrderedConsumerConfig{
 		FilterSubjects:    filters,
-		HeadersOnly:       s.HeadersOnly,
+		HeadersOnly:       r.HeadersOnly,
 		InactiveThreshold: readerTTL,
 		DeliverPolicy:     jetstream.DeliverAllPolicy,
 	}
 	switch {
-	case s.After > 0:
-		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, s.After+1
-	case s.New:
+	case r.After > 0:
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.After+1
+	case r.New:
 		c.DeliverPolicy = jetstream.DeliverNewPolicy
-	case !s.Since.IsZero():
-		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &s.Since
+	case !r.Since.IsZero():
+		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &r.Since
 	}
 	return c
 }
 
-// Read yields the messages of a span in stream order, without affecting other consumers. The sequence ends
-// after the span, after an error, or when ctx ends; the latter is an error unless the span follows.
-func (b *Bus) Read(ctx context.Context, s Span) iter.Seq2[Delivery, error] {
+// Read yields the messages of a range in stream order, without affecting other consumers. The sequence ends
+// after the range, after an error, or when ctx ends; the latter is an error unless the range follows.
+func (b *Bus) Read(ctx context.Context, s Range) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		for r, err := range b.read(ctx, s) {
 			if r.opened {
@@ -70,7 +70,7 @@ func (b *Bus) Read(ctx context.Context, s Span) iter.Seq2[Delivery, error] {
 	}
 }
 
-// reading is a delivery and the number of messages of the span pending after it. The first reading of a span
+// reading is a delivery and the number of messages of the range pending after it. The first reading of a range
 // (opened) has no delivery, only the number.
 type reading struct {
 	Delivery
@@ -78,7 +78,7 @@ type reading struct {
 	opened  bool
 }
 
-func (b *Bus) read(ctx context.Context, s Span) iter.Seq2[reading, error] {
+func (b *Bus) read(ctx context.Context, s Range) iter.Seq2[reading, error] {
 	return func(yield func(reading, error) bool) {
 		r, err := b.openReader(ctx, s)
 		if err != nil {
@@ -98,13 +98,13 @@ var errSpanEnd = errors.New("end of the span")
 // reader reads a span with an ephemeral consumer. It is not safe for concurrent use.
 type reader struct {
 	bus      *Bus
-	span     Span
+	span     Range
 	consumer jetstream.Consumer
 	messages jetstream.MessagesContext
 	pending  uint64 // messages of the span not read yet
 }
 
-func (b *Bus) openReader(ctx context.Context, s Span) (*reader, error) {
+func (b *Bus) openReader(ctx context.Context, s Range) (*reader, error) {
 	if !b.conn.IsConnected() {
 		return nil, apperr.Unreachable("NATS", nats.ErrDisconnected)
 	}

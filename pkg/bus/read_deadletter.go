@@ -66,7 +66,7 @@ func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string, after ui
 		return token
 	}
 	return func(yield func(DeadLetter, error) bool) {
-		span := Span{
+		span := Range{
 			Stream:  subject.Dead,
 			Filters: []string{subject.DeadLetter(orWildcard(stream), orWildcard(consumer))},
 			After:   after,

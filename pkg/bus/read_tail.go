@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Tail merges spans of several streams: first the stored messages in the order in which they were stored,
-// then, if the spans follow, new messages as they arrive.
-func (b *Bus) Tail(ctx context.Context, spans ...Span) iter.Seq2[Delivery, error] {
+// Tail merges ranges of several streams: first the stored messages in the order in which they were stored,
+// then, if the ranges follow, new messages as they arrive.
+func (b *Bus) Tail(ctx context.Context, ranges ...Range) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		t := newTail(len(spans))
+		t := newTail(len(ranges))
 		defer t.running.Wait()
 		defer cancel()
-		for i, s := range spans {
+		for i, s := range ranges {
 			t.running.Go(func() { t.feed(ctx, t.sources[i], b.read(ctx, s)) })
 		}
 		t.run(yield)

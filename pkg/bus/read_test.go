@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-func spanSequences(t *testing.T, b *bus.Bus, s bus.Span) string {
+func spanSequences(t *testing.T, b *bus.Bus, s bus.Range) string {
 	t.Helper()
 	var got []string
 	for d, err := range b.Read(t.Context(), s) {
@@ -40,17 +40,17 @@ func TestReadEndsWithItsSpan(t *testing.T) {
 		t.Fatalf("got %+v, %v, want the third", third, err)
 	}
 	for _, test := range []struct {
-		span bus.Span
+		span bus.Range
 		want string
 	}{
-		{bus.Span{}, "1 2 3 4 5"},
-		{bus.Span{HeadersOnly: true}, "1 2 3 4 5"},
-		{bus.Span{Since: third.Time}, "3 4 5"},
-		{bus.Span{Filters: []string{"chat.reply.app.jo"}}, "2 4"},
-		{bus.Span{Filters: []string{"chat.reply.app.jo", "chat.reply.app.sara"}}, "1 2 3 4 5"},
-		{bus.Span{Filters: []string{"chat.reply.app.nobody"}}, ""},
-		{bus.Span{New: true}, ""},
-		{bus.Span{Since: time.Now().Add(time.Hour)}, ""},
+		{bus.Range{}, "1 2 3 4 5"},
+		{bus.Range{HeadersOnly: true}, "1 2 3 4 5"},
+		{bus.Range{Since: third.Time}, "3 4 5"},
+		{bus.Range{Filters: []string{"chat.reply.app.jo"}}, "2 4"},
+		{bus.Range{Filters: []string{"chat.reply.app.jo", "chat.reply.app.sara"}}, "1 2 3 4 5"},
+		{bus.Range{Filters: []string{"chat.reply.app.nobody"}}, ""},
+		{bus.Range{New: true}, ""},
+		{bus.Range{Since: time.Now().Add(time.Hour)}, ""},
 	} {
 		test.span.Stream = subject.Replies
 		if got := spanSequences(t, b, test.span); got != test.want {
@@ -60,7 +60,7 @@ func TestReadEndsWithItsSpan(t *testing.T) {
 	if _, err := b.Get(t.Context(), subject.Replies, 6); !apperr.Is(err, apperr.NotFound) {
 		t.Errorf("missing sequence: got %v, want NotFound", err)
 	}
-	for _, err := range b.Read(t.Context(), bus.Span{Stream: "NONE"}) {
+	for _, err := range b.Read(t.Context(), bus.Range{Stream: "NONE"}) {
 		if !apperr.Is(err, apperr.NotFound) {
 			t.Errorf("missing stream: got %v, want NotFound", err)
 		}
@@ -79,7 +79,7 @@ func TestReadEndsIfTheRestIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := 0
-	for _, err := range b.Read(t.Context(), bus.Span{Stream: subject.Replies}) {
+	for _, err := range b.Read(t.Context(), bus.Range{Stream: subject.Replies}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestTailMergesStoredThenNewMessages(t *testing.T) {
 	for _, s := range subjects {
 		put(s)
 	}
-	spans := []bus.Span{
+	spans := []bus.Range{
 		{Stream: subject.Sends, Since: time.Unix(1, 0)}, {Stream: subject.Replies, Since: time.Unix(1, 0)}, {Stream: subject.Outbound},
 	}
 	var past []string
@@ -153,7 +153,7 @@ func TestTailMergesStoredThenNewMessages(t *testing.T) {
 	if err, failed := <-ended; failed {
 		t.Errorf("got %v, want no error", err)
 	}
-	for _, err := range b.Tail(t.Context(), bus.Span{Stream: subject.Replies}, bus.Span{Stream: "NONE"}) {
+	for _, err := range b.Tail(t.Context(), bus.Range{Stream: subject.Replies}, bus.Range{Stream: "NONE"}) {
 		if err != nil && !apperr.Is(err, apperr.NotFound) {
 			t.Errorf("got %v, want NotFound", err)
 		}

@@ -127,7 +127,7 @@ func (b *Bus) followRevocations(
 		return err
 	}
 	kept := stream.CachedInfo().Config.MaxAge
-	for r, err := range b.read(ctx, Span{Stream: subject.Revocations, Follow: true}) {
+	for r, err := range b.read(ctx, Range{Stream: subject.Revocations, Follow: true}) {
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (r *requests) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started := time.Now()
 		r.begin(c)
-		if reachesTooFar(c) {
+		if lastParameterHasSlash(c) {
 			next = notFound
 		}
 		err := callRecovered(next, c)
@@ -55,9 +55,9 @@ func (r *requests) around(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// reachesTooFar reports whether the router matched several segments with the last parameter of a route: /things/:id
+// lastParameterHasSlash reports whether the router matched several segments with the last parameter of a route: /things/:id
 // must match neither /things/1/parts nor /things/1/.
-func reachesTooFar(c echo.Context) bool {
+func lastParameterHasSlash(c echo.Context) bool {
 	route, path := c.Path(), echo.GetPath(c.Request())
 	return route != path && strings.IndexByte(route, ':') >= 0 && strings.IndexByte(route, '*') < 0 &&
 		strings.Count(path, "/") > strings.Count(route, "/")

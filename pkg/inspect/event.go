@@ -108,7 +108,7 @@ func ReadEvent(d bus.Delivery) Event {
 	}
 	p.CompanyID, p.AppID, p.ChatUserID, p.ChatID, p.TemplateID = c.CompanyID, c.AppID, c.ChatUserID, c.ChatID, c.TemplateID
 	p.MessageID = cmp.Or(c.Message.ID, c.MessageID, p.MessageID)
-	p.From, p.MessageType, p.Text = c.Message.NameOfSender, c.Message.Type, Gist(c.Message.Data)
+	p.From, p.MessageType, p.Text = c.Message.NameOfSender, c.Message.Type, Summary(c.Message.Data)
 	switch p.Kind {
 	case "push":
 		p.Text = "to " + c.Source
@@ -150,8 +150,8 @@ func SenderOf(m chat.Message) string {
 	return m.NameOfSender
 }
 
-// Gist returns a short text for message data of any type.
-func Gist(data json.RawMessage) string {
+// Summary returns a short text for message data of any type.
+func Summary(data json.RawMessage) string {
 	var d struct {
 		Text     string `json:"text"`
 		Body     string `json:"body"`

@@ -146,7 +146,7 @@ func (t *tracer) locate(ctx context.Context) error {
 		return nil
 	}
 	for _, stream := range []string{subject.Inbound, subject.Sends, subject.Replies, subject.Outbound} {
-		found, err := t.search(ctx, bus.Span{Stream: stream, Since: t.since()}, time.Time(t.view.CreatedAt).Add(clockSkew))
+		found, err := t.search(ctx, bus.Range{Stream: stream, Since: t.since()}, time.Time(t.view.CreatedAt).Add(clockSkew))
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (t *tracer) address(ctx context.Context) error {
 // events finds all events of the message, including replays.
 func (t *tracer) events(ctx context.Context) error {
 	for _, s := range subject.Streams() {
-		span, until := bus.Span{Stream: s.Name, Since: t.since(), Filters: t.filters(s)}, time.Time{}
+		span, until := bus.Range{Stream: s.Name, Since: t.since(), Filters: t.filters(s)}, time.Time{}
 		if len(t.subjects) == 0 && t.reach > 0 { // its company is unknown
 			until = t.since().Add(clockSkew + t.reach)
 		}
@@ -226,7 +226,7 @@ func addFilter(filters []string, f string) []string {
 
 // search finds the events of the message by their headers and then fetches them with their payload. It stops
 // at until, or at the end of the stream if until is zero.
-func (t *tracer) search(ctx context.Context, span bus.Span, until time.Time) (found []bus.Delivery, err error) {
+func (t *tracer) search(ctx context.Context, span bus.Range, until time.Time) (found []bus.Delivery, err error) {
 	span.HeadersOnly = true
 	for d, err := range t.bus.Read(ctx, span) {
 		switch {

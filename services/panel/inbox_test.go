@@ -41,7 +41,7 @@ func (w *world) publishes(c company, text string) chat.Message {
 // replies returns the texts in the stream of replies for a company's visitor.
 func (w *world) replies(c company) (texts []string) {
 	w.t.Helper()
-	for d, err := range w.bus.Read(w.t.Context(), bus.Span{Stream: subject.Replies, Filters: []string{subject.Reply(c.app, c.visitor)}}) {
+	for d, err := range w.bus.Read(w.t.Context(), bus.Range{Stream: subject.Replies, Filters: []string{subject.Reply(c.app, c.visitor)}}) {
 		w.must(err)
 		texts = append(texts, string(d.Data))
 	}
@@ -247,7 +247,7 @@ func killDuringAReply(t *testing.T, await bool) {
 	go func() {
 		defer close(published)
 		for await {
-			for range w.bus.Read(t.Context(), bus.Span{Stream: subject.Replies, Follow: true}) {
+			for range w.bus.Read(t.Context(), bus.Range{Stream: subject.Replies, Follow: true}) {
 				return
 			}
 		}

@@ -267,7 +267,7 @@ func TestFilesAndErasure(t *testing.T) {
 	}
 	owner.done(http.StatusNotFound, http.MethodGet, visitor+"/export", "")
 	for _, stream := range []string{subject.Inbound, subject.Replies, subject.Dead} {
-		for d, err := range w.bus.Read(t.Context(), bus.Span{Stream: stream}) {
+		for d, err := range w.bus.Read(t.Context(), bus.Range{Stream: stream}) {
 			w.must(err)
 			if strings.Contains(string(d.Data), w.acme.visitor) {
 				t.Errorf("%s still has %s", stream, d.Data)

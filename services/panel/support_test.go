@@ -45,7 +45,7 @@ func TestQueue(t *testing.T) {
 		t.Errorf("after the agent's answer: got %+v, want the chat with them, and the reason", taken)
 	}
 	var last event.ChatControlChanged
-	for d, err := range w.bus.Read(t.Context(), bus.Span{Stream: subject.Inbound, Filters: []string{subject.AllControls}}) {
+	for d, err := range w.bus.Read(t.Context(), bus.Range{Stream: subject.Inbound, Filters: []string{subject.AllControls}}) {
 		w.must(err)
 		last, err = event.Decode[event.ChatControlChanged](d.Subject, d.Data)
 		w.must(err)

@@ -256,7 +256,7 @@ func messageColumns() []column[chat.Message] {
 		{"id", func(m chat.Message) string { return m.ID }},
 		{"from", func(m chat.Message) string { return inspect.SenderOf(m) }},
 		{"type", func(m chat.Message) string { return string(m.Type) }},
-		{"text", func(m chat.Message) string { return shorten(inspect.Gist(m.Data), 80) }},
+		{"text", func(m chat.Message) string { return shorten(inspect.Summary(m.Data), 80) }},
 	}
 }
 

@@ -45,7 +45,7 @@ const (
 // Thresholds of warnings.
 const (
 	leastNATS        = "2.11" // pinned consumers
-	leastPayload     = 2_000_000
+	minPayload     = 2_000_000
 	leastRedis       = 7
 	clockTolerance   = 2 * time.Second
 	certificateSpare = 21 * 24 * time.Hour
@@ -169,7 +169,7 @@ func (e *examiner) nats(ctx context.Context) {
 	switch {
 	case older(server.Version, leastNATS):
 		e.wrong("nats", "upgrade to "+leastNATS+" or later", "version %s", server.Version)
-	case server.MaxPayload < leastPayload:
+	case server.MaxPayload < minPayload:
 		e.wrong("nats", "set max_payload: 2MB", "max_payload is %d", server.MaxPayload)
 	default:
 		e.ok("nats", "version %s", server.Version)

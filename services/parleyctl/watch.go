@@ -68,7 +68,7 @@ its own ephemeral consumers. With -o json each line is an object with the event 
 }
 
 // spans validates the parameters and returns the selected parts of the streams.
-func (w *watchOptions) spans(a *app) ([]bus.Span, error) {
+func (w *watchOptions) spans(a *app) ([]bus.Range, error) {
 	err := cmp.Or(optionalID("--company", &w.company), optionalID("--app", &w.app), optionalID("--chat", &w.chat),
 		optionalID("--visitor", &w.visitor), optionalID("--message", &w.message))
 	if err != nil {
@@ -90,9 +90,9 @@ func (w *watchOptions) spans(a *app) ([]bus.Span, error) {
 	if since.IsZero() && w.noFollow {
 		since = time.Unix(0, 0)
 	}
-	var spans []bus.Span
+	var spans []bus.Range
 	for _, stream := range streams {
-		spans = append(spans, bus.Span{Stream: stream, Since: since, New: since.IsZero(), Follow: !w.noFollow})
+		spans = append(spans, bus.Range{Stream: stream, Since: since, New: since.IsZero(), Follow: !w.noFollow})
 	}
 	return spans, nil
 }
@@ -113,7 +113,7 @@ func parseSince(now time.Time, s string) (time.Time, error) {
 }
 
 // follow prints until ctx is done, the spans end, or the count is reached.
-func (a *app) follow(ctx context.Context, b *bus.Bus, w *watchOptions, spans []bus.Span) error {
+func (a *app) follow(ctx context.Context, b *bus.Bus, w *watchOptions, spans []bus.Range) error {
 	printed := 0
 	for d, err := range b.Tail(ctx, spans...) {
 		if err != nil {

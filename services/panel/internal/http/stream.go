@@ -334,9 +334,9 @@ func (a api) getTail(c echo.Context, who caller) error {
 		}
 		since = a.Now().Add(-d)
 	}
-	var spans []bus.Span
+	var spans []bus.Range
 	for _, name := range names {
-		spans = append(spans, bus.Span{Stream: name, Since: since, New: since.IsZero(), Follow: true})
+		spans = append(spans, bus.Range{Stream: name, Since: since, New: since.IsZero(), Follow: true})
 	}
 	filter := tailFilter{c.QueryParam("companyId"), c.QueryParam("appId"), c.QueryParam("chatId"), c.QueryParam("kind")}
 	changed := func(context.Context) bool { return false }

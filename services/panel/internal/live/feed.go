@@ -29,8 +29,8 @@ type source struct {
 
 func (s source) key() string { return s.companyID + "|" + strings.Join(s.appIDs, ",") }
 
-// spans returns the company's parts of the streams after a position. Their order is that of a [Position].
-func (s source) spans(at Position) []bus.Span {
+// ranges returns the company's parts of the streams after a position. Their order is that of a [Position].
+func (s source) ranges(at Position) []bus.Range {
 	inbound := []string{subject.ControlChanged(s.companyID, "*")}
 	var replies []string
 	for _, app := range s.appIDs {
@@ -40,13 +40,13 @@ func (s source) spans(at Position) []bus.Span {
 		)
 		replies = append(replies, subject.Reply(app, "*"))
 	}
-	spans := []bus.Span{{Stream: subject.Inbound, Filters: inbound, After: at[0]}}
+	ranges := []bus.Range{{Stream: subject.Inbound, Filters: inbound, After: at[0]}}
 	if len(replies) > 0 {
-		spans = append(spans, bus.Span{Stream: subject.Replies, Filters: replies, After: at[1]})
+		ranges = append(ranges, bus.Range{Stream: subject.Replies, Filters: replies, After: at[1]})
 	}
-	return append(spans,
-		bus.Span{Stream: subject.Outbound, Filters: []string{subject.OutboundMessage("*", s.companyID)}, After: at[2]},
-		bus.Span{Stream: subject.Status, Filters: []string{subject.MessageStatus(s.companyID, "*")}, After: at[3]})
+	return append(ranges,
+		bus.Range{Stream: subject.Outbound, Filters: []string{subject.OutboundMessage("*", s.companyID)}, After: at[2]},
+		bus.Range{Stream: subject.Status, Filters: []string{subject.MessageStatus(s.companyID, "*")}, After: at[3]})
 }
 
 // feed reads the streams once for all browsers of a company in this process. It runs from its first browser
@@ -97,11 +97,11 @@ func (f *feed) start(ctx context.Context) error {
 }
 
 func (f *feed) follow(ctx context.Context) error {
-	spans := f.spans(f.at)
-	for i := range spans {
-		spans[i].Follow = true
+	ranges := f.ranges(f.at)
+	for i := range ranges {
+		ranges[i].Follow = true
 	}
-	for d, err := range f.bus.Tail(ctx, spans...) {
+	for d, err := range f.bus.Tail(ctx, ranges...) {
 		if err != nil {
 			return err
 		}

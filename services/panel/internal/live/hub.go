@@ -159,12 +159,12 @@ func (h *Hub) replay(ctx context.Context, f *feed, at, to Position, emit func(Ev
 		return cmp.Or(err, errMissedTooMuch)
 	}
 	left := catchUpEvents
-	for _, span := range f.spans(at) {
-		i := sourceOf(span.Stream)
+	for _, r := range f.ranges(at) {
+		i := sourceOf(r.Stream)
 		if at[i] >= to[i] {
 			continue // the browser comes from another replica, whose feed was ahead of this one
 		}
-		for d, err := range h.bus.Read(ctx, span) {
+		for d, err := range h.bus.Read(ctx, r) {
 			if err != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ func (b *memoryBus) State(_ context.Context, stream string) (bus.StreamState, er
 	return bus.StreamState{First: 1}, nil
 }
 
-func (b *memoryBus) Read(_ context.Context, s bus.Span) iter.Seq2[bus.Delivery, error] {
+func (b *memoryBus) Read(_ context.Context, s bus.Range) iter.Seq2[bus.Delivery, error] {
 	return func(yield func(bus.Delivery, error) bool) {
 		company := s.Filters[0][len("chat.status.") : len("chat.status.")+len(companyA)]
 		for n := s.After + 1; n <= b.events; n++ {
@@ -60,7 +60,7 @@ func statusOf(company string, n uint64) bus.Delivery {
 	return bus.Delivery{Stream: subject.Status, Subject: e.Subject(), Data: data, Sequence: n}
 }
 
-func (*memoryBus) Tail(ctx context.Context, _ ...bus.Span) iter.Seq2[bus.Delivery, error] {
+func (*memoryBus) Tail(ctx context.Context, _ ...bus.Range) iter.Seq2[bus.Delivery, error] {
 	return func(func(bus.Delivery, error) bool) { <-ctx.Done() }
 }
 

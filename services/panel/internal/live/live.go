@@ -29,8 +29,8 @@ import (
 // Bus is the bus of a feed.
 type Bus interface {
 	State(ctx context.Context, stream string) (bus.StreamState, error)
-	Read(ctx context.Context, s bus.Span) iter.Seq2[bus.Delivery, error]
-	Tail(ctx context.Context, spans ...bus.Span) iter.Seq2[bus.Delivery, error]
+	Read(ctx context.Context, s bus.Range) iter.Seq2[bus.Delivery, error]
+	Tail(ctx context.Context, ranges ...bus.Range) iter.Seq2[bus.Delivery, error]
 	OnNotice(subj string, heard func(data []byte)) (stop func(), err error)
 	Notify(ctx context.Context, subj string, data []byte) error
 	OnSignal(filter, group string, heard func(subj string, data []byte)) (stop func(), err error)
