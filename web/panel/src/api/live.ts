@@ -4,7 +4,15 @@ import type { Handover, Message } from './types.js';
 
 export interface LiveEvents {
   message: { chatId: string; appId?: string; message: Message };
-  chat: { chatId: string; appId?: string; control: 'bot' | 'agent'; assigneeId?: string; byUserId?: string; closedAt?: string; handover?: Handover };
+  chat: {
+    chatId: string;
+    appId?: string;
+    control: 'bot' | 'agent';
+    assigneeId?: string;
+    byUserId?: string;
+    closedAt?: string;
+    handover?: Handover;
+  };
   registered: { appId: string; chatId: string; visitorId: string };
   rated: { chatId: string; appId: string; rating: { score: number; comment?: string; ratedAt: string } };
   read: { chatId: string };
@@ -93,7 +101,18 @@ export class Live {
         void client.call('session').catch(() => {}); // an expired session answers 401 here
       }
     };
-    for (const name of ['message', 'chat', 'registered', 'rated', 'read', 'presence', 'status', 'typing', 'seen', 'reset'] as const) {
+    for (const name of [
+      'message',
+      'chat',
+      'registered',
+      'rated',
+      'read',
+      'presence',
+      'status',
+      'typing',
+      'seen',
+      'reset',
+    ] as const) {
       source.addEventListener(name, (e) => {
         if (source !== this.#source) return;
         if (e.lastEventId) this.#lastId = e.lastEventId;

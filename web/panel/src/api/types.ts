@@ -4,8 +4,19 @@ import type { Data, Message as WidgetMessage } from '@parley/shared/message.js';
 export type Role = 'operator' | 'owner' | 'developer' | 'agent';
 
 export type Permission =
-  | 'tokens' | 'applications.read' | 'applications.write' | 'templates.read' | 'templates.write' | 'templates.approve' | 'webhooks' | 'inbox' | 'people' | 'audit' | 'visitors'
-  | 'streams' | 'companies';
+  | 'tokens'
+  | 'applications.read'
+  | 'applications.write'
+  | 'templates.read'
+  | 'templates.write'
+  | 'templates.approve'
+  | 'webhooks'
+  | 'inbox'
+  | 'people'
+  | 'audit'
+  | 'visitors'
+  | 'streams'
+  | 'companies';
 
 export interface User {
   id: string;
@@ -20,15 +31,43 @@ export interface User {
   invitationExpiresAt?: string;
 }
 
-export interface Company { id: string; name: string }
+export interface Company {
+  id: string;
+  name: string;
+}
 
-export interface Session { user: User; company: Company | null; permissions: Permission[]; csrfToken: string; expiresAt: string; /** 0 without one-time codes. */ recoveryCodesLeft: number }
+export interface Session {
+  user: User;
+  company: Company | null;
+  permissions: Permission[];
+  csrfToken: string;
+  expiresAt: string /** 0 without one-time codes. */;
+  recoveryCodesLeft: number;
+}
 
-export interface Meta { version: string; widgetBaseUrl: string; clientBaseUrl: string; oidc: { name: string } | null }
+export interface Meta {
+  version: string;
+  widgetBaseUrl: string;
+  clientBaseUrl: string;
+  oidc: { name: string } | null;
+}
 
-export interface UserSession { id: string; createdAt: string; lastSeenAt: string; expiresAt: string; address: string; userAgent: string; current: boolean }
+export interface UserSession {
+  id: string;
+  createdAt: string;
+  lastSeenAt: string;
+  expiresAt: string;
+  address: string;
+  userAgent: string;
+  current: boolean;
+}
 
-export interface Invitation { email: string; name: string; role: Role; companyName?: string }
+export interface Invitation {
+  email: string;
+  name: string;
+  role: Role;
+  companyName?: string;
+}
 
 export interface Token {
   id: string;
@@ -42,23 +81,50 @@ export interface Token {
   status: 'active' | 'expired' | 'revoked';
 }
 
-export interface NewToken { token: Token; secret: string; replaced?: Token }
+export interface NewToken {
+  token: Token;
+  secret: string;
+  replaced?: Token;
+}
 
 export type Verification = 'off' | 'session' | 'required';
 
-export interface ApplicationDraft { name: string; botName: string; widgetConfigs: Data; allowedOrigins: string[]; fileRetentionSeconds: number }
+export interface ApplicationDraft {
+  name: string;
+  botName: string;
+  widgetConfigs: Data;
+  allowedOrigins: string[];
+  fileRetentionSeconds: number;
+}
 
 export type Day = 'monday' | 'tuesday' | 'wednesday' | 'thursday' | 'friday' | 'saturday' | 'sunday';
 
 /** A part of a day, as HH:MM. An interval whose end is before its start ends on the next day. */
-export interface Interval { from: string; to: string }
+export interface Interval {
+  from: string;
+  to: string;
+}
 
-export interface Hours { timeZone: string; week?: Partial<Record<Day, Interval[]>>; dates?: { date: string; intervals: Interval[] }[] }
+export interface Hours {
+  timeZone: string;
+  week?: Partial<Record<Day, Interval[]>>;
+  dates?: { date: string; intervals: Interval[] }[];
+}
 
 /** The agent settings of an application. Without hours, agents are always available. */
-export interface Support { hours?: Hours | undefined; handoverButton: boolean; agentsOnly: boolean; rating: boolean }
+export interface Support {
+  hours?: Hours | undefined;
+  handoverButton: boolean;
+  agentsOnly: boolean;
+  rating: boolean;
+}
 
-export interface Ratings { appId: string; count: number; average: number; scores: number[] }
+export interface Ratings {
+  appId: string;
+  count: number;
+  average: number;
+  scores: number[];
+}
 
 export interface Application extends ApplicationDraft {
   id: string;
@@ -70,7 +136,10 @@ export interface Application extends ApplicationDraft {
   embed: { snippet: string; csp: string };
 }
 
-export interface Parameter { name: string; default: string }
+export interface Parameter {
+  name: string;
+  default: string;
+}
 
 export interface Template {
   id: string;
@@ -82,11 +151,18 @@ export interface Template {
   reason?: string;
 }
 
-export interface TestPush { text: string; source: string; wouldSend: boolean; problems: string[] }
+export interface TestPush {
+  text: string;
+  source: string;
+  wouldSend: boolean;
+  problems: string[];
+}
 
 export type MessageStatus = 'accepted' | 'stored' | 'delivered' | 'read' | 'failed';
 
-export interface Message extends WidgetMessage { status?: MessageStatus }
+export interface Message extends WidgetMessage {
+  status?: MessageStatus;
+}
 
 export interface Chat {
   id: string;
@@ -119,22 +195,64 @@ export interface Chat {
 }
 
 /** Numbers of open chats, each up to 100. */
-export interface Counts { waiting: number; unread: number; mine: number; attention: number }
+export interface Counts {
+  waiting: number;
+  unread: number;
+  mine: number;
+  attention: number;
+}
 
 /** Why a chat was handed over to agents. */
-export interface Handover { by: 'bot' | 'visitor' | 'offline_form' | 'no_bot'; reason?: string; note?: string; at: string }
+export interface Handover {
+  by: 'bot' | 'visitor' | 'offline_form' | 'no_bot';
+  reason?: string;
+  note?: string;
+  at: string;
+}
 
-export interface Agent { id: string; name: string; online?: boolean }
+export interface Agent {
+  id: string;
+  name: string;
+  online?: boolean;
+}
 
-export interface VisitorPresence { online: boolean; lastSeenAt?: string }
+export interface VisitorPresence {
+  online: boolean;
+  lastSeenAt?: string;
+}
 
-export interface Partition { partition: number; pending: number; ackPending: number; redelivered: number; oldestAgeSeconds: number; activeAt?: string; read: boolean }
+export interface Partition {
+  partition: number;
+  pending: number;
+  ackPending: number;
+  redelivered: number;
+  oldestAgeSeconds: number;
+  activeAt?: string;
+  read: boolean;
+}
 
-export interface Consumer extends Omit<Partition, 'partition'> { name: string; deliveredSequence: number; ackFloor: number; partitions: Partition[] }
+export interface Consumer extends Omit<Partition, 'partition'> {
+  name: string;
+  deliveredSequence: number;
+  ackFloor: number;
+  partitions: Partition[];
+}
 
-export interface Stream { name: string; messages: number; bytes: number; maxBytes: number; firstAt?: string; lastAt?: string; lastSequence: number; consumers: Consumer[] }
+export interface Stream {
+  name: string;
+  messages: number;
+  bytes: number;
+  maxBytes: number;
+  firstAt?: string;
+  lastAt?: string;
+  lastSequence: number;
+  consumers: Consumer[];
+}
 
-export interface Streams { at: string; streams: Stream[] }
+export interface Streams {
+  at: string;
+  streams: Stream[];
+}
 
 export interface DeadLetter {
   sequence: number;
@@ -154,7 +272,13 @@ export interface DeadLetter {
   payload?: unknown;
 }
 
-export interface RedriveResult { sequence: number; eventType: string; consumer: string; result: string; error?: string }
+export interface RedriveResult {
+  sequence: number;
+  eventType: string;
+  consumer: string;
+  result: string;
+  error?: string;
+}
 
 export interface AuditEntry {
   id: string;
@@ -168,9 +292,27 @@ export interface AuditEntry {
   after?: Data;
 }
 
-export interface Visitor { id: string; appId?: string; name: string; email?: string; phone?: string; userId?: string }
+export interface Visitor {
+  id: string;
+  appId?: string;
+  name: string;
+  email?: string;
+  phone?: string;
+  userId?: string;
+}
 
-export interface Receipt { id: string; visitorId: string; at: string; by: string; chats: number; messages: number; files: number; identities: number; statuses: number; events: number }
+export interface Receipt {
+  id: string;
+  visitorId: string;
+  at: string;
+  by: string;
+  chats: number;
+  messages: number;
+  files: number;
+  identities: number;
+  statuses: number;
+  events: number;
+}
 
 export interface WebhookEndpoint {
   id: string;
@@ -191,10 +333,18 @@ export interface WebhookEndpoint {
   warnings: number;
 }
 
-export interface Webhooks { endpoints: WebhookEndpoint[]; types: string[]; retentionDays: number; next: string | null }
+export interface Webhooks {
+  endpoints: WebhookEndpoint[];
+  types: string[];
+  retentionDays: number;
+  next: string | null;
+}
 
 /** An endpoint with its signing secrets, which are returned only once. */
-export interface WebhookWithSecrets { endpoint: WebhookEndpoint; secrets: string[] }
+export interface WebhookWithSecrets {
+  endpoint: WebhookEndpoint;
+  secrets: string[];
+}
 
 export interface Delivery {
   id: string;
@@ -204,5 +354,13 @@ export interface Delivery {
   createdAt: string;
   nextAttemptAt?: string;
   body: string;
-  attempts: { at: string; url: string; durationMs: number; statusCode?: number; answer?: string; error?: string; nextAttemptAt?: string }[];
+  attempts: {
+    at: string;
+    url: string;
+    durationMs: number;
+    statusCode?: number;
+    answer?: string;
+    error?: string;
+    nextAttemptAt?: string;
+  }[];
 }

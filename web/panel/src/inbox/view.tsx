@@ -29,7 +29,13 @@ import { applyChat, applyRating, type ChatList } from './list.js';
 
 const s = strings.inbox;
 
-export interface ViewProps { chatId: string; list: ChatList; agents: Agent[]; apps: Application[]; query: string }
+export interface ViewProps {
+  chatId: string;
+  list: ChatList;
+  agents: Agent[];
+  apps: Application[];
+  query: string;
+}
 
 /** The interval of presence updates to other agents, in milliseconds. */
 const PRESENCE_INTERVAL = 20_000;
@@ -58,7 +64,8 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   const conversation = useMemo(
     () =>
       new Conversation({
-        chatId, me: me.id,
+        chatId,
+        me: me.id,
         page: (cursor, signal) => api.messages(chatId, cursor, signal),
         send: (body, key) => api.send(chatId, body, key),
         sendFile: (...args) => api.sendFile(chatId, ...args),
@@ -101,7 +108,11 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   useEffect(() => {
     void refresh();
     void conversation.load().then(markRead);
-    const sendPresence = () => void api.presence(chatId).then((a) => setVisitorPresence(a.visitor), () => {});
+    const sendPresence = () =>
+      void api.presence(chatId).then(
+        (a) => setVisitorPresence(a.visitor),
+        () => {},
+      );
     sendPresence();
     const pulse = setInterval(sendPresence, PRESENCE_INTERVAL);
     const clock = setInterval(() => {
@@ -148,13 +159,21 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     const visitor = chat?.visitor.id;
     if (!visitor) return;
     const run = new AbortController();
-    api.ofVisitor(visitor, run.signal).then((all) => setEarlier(all.filter((c) => c.id !== chatId)), () => {});
+    api.ofVisitor(visitor, run.signal).then(
+      (all) => setEarlier(all.filter((c) => c.id !== chatId)),
+      () => {},
+    );
     return () => run.abort();
   }, [chat?.visitor.id]);
 
   // A list requested before the chat was read may still mark the chat as unread.
   useEffect(() => {
-    if (listed?.unread && lastRead.current && lastRead.current === conversation.state.value.messages.findLast((m) => !m.isFromSupport)?.id) list.onRead({ chatId });
+    if (
+      listed?.unread &&
+      lastRead.current &&
+      lastRead.current === conversation.state.value.messages.findLast((m) => !m.isFromSupport)?.id
+    )
+      list.onRead({ chatId });
   }, [listed?.unread]);
 
   const act = async (what: string, run: () => Promise<Chat>, done?: string) => {
@@ -174,7 +193,16 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   const close = () => {
     if (!chat || closed) return;
     const path = `/inbox/${chatId}${query ? `?${query}` : ''}`;
-    const send = () => void api.close(chatId).catch((err: unknown) => toast(messageOf(err), 'bad')).then(() => list.restore(chatId)).then(() => api.get(chatId)).then((c) => list.put(c), () => {});
+    const send = () =>
+      void api
+        .close(chatId)
+        .catch((err: unknown) => toast(messageOf(err), 'bad'))
+        .then(() => list.restore(chatId))
+        .then(() => api.get(chatId))
+        .then(
+          (c) => list.put(c),
+          () => {},
+        );
     list.hide(chat);
     closeLater(chatId, send, () => list.restore(chatId));
     toast(s.closed, 'good', { label: s.undo, act: () => undoClose(chatId) && navigate(path) });
@@ -186,7 +214,8 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     const keys = (e: KeyboardEvent) => {
       const at = e.target as HTMLElement;
       if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || !alerts.value.keys || !chat) return;
-      if (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || document.querySelector('dialog[open], .menu:popover-open')) return;
+      if (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || document.querySelector('dialog[open], .menu:popover-open'))
+        return;
       const open = chat.status !== 'closed';
       const act = {
         r: () => composer.current?.focus(),
@@ -205,7 +234,8 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
 
   const render: Render = useMemo(
     () => ({
-      t: (key, values) => strings.render[key].replace(/\{(\w+)\}/g, (all, name: string) => String(values?.[name] ?? all)),
+      t: (key, values) =>
+        strings.render[key].replace(/\{(\w+)\}/g, (all, name: string) => String(values?.[name] ?? all)),
       n: (_, n) => count(n, strings.render.cards),
       bytes: formatBytes,
       base: meta.widgetBaseUrl.replace(/\/?$/, '/'),
@@ -218,73 +248,166 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   if (!chat && !!error) {
     return (
       <section class="conversation none" aria-label={s.conversation}>
-        {isStatus(error, 404) ? <Empty icon="search" title={s.gone} action={<Button onClick={() => navigate('/inbox')}>{s.back}</Button>}>{s.goneLead}</Empty> : <Failed error={error} retry={() => void refresh()} />}
+        {isStatus(error, 404) ? (
+          <Empty icon="search" title={s.gone} action={<Button onClick={() => navigate('/inbox')}>{s.back}</Button>}>
+            {s.goneLead}
+          </Empty>
+        ) : (
+          <Failed error={error} retry={() => void refresh()} />
+        )}
       </section>
     );
   }
   const botName = apps.find((a) => a.id === chat?.appId)?.botName ?? '';
   const suggested = lastAgent(earlier);
   const others = state.viewers.filter((l) => l.until > now);
-  const writing = [...(state.visitorTyping && chat ? [chat.visitor.name] : []), ...state.typing.map((name) => name || botName || s.support)];
+  const writing = [
+    ...(state.visitorTyping && chat ? [chat.visitor.name] : []),
+    ...state.typing.map((name) => name || botName || s.support),
+  ];
   return (
     <>
       <section class="conversation" aria-label={chat ? s.conversationWith(chat.visitor.name) : s.conversation}>
         <header class="conv-head">
           <IconButton class="conv-back" icon="left" label={s.back} onClick={() => navigate(back)} />
-          {chat
-            ? (
-              <>
-                <Avatar name={chat.visitor.id} letters={initials(chat.visitor.name)} />
-                <div class="conv-title">
-                  <h2 dir="auto" title={chat.visitor.name}>{chat.visitor.name}</h2>
-                  <p>
-                    {closed ? <Badge>{s.statuses.closed}</Badge> : chat.status === 'pending' ? <Badge>{s.statuses.pending}</Badge> : chat.control === 'bot' ? <Badge kind="accent"><Glyph name="bot" size={14} />{s.botAnswers}</Badge> : <Badge kind="good"><Glyph name="account" size={14} />{chat.assignee ? (chat.assignee.id === me.id ? s.withYou : s.with(chat.assignee.name)) : s.waiting}</Badge>}
-                    <WindowMark chat={chat} now={now} />
-                    {chat.rating && <Badge kind={chat.rating.score >= 4 ? 'good' : chat.rating.score >= 3 ? 'plain' : 'warn'}>{s.stars(chat.rating.score)}</Badge>}
-                    {visitorPresence && !closed && <PresenceMark presence={visitorPresence} now={now} />}
-                  </p>
-                </div>
-                <div class="conv-actions">
+          {chat ? (
+            <>
+              <Avatar name={chat.visitor.id} letters={initials(chat.visitor.name)} />
+              <div class="conv-title">
+                <h2 dir="auto" title={chat.visitor.name}>
+                  {chat.visitor.name}
+                </h2>
+                <p>
+                  {closed ? (
+                    <Badge>{s.statuses.closed}</Badge>
+                  ) : chat.status === 'pending' ? (
+                    <Badge>{s.statuses.pending}</Badge>
+                  ) : chat.control === 'bot' ? (
+                    <Badge kind="accent">
+                      <Glyph name="bot" size={14} />
+                      {s.botAnswers}
+                    </Badge>
+                  ) : (
+                    <Badge kind="good">
+                      <Glyph name="account" size={14} />
+                      {chat.assignee
+                        ? chat.assignee.id === me.id
+                          ? s.withYou
+                          : s.with(chat.assignee.name)
+                        : s.waiting}
+                    </Badge>
+                  )}
+                  <WindowMark chat={chat} now={now} />
+                  {chat.rating && (
+                    <Badge kind={chat.rating.score >= 4 ? 'good' : chat.rating.score >= 3 ? 'plain' : 'warn'}>
+                      {s.stars(chat.rating.score)}
+                    </Badge>
+                  )}
+                  {visitorPresence && !closed && <PresenceMark presence={visitorPresence} now={now} />}
+                </p>
+              </div>
+              <div class="conv-actions">
                 {others.length > 0 && (
-                  <div class="looking" role="group" aria-label={s.looking(others.map((l) => l.name).join(', '))} title={s.looking(others.map((l) => l.name).join(', '))}>
+                  <div
+                    class="looking"
+                    role="group"
+                    aria-label={s.looking(others.map((l) => l.name).join(', '))}
+                    title={s.looking(others.map((l) => l.name).join(', '))}
+                  >
                     <Glyph name="eye" size={16} />
-                    {others.slice(0, 3).map((l) => <Avatar key={l.userId} name={l.userId} letters={initials(l.name)} size="small" />)}
+                    {others.slice(0, 3).map((l) => (
+                      <Avatar key={l.userId} name={l.userId} letters={initials(l.name)} size="small" />
+                    ))}
                   </div>
                 )}
-                {!closed && (chat.control === 'bot' || chat.waiting) && <Button small kind="primary" icon="hand" busy={busy === 'control'} onClick={takeOver}>{s.takeOver}</Button>}
-                {!closed && chat.control === 'agent' && (
-                  <Button small icon="bot" busy={busy === 'control'} onClick={handBack}>{s.handBack}</Button>
+                {!closed && (chat.control === 'bot' || chat.waiting) && (
+                  <Button small kind="primary" icon="hand" busy={busy === 'control'} onClick={takeOver}>
+                    {s.takeOver}
+                  </Button>
                 )}
-                {!closed && <Button small icon="archive" onClick={close}>{s.close}</Button>}
-                <IconButton icon="info" label={s.details} aria-expanded={details} onClick={() => setDetails(!details)} />
-                </div>
-              </>
-            )
-            : <Skeleton rows={1} />}
+                {!closed && chat.control === 'agent' && (
+                  <Button small icon="bot" busy={busy === 'control'} onClick={handBack}>
+                    {s.handBack}
+                  </Button>
+                )}
+                {!closed && (
+                  <Button small icon="archive" onClick={close}>
+                    {s.close}
+                  </Button>
+                )}
+                <IconButton
+                  icon="info"
+                  label={s.details}
+                  aria-expanded={details}
+                  onClick={() => setDetails(!details)}
+                />
+              </div>
+            </>
+          ) : (
+            <Skeleton rows={1} />
+          )}
         </header>
         {chat?.handover && !closed && (
           <div class="handover" role="note" aria-label={s.handover}>
             <Glyph name="hand" size={16} />
-            <p dir="auto"><b>{s.handoverBy[chat.handover.by]}</b>{chat.handover.reason && `: ${chat.handover.reason}`}{chat.handover.note && <small>{chat.handover.by === 'offline_form' ? s.answerTo(chat.handover.note) : chat.handover.note}</small>}</p>
+            <p dir="auto">
+              <b>{s.handoverBy[chat.handover.by]}</b>
+              {chat.handover.reason && `: ${chat.handover.reason}`}
+              {chat.handover.note && (
+                <small>
+                  {chat.handover.by === 'offline_form' ? s.answerTo(chat.handover.note) : chat.handover.note}
+                </small>
+              )}
+            </p>
           </div>
         )}
-        {chat?.waiting && suggested && <Suggestion agent={suggested} me={me.id} online={!!agents.find((a) => a.id === suggested.id)?.online} assign={() => assign(suggested.id)} />}
-        {!state.ready && !state.error && <div class="log"><Skeleton rows={7} /></div>}
-        {!state.ready && !!state.error && <Failed error={state.error} retry={() => void conversation.load()} />}
-        {state.ready && (
-          <Log messages={state.messages} seenUpTo={state.seenUpTo} pending={state.pending} older={state.older} loadOlder={() => void conversation.loadOlder()} conversation={conversation} render={render} botName={botName} me={me} visitor={chat?.visitor} now={now} earlier={earlier} show={setShown} />
-        )}
-        <p class="typing" role="status">{writing.length > 0 && s.typing(writing.join(', '))}</p>
-        {chat && (
-          <Composer
-            handle={composer}
-            chat={chat}
-            conversation={conversation}
-            typing={sendTyping}
+        {chat?.waiting && suggested && (
+          <Suggestion
+            agent={suggested}
+            me={me.id}
+            online={!!agents.find((a) => a.id === suggested.id)?.online}
+            assign={() => assign(suggested.id)}
           />
         )}
+        {!state.ready && !state.error && (
+          <div class="log">
+            <Skeleton rows={7} />
+          </div>
+        )}
+        {!state.ready && !!state.error && <Failed error={state.error} retry={() => void conversation.load()} />}
+        {state.ready && (
+          <Log
+            messages={state.messages}
+            seenUpTo={state.seenUpTo}
+            pending={state.pending}
+            older={state.older}
+            loadOlder={() => void conversation.loadOlder()}
+            conversation={conversation}
+            render={render}
+            botName={botName}
+            me={me}
+            visitor={chat?.visitor}
+            now={now}
+            earlier={earlier}
+            show={setShown}
+          />
+        )}
+        <p class="typing" role="status">
+          {writing.length > 0 && s.typing(writing.join(', '))}
+        </p>
+        {chat && <Composer handle={composer} chat={chat} conversation={conversation} typing={sendTyping} />}
       </section>
-      {chat && details && <Details chat={chat} earlier={earlier} agents={agents} assign={assign} busy={busy === 'assign'} now={now} close={() => setDetails(false)} />}
+      {chat && details && (
+        <Details
+          chat={chat}
+          earlier={earlier}
+          agents={agents}
+          assign={assign}
+          busy={busy === 'assign'}
+          now={now}
+          close={() => setDetails(false)}
+        />
+      )}
       {shown && <MessageDetails m={shown} close={() => setShown(undefined)} />}
       {picture && <Lightbox {...picture} close={() => setPicture(undefined)} />}
     </>
@@ -293,10 +416,27 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
 
 /** Shows whether the visitor is online. */
 function PresenceMark({ presence, now }: { presence: VisitorPresence; now: number }) {
-  if (presence.online) return <span class="there on"><span class="there-dot" />{s.visitorOnline}</span>;
-  if (!presence.lastSeenAt) return <span class="there"><span class="there-dot" />{s.visitorAway}</span>;
+  if (presence.online)
+    return (
+      <span class="there on">
+        <span class="there-dot" />
+        {s.visitorOnline}
+      </span>
+    );
+  if (!presence.lastSeenAt)
+    return (
+      <span class="there">
+        <span class="there-dot" />
+        {s.visitorAway}
+      </span>
+    );
   const ago = Math.max(0, now - Date.parse(presence.lastSeenAt)) / 1000;
-  return <span class="there" title={formatFull(presence.lastSeenAt)}><span class="there-dot" />{s.visitorSeen(ago < 60 ? strings.justNow : strings.ago(formatDuration(Math.floor(ago / 60) * 60)))}</span>;
+  return (
+    <span class="there" title={formatFull(presence.lastSeenAt)}>
+      <span class="there-dot" />
+      {s.visitorSeen(ago < 60 ? strings.justNow : strings.ago(formatDuration(Math.floor(ago / 60) * 60)))}
+    </span>
+  );
 }
 
 /** Shows how long messages without a template can still be sent. */
@@ -304,8 +444,19 @@ function WindowMark({ chat, now }: { chat: Chat; now: number }) {
   if (chat.status === 'closed') return null;
   if (!chat.windowExpiresAt) return null;
   const left = (Date.parse(chat.windowExpiresAt) - now) / 1000;
-  if (!chat.inWindow || left < 0) return <span class="window over"><Glyph name="clock" size={14} />{s.windowOver}</span>;
-  return <span class={left < 7200 ? 'window soon' : 'window'} title={s.windowEnds(formatFull(chat.windowExpiresAt))}><Glyph name="clock" size={14} />{s.windowLeft(formatDuration(left < 3600 ? left : Math.floor(left / 60) * 60))}</span>;
+  if (!chat.inWindow || left < 0)
+    return (
+      <span class="window over">
+        <Glyph name="clock" size={14} />
+        {s.windowOver}
+      </span>
+    );
+  return (
+    <span class={left < 7200 ? 'window soon' : 'window'} title={s.windowEnds(formatFull(chat.windowExpiresAt))}>
+      <Glyph name="clock" size={14} />
+      {s.windowLeft(formatDuration(left < 3600 ? left : Math.floor(left / 60) * 60))}
+    </span>
+  );
 }
 
 interface LogProps {
@@ -329,9 +480,29 @@ interface LogProps {
 const GROUP_SPAN = 5 * 60_000;
 const at = (m: Message) => Date.parse(m.createdAt);
 const sameDay = (a: Message, b: Message) => new Date(at(a)).toDateString() === new Date(at(b)).toDateString();
-const grouped = (a: Message | undefined, b: Message | undefined) => !!a && !!b && a.isFromSupport === b.isFromSupport && a.nameOfSender === b.nameOfSender && at(b) - at(a) < GROUP_SPAN && sameDay(a, b);
+const grouped = (a: Message | undefined, b: Message | undefined) =>
+  !!a &&
+  !!b &&
+  a.isFromSupport === b.isFromSupport &&
+  a.nameOfSender === b.nameOfSender &&
+  at(b) - at(a) < GROUP_SPAN &&
+  sameDay(a, b);
 
-function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, render, botName, me, visitor, now, earlier, show }: LogProps) {
+function Log({
+  messages,
+  seenUpTo,
+  pending,
+  older,
+  loadOlder,
+  conversation,
+  render,
+  botName,
+  me,
+  visitor,
+  now,
+  earlier,
+  show,
+}: LogProps) {
   const box = useRef<HTMLDivElement>(null);
   const sticky = useRef(true);
   const before = useRef({ height: 0, first: '' });
@@ -391,7 +562,12 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
     const focused = document.activeElement as HTMLElement;
     const i = rows.indexOf(focused);
     if (focused !== box.current && i < 0) return;
-    const to = { ArrowUp: i < 0 ? rows.length - 1 : i - 1, ArrowDown: i < 0 ? rows.length - 1 : i + 1, Home: 0, End: rows.length - 1 }[e.key];
+    const to = {
+      ArrowUp: i < 0 ? rows.length - 1 : i - 1,
+      ArrowDown: i < 0 ? rows.length - 1 : i + 1,
+      Home: 0,
+      End: rows.length - 1,
+    }[e.key];
     if (to === undefined) return;
     e.preventDefault();
     const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
@@ -401,26 +577,84 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
 
   const chosen = useMemo(() => {
     const found: Record<string, string> = {};
-    for (const m of messages) if (m.type === 'MULTIPLE_CHOICE_REPLY' && text(m.data.replyTo)) found[text(m.data.replyTo)] = text(m.data.payload);
+    for (const m of messages)
+      if (m.type === 'MULTIPLE_CHOICE_REPLY' && text(m.data.replyTo))
+        found[text(m.data.replyTo)] = text(m.data.payload);
     return found;
   }, [messages]);
 
   return (
     <div class="log-wrap">
-      <div ref={box} class="log" role="log" aria-label={s.messages} aria-live="polite" aria-relevant="additions" tabIndex={0} onScroll={scrolled} onKeyDown={keys}>
+      <div
+        ref={box}
+        class="log"
+        role="log"
+        aria-label={s.messages}
+        aria-live="polite"
+        aria-relevant="additions"
+        tabIndex={0}
+        onScroll={scrolled}
+        onKeyDown={keys}
+      >
         <div class="log-inside">
-          {older === 'more' && <p class="log-note"><button type="button" class="textbutton" onClick={loadOlder}>{s.loadOlder}</button></p>}
+          {older === 'more' && (
+            <p class="log-note">
+              <button type="button" class="textbutton" onClick={loadOlder}>
+                {s.loadOlder}
+              </button>
+            </p>
+          )}
           {older === 'loading' && messages.length > 0 && <p class="log-note">{strings.loading}</p>}
-          {older === 'failed' && <p class="log-note" role="alert">{s.olderFailed} <button type="button" class="textbutton" onClick={loadOlder}>{strings.tryAgain}</button></p>}
-          {older === 'none' && earlier.length > 0 && <section class="earlier-box" aria-label={s.earlier}><h3>{s.earlier}</h3><Earlier chats={earlier.slice(0, 3)} /></section>}
+          {older === 'failed' && (
+            <p class="log-note" role="alert">
+              {s.olderFailed}{' '}
+              <button type="button" class="textbutton" onClick={loadOlder}>
+                {strings.tryAgain}
+              </button>
+            </p>
+          )}
+          {older === 'none' && earlier.length > 0 && (
+            <section class="earlier-box" aria-label={s.earlier}>
+              <h3>{s.earlier}</h3>
+              <Earlier chats={earlier.slice(0, 3)} />
+            </section>
+          )}
           {older === 'none' && <p class="log-note">{messages.length ? s.beginning : s.noMessages}</p>}
           {messages.map((m, i) => (
-            <Row key={m.id} m={m} status={statusOf(m, seenUpTo)} prev={messages[i - 1]} next={messages[i + 1]} chosen={chosen[m.id]} render={render} kind={!m.isFromSupport ? 'visitor' : m.nameOfSender === me.name ? 'own' : m.nameOfSender === botName ? 'robot' : 'agent'} colour={!m.isFromSupport ? (visitor?.id ?? '') : m.nameOfSender === me.name ? me.id : m.nameOfSender} visitor={visitor?.name ?? ''} now={now} show={show} />
+            <Row
+              key={m.id}
+              m={m}
+              status={statusOf(m, seenUpTo)}
+              prev={messages[i - 1]}
+              next={messages[i + 1]}
+              chosen={chosen[m.id]}
+              render={render}
+              kind={
+                !m.isFromSupport
+                  ? 'visitor'
+                  : m.nameOfSender === me.name
+                    ? 'own'
+                    : m.nameOfSender === botName
+                      ? 'robot'
+                      : 'agent'
+              }
+              colour={!m.isFromSupport ? (visitor?.id ?? '') : m.nameOfSender === me.name ? me.id : m.nameOfSender}
+              visitor={visitor?.name ?? ''}
+              now={now}
+              show={show}
+            />
           ))}
-          {pending.map((p) => <PendingRow key={p.key} item={p} conversation={conversation} />)}
+          {pending.map((p) => (
+            <PendingRow key={p.key} item={p} conversation={conversation} />
+          ))}
         </div>
       </div>
-      {unseen > 0 && <button type="button" class="to-end" onClick={scrollToEnd}><Glyph name="down" size={16} />{count(unseen, s.newMessages)}</button>}
+      {unseen > 0 && (
+        <button type="button" class="to-end" onClick={scrollToEnd}>
+          <Glyph name="down" size={16} />
+          {count(unseen, s.newMessages)}
+        </button>
+      )}
     </div>
   );
 }
@@ -429,32 +663,74 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
 const statusOf = (m: Message, seenUpTo: string): Message['status'] =>
   m.isFromSupport && m.status !== 'failed' && m.createdAt <= seenUpTo ? 'read' : m.status;
 
-interface RowProps { m: Message; status: Message['status']; prev: Message | undefined; next: Message | undefined; chosen: string | undefined; render: Render; kind: 'visitor' | 'own' | 'agent' | 'robot'; /** The key that determines the avatar's colour. */ colour: string; visitor: string; now: number; show(m: Message): void }
+interface RowProps {
+  m: Message;
+  status: Message['status'];
+  prev: Message | undefined;
+  next: Message | undefined;
+  chosen: string | undefined;
+  render: Render;
+  kind: 'visitor' | 'own' | 'agent' | 'robot' /** The key that determines the avatar's colour. */;
+  colour: string;
+  visitor: string;
+  now: number;
+  show(m: Message): void;
+}
 
 function Row({ m, status, prev, next, chosen, render, kind, colour, visitor, now, show }: RowProps) {
   const first = !grouped(prev, m);
   const last = !grouped(m, next);
   const name = m.nameOfSender || (kind === 'visitor' ? visitor : s.support);
-  const heading = (!prev || !sameDay(prev, m)) && <h3 class="day"><span>{formatDay(m.createdAt, now)}</span></h3>;
+  const heading = (!prev || !sameDay(prev, m)) && (
+    <h3 class="day">
+      <span>{formatDay(m.createdAt, now)}</span>
+    </h3>
+  );
   if (m.isFromSupport && text(m.data.notice)) {
     return (
       <>
         {heading}
-        <article class="log-note" data-id={m.id} tabIndex={-1} aria-label={formatFull(m.createdAt)} dir="auto">{text(m.data.text)}</article>
+        <article class="log-note" data-id={m.id} tabIndex={-1} aria-label={formatFull(m.createdAt)} dir="auto">
+          {text(m.data.text)}
+        </article>
       </>
     );
   }
   return (
     <>
       {heading}
-      <article class={`msg ${kind}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`} data-id={m.id} tabIndex={-1} aria-label={`${name}, ${formatFull(m.createdAt)}`}>
-        {last ? (kind === 'robot' ? <span class="avatar small robot" aria-hidden="true"><Glyph name="bot" size={16} /></span> : <Avatar name={colour} letters={initials(name)} size="small" />) : <span class="avatar small blank" aria-hidden="true" />}
+      <article
+        class={`msg ${kind}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`}
+        data-id={m.id}
+        tabIndex={-1}
+        aria-label={`${name}, ${formatFull(m.createdAt)}`}
+      >
+        {last ? (
+          kind === 'robot' ? (
+            <span class="avatar small robot" aria-hidden="true">
+              <Glyph name="bot" size={16} />
+            </span>
+          ) : (
+            <Avatar name={colour} letters={initials(name)} size="small" />
+          )
+        ) : (
+          <span class="avatar small blank" aria-hidden="true" />
+        )}
         <div class="msg-body">
-          {first && <p class="msg-who"><span dir="auto">{name}</span>{kind === 'robot' && <span class="tag">{s.bot}</span>}</p>}
-          <div class="bubble"><Content message={m} render={render} reachable chosen={chosen} /></div>
+          {first && (
+            <p class="msg-who">
+              <span dir="auto">{name}</span>
+              {kind === 'robot' && <span class="tag">{s.bot}</span>}
+            </p>
+          )}
+          <div class="bubble">
+            <Content message={m} render={render} reachable chosen={chosen} />
+          </div>
           {(last || status === 'failed') && (
             <p class="msg-meta">
-              <time dateTime={m.createdAt} title={formatFull(m.createdAt)}>{formatTime(m.createdAt)}</time>
+              <time dateTime={m.createdAt} title={formatFull(m.createdAt)}>
+                {formatTime(m.createdAt)}
+              </time>
               {m.isFromSupport && status && <Status status={status} />}
             </p>
           )}
@@ -468,48 +744,126 @@ function Row({ m, status, prev, next, chosen, render, kind, colour, visitor, now
 /** The id of a message, which Trace and the support of the company ask for. */
 function MessageDetails({ m, close }: { m: Message; close(): void }) {
   return (
-    <Dialog title={s.messageDetails} close={close} footer={<>{can('streams') && <a class="btn secondary" href={`#/streams/trace/${m.id}`}><span>{strings.streams.trace}</span></a>}<Button kind="primary" onClick={close}>{strings.done}</Button></>}>
-      <div class="field"><span class="legend">{strings.streams.messageId}</span><Code text={m.id} label={strings.streams.messageId} /></div>
-      <Facts facts={[[s.sentAt, formatFull(m.createdAt)], ...(m.nameOfSender ? [[s.sender, m.nameOfSender] as [string, string]] : []), [s.kind, m.type]]} />
+    <Dialog
+      title={s.messageDetails}
+      close={close}
+      footer={
+        <>
+          {can('streams') && (
+            <a class="btn secondary" href={`#/streams/trace/${m.id}`}>
+              <span>{strings.streams.trace}</span>
+            </a>
+          )}
+          <Button kind="primary" onClick={close}>
+            {strings.done}
+          </Button>
+        </>
+      }
+    >
+      <div class="field">
+        <span class="legend">{strings.streams.messageId}</span>
+        <Code text={m.id} label={strings.streams.messageId} />
+      </div>
+      <Facts
+        facts={[
+          [s.sentAt, formatFull(m.createdAt)],
+          ...(m.nameOfSender ? [[s.sender, m.nameOfSender] as [string, string]] : []),
+          [s.kind, m.type],
+        ]}
+      />
     </Dialog>
   );
 }
 
 function Status({ status }: { status: NonNullable<Message['status']> }) {
-  if (status === 'failed') return <span class="mark bad"><Glyph name="alert" size={14} />{s.deliveryFailed}</span>;
+  if (status === 'failed')
+    return (
+      <span class="mark bad">
+        <Glyph name="alert" size={14} />
+        {s.deliveryFailed}
+      </span>
+    );
   const two = status === 'delivered' || status === 'read';
-  return <span class={`mark ${status}`}><Glyph name={two ? 'checks' : 'check'} size={14} />{s.messageStatuses[status]}</span>;
+  return (
+    <span class={`mark ${status}`}>
+      <Glyph name={two ? 'checks' : 'check'} size={14} />
+      {s.messageStatuses[status]}
+    </span>
+  );
 }
 
 function PendingRow({ item: p, conversation }: { item: Pending; conversation: Conversation }) {
   const data = (p.body?.data ?? {}) as Record<string, unknown>;
   const words = p.file ? p.file.name : text(data.text) || text(data.body) || s.message;
   return (
-    <article class={p.problem ? 'msg own pending bad' : 'msg own pending'} tabIndex={-1} aria-label={`${s.you}, ${p.problem ? s.notSent : s.sending}`}>
+    <article
+      class={p.problem ? 'msg own pending bad' : 'msg own pending'}
+      tabIndex={-1}
+      aria-label={`${s.you}, ${p.problem ? s.notSent : s.sending}`}
+    >
       <span class="avatar small blank" aria-hidden="true" />
       <div class="msg-body">
         <div class="bubble">
-          {p.file ? <p class="filelink"><span class="disc"><Glyph name="attach" /></span><span class="filetext"><span class="filename">{words}</span><span class="foot">{formatBytes(p.file.blob.size)}</span></span></p> : <p class="words" dir="auto">{words}</p>}
-          {p.file?.caption && <p class="words" dir="auto">{p.file.caption}</p>}
+          {p.file ? (
+            <p class="filelink">
+              <span class="disc">
+                <Glyph name="attach" />
+              </span>
+              <span class="filetext">
+                <span class="filename">{words}</span>
+                <span class="foot">{formatBytes(p.file.blob.size)}</span>
+              </span>
+            </p>
+          ) : (
+            <p class="words" dir="auto">
+              {words}
+            </p>
+          )}
+          {p.file?.caption && (
+            <p class="words" dir="auto">
+              {p.file.caption}
+            </p>
+          )}
           {p.file && !p.problem && <progress max={1} value={p.share} aria-label={s.uploading(p.file.name)} />}
         </div>
         <p class="msg-meta">
-          {p.problem
-            ? (
-              <span class="mark bad" role="alert">
-                <Glyph name="alert" size={14} />{s.notSentWhy(messageOf(p.problem))}
-                <button type="button" class="textbutton" onClick={() => conversation.retry(p.key)}>{s.sendAgain}</button>
-                <button type="button" class="textbutton" onClick={() => conversation.discard(p.key)}>{s.discard}</button>
-              </span>
-            )
-            : <span class="mark"><Glyph name="clock" size={14} />{s.sending}{p.file && <button type="button" class="textbutton" onClick={() => conversation.discard(p.key)}>{strings.cancel}</button>}</span>}
+          {p.problem ? (
+            <span class="mark bad" role="alert">
+              <Glyph name="alert" size={14} />
+              {s.notSentWhy(messageOf(p.problem))}
+              <button type="button" class="textbutton" onClick={() => conversation.retry(p.key)}>
+                {s.sendAgain}
+              </button>
+              <button type="button" class="textbutton" onClick={() => conversation.discard(p.key)}>
+                {s.discard}
+              </button>
+            </span>
+          ) : (
+            <span class="mark">
+              <Glyph name="clock" size={14} />
+              {s.sending}
+              {p.file && (
+                <button type="button" class="textbutton" onClick={() => conversation.discard(p.key)}>
+                  {strings.cancel}
+                </button>
+              )}
+            </span>
+          )}
         </p>
       </div>
     </article>
   );
 }
 
-interface DetailsProps { chat: Chat; earlier: Chat[]; agents: Agent[]; assign(userId: string | null): void; busy: boolean; now: number; close(): void }
+interface DetailsProps {
+  chat: Chat;
+  earlier: Chat[];
+  agents: Agent[];
+  assign(userId: string | null): void;
+  busy: boolean;
+  now: number;
+  close(): void;
+}
 
 function Details({ chat: c, earlier, agents, assign, busy, now, close }: DetailsProps) {
   const me = app.value.session!.user;
@@ -525,17 +879,44 @@ function Details({ chat: c, earlier, agents, assign, busy, now, close }: Details
       <div class="who-card">
         <Avatar name={v.id} letters={initials(v.name)} size="large" />
         <h3 dir="auto">{v.name}</h3>
-        {v.verifiedBy ? <Badge kind="good"><Glyph name="shield" size={14} />{s.verified(s.verifiedBy[v.verifiedBy] ?? v.verifiedBy)}</Badge> : <Badge>{s.notVerified}</Badge>}
+        {v.verifiedBy ? (
+          <Badge kind="good">
+            <Glyph name="shield" size={14} />
+            {s.verified(s.verifiedBy[v.verifiedBy] ?? v.verifiedBy)}
+          </Badge>
+        ) : (
+          <Badge>{s.notVerified}</Badge>
+        )}
       </div>
       <section>
         <Field label={s.assignee}>
-          <Select value={c.assignee?.id ?? ''} disabled={busy || closed} change={(id) => assign(id || null)} options={[{ value: '', label: s.nobody }, ...options.map((a) => ({ value: a.id, label: a.id === me.id ? s.nameYou(a.name) : a.name }))]} />
+          <Select
+            value={c.assignee?.id ?? ''}
+            disabled={busy || closed}
+            change={(id) => assign(id || null)}
+            options={[
+              { value: '', label: s.nobody },
+              ...options.map((a) => ({ value: a.id, label: a.id === me.id ? s.nameYou(a.name) : a.name })),
+            ]}
+          />
         </Field>
-        {!closed && c.assignee?.id !== me.id && <Button small kind="quiet" onClick={() => assign(me.id)}>{s.assignMe}</Button>}
+        {!closed && c.assignee?.id !== me.id && (
+          <Button small kind="quiet" onClick={() => assign(me.id)}>
+            {s.assignMe}
+          </Button>
+        )}
       </section>
       <section>
         <h3>{s.visitor}</h3>
-        <Facts facts={([[s.email, v.email && <a href={`mailto:${v.email}`}>{v.email}</a>], [s.phone, v.phone && <a href={`tel:${v.phone}`}>{v.phone}</a>], [s.userId, v.userId]] as [string, preact.ComponentChild][]).filter(([, x]) => x)} />
+        <Facts
+          facts={(
+            [
+              [s.email, v.email && <a href={`mailto:${v.email}`}>{v.email}</a>],
+              [s.phone, v.phone && <a href={`tel:${v.phone}`}>{v.phone}</a>],
+              [s.userId, v.userId],
+            ] as [string, preact.ComponentChild][]
+          ).filter(([, x]) => x)}
+        />
         {!v.email && !v.phone && !v.userId && <p class="faint">{s.nothingKnown}</p>}
       </section>
       <section>
@@ -546,14 +927,44 @@ function Details({ chat: c, earlier, agents, assign, busy, now, close }: Details
             ...(c.appName ? [[s.application, c.appName] as [string, string]] : []),
             [s.channel, s.channels[c.channel]],
             [s.started, formatFull(c.createdAt)],
-            ...(c.closedAt ? [[s.closedAt, formatFull(c.closedAt)] as [string, string]] : !c.windowExpiresAt ? [] : [[s.window, c.inWindow && Date.parse(c.windowExpiresAt) > now ? s.until(formatFull(c.windowExpiresAt)) : s.ended(formatFull(c.windowExpiresAt))] as [string, string]]),
-            ...(c.rating ? [[s.rating, <>{s.stars(c.rating.score)}{c.rating.comment && <q dir="auto">{c.rating.comment}</q>}</>] as [string, preact.ComponentChild]] : []),
+            ...(c.closedAt
+              ? [[s.closedAt, formatFull(c.closedAt)] as [string, string]]
+              : !c.windowExpiresAt
+                ? []
+                : [
+                    [
+                      s.window,
+                      c.inWindow && Date.parse(c.windowExpiresAt) > now
+                        ? s.until(formatFull(c.windowExpiresAt))
+                        : s.ended(formatFull(c.windowExpiresAt)),
+                    ] as [string, string],
+                  ]),
+            ...(c.rating
+              ? [
+                  [
+                    s.rating,
+                    <>
+                      {s.stars(c.rating.score)}
+                      {c.rating.comment && <q dir="auto">{c.rating.comment}</q>}
+                    </>,
+                  ] as [string, preact.ComponentChild],
+                ]
+              : []),
             [s.chatId, <code class="wrap-any">{c.id}</code>],
           ]}
         />
       </section>
-      {earlier.length > 0 && <section><h3>{s.earlier}</h3><Earlier chats={earlier} /></section>}
-      {can('visitors') && <section><a href={`#/visitors?q=${encodeURIComponent(v.email ?? v.phone ?? v.userId ?? v.name)}`}>{s.privacy}</a></section>}
+      {earlier.length > 0 && (
+        <section>
+          <h3>{s.earlier}</h3>
+          <Earlier chats={earlier} />
+        </section>
+      )}
+      {can('visitors') && (
+        <section>
+          <a href={`#/visitors?q=${encodeURIComponent(v.email ?? v.phone ?? v.userId ?? v.name)}`}>{s.privacy}</a>
+        </section>
+      )}
     </aside>
   );
 }
@@ -566,10 +977,28 @@ function Lightbox({ url, name, close }: { url: string; name: string; close(): vo
     return () => from instanceof HTMLElement && from.focus();
   }, []);
   return (
-    <dialog ref={dialog} class="lightbox" aria-label={name} onCancel={(e) => { e.preventDefault(); close(); }} onClick={(e) => e.target === e.currentTarget && close()}>
+    <dialog
+      ref={dialog}
+      class="lightbox"
+      aria-label={name}
+      onCancel={(e) => {
+        e.preventDefault();
+        close();
+      }}
+      onClick={(e) => e.target === e.currentTarget && close()}
+    >
       <header>
         <span dir="auto">{name}</span>
-        <a class="iconbtn" href={url} target="_blank" rel="noopener noreferrer" aria-label={s.openOriginal} title={s.openOriginal}><Glyph name="link" /></a>
+        <a
+          class="iconbtn"
+          href={url}
+          target="_blank"
+          rel="noopener noreferrer"
+          aria-label={s.openOriginal}
+          title={s.openOriginal}
+        >
+          <Glyph name="link" />
+        </a>
         <IconButton icon="close" label={strings.close} onClick={close} />
       </header>
       <img src={url} alt={name} />

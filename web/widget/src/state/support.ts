@@ -59,7 +59,8 @@ export class Support {
       const chat = await request();
       if (run === this.#requests && token === this.session.api.token) this.session.dispatch({ type: 'chat', chat });
     } catch (err) {
-      if (err instanceof ApiError && err.status === 404 && run === this.#requests) this.session.dispatch({ type: 'chat', chat: undefined });
+      if (err instanceof ApiError && err.status === 404 && run === this.#requests)
+        this.session.dispatch({ type: 'chat', chat: undefined });
       throw err;
     }
   }

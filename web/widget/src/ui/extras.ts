@@ -26,7 +26,10 @@ export class Extras {
   #failures = 0;
   #notBefore = 0;
 
-  constructor(readonly host: Host, readonly onLoaded: () => void) {}
+  constructor(
+    readonly host: Host,
+    readonly onLoaded: () => void,
+  ) {}
 
   /** Returns the extras if loaded; otherwise starts loading, which ends with a call of `onLoaded`. */
   getOrLoad(): ExtrasModule | undefined {
