@@ -141,7 +141,7 @@ fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) node_modules/.package-lock.
 	@for m in $(MODULES); do (cd $$m && $< fmt --config $(CURDIR)/.golangci.yml ./...); done
 	npm run --silent format
 
-generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## generate code and documents: Go from .proto, AsyncAPI, tables in docs/, clients from the OpenAPI documents
+generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## generate code and documents: Go from .proto, AsyncAPI, tables in docs/, clients and the panel's types from the OpenAPI documents
 	@ln -sf protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/protoc-gen-go
 	cd proto-events && PATH="$(TOOLS):$$PATH" $(TOOLS)/buf-$(BUF_VERSION) generate
 	go test -count=1 ./pkg/event -run TestAsyncAPIIsCurrent -update
@@ -152,9 +152,10 @@ generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VER
 	cd clients/go && $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config widgetapi/oapi-codegen.yaml ../../services/widget-api/openapi.json
 	cd clients/go && $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config webhook/oapi-codegen.yaml ../../docs/webhooks.openapi.json
 	npm run --silent --workspace clients/typescript generate
+	npm run --silent --workspace web/panel generate
 
 verify: generate ## check that generated files are current, and that each module is tidy and builds alone
-	@git diff --exit-code -- proto-events docs clients || { echo "generated files are stale: run 'make generate' and commit"; exit 1; }
+	@git diff --exit-code -- proto-events docs clients web/panel/src/api/generated || { echo "generated files are stale: run 'make generate' and commit"; exit 1; }
 	@for m in $(MODULES); do echo "GOWORK=off $$m"; (cd $$m && export GOWORK=off CGO_ENABLED=0 && go build -trimpath -o /dev/null ./... && go mod tidy -diff); done
 
 bench: build ## POST /message/send and the Widget API against their bounds, in ratios of one run

@@ -2,7 +2,6 @@ import { readMessage, object, text, type Data } from '@parley/shared/message.js'
 import type { Chunk } from '../lib/load.js';
 import { client } from './client.js';
 import { chunkOf, MOST, SHOWN, whole, type PageAnswer } from './pages.js';
-import type { Delivery, WebhookWithSecrets, WebhookEndpoint, Webhooks } from './types.js';
 import type {
   Agent,
   Application,
@@ -11,28 +10,49 @@ import type {
   Chat,
   Company,
   Counts,
-  Invitation,
+  CreateToken,
+  CreateWebhook,
   DeadLetter,
+  DeadLetterDetail,
+  Delivery,
+  ErasureReceipt,
+  Invitation,
+  InvitationAcceptance,
+  Invite,
+  InvitedUser,
+  LetterResult,
   Message,
   MessageStatus,
   Meta,
+  NewSecret,
   NewToken,
-  Parameter,
-  Ratings,
-  Receipt,
-  RedriveResult,
-  Role,
+  NewWebhookEndpoint,
+  PasswordChange,
+  Preview,
+  RatingSum,
+  RecoveryCodes,
+  Replay,
+  Retention,
   Session,
-  UserSession,
+  SessionEntry,
+  SignIn,
   Streams,
   Support,
   Template,
+  TemplateDraft,
+  TemplatePreview,
+  TemplateTest,
   TestPush,
   Token,
+  TotpOffer,
+  UpdateWebhook,
   User,
+  UserChange,
   Verification,
   Visitor,
   VisitorPresence,
+  WebhookEndpoint,
+  Webhooks,
 } from './types.js';
 
 type Signal = AbortSignal | undefined;
@@ -80,20 +100,20 @@ const onEvery = <K extends string, T>(path: string, member: K, body: object): Pr
 export const session = {
   meta: () => get<Meta>('meta'),
   current: () => get<Session>('session'),
-  signIn: (body: { email: string; password: string; code?: string }) => post<Session>('session', body),
+  signIn: (body: SignIn) => post<Session>('session', body),
   signOut: () => remove<void>('session'),
-  all: (signal?: Signal) => every<UserSession>('sessions', 'sessions', {}, signal),
+  all: (signal?: Signal) => every<SessionEntry>('sessions', 'sessions', {}, signal),
   end: (session: string) => remove<void>(`sessions/${id(session)}`),
   endAll: () => remove<void>('sessions'),
-  password: (body: { current: string; new: string }) => put<Session>('password', body),
-  totp: (password: string) => post<{ secret: string; uri: string }>('totp', { password }),
+  password: (body: PasswordChange) => put<Session>('password', body),
+  totp: (password: string) => post<TotpOffer>('totp', { password }),
   confirmTotp: (code: string, password: string) =>
-    post<{ recoveryCodes: string[] }>('totp/confirm', { code, password }).then((a) => a.recoveryCodes),
+    post<RecoveryCodes>('totp/confirm', { code, password }).then((a) => a.recoveryCodes),
   recoveryCodes: (currentCode: string) =>
-    post<{ recoveryCodes: string[] }>('totp/recovery-codes', { currentCode }).then((a) => a.recoveryCodes),
+    post<RecoveryCodes>('totp/recovery-codes', { currentCode }).then((a) => a.recoveryCodes),
   removeTotp: (currentCode: string) => remove<void>('totp', { currentCode }),
   checkInvitation: (token: string) => post<Invitation>('invitation/check', { token }),
-  acceptInvitation: (body: { token: string; name: string; password: string }) => post<Session>('invitation', body),
+  acceptInvitation: (body: InvitationAcceptance) => post<Session>('invitation', body),
 };
 
 export const companies = {
@@ -104,7 +124,7 @@ export const companies = {
 
 export const tokens = {
   list: (signal?: Signal) => every<Token>('tokens', 'tokens', {}, signal),
-  create: (body: { name: string; expiresAt?: string }) => post<NewToken>('tokens', body),
+  create: (body: CreateToken) => post<NewToken>('tokens', body),
   rotate: (token: string, overlapSeconds: number) => post<NewToken>(`tokens/${id(token)}/rotate`, { overlapSeconds }),
   revoke: (token: string) => post<Token>(`tokens/${id(token)}/revoke`),
 };
@@ -119,20 +139,14 @@ export const applications = {
     put<Application>(`applications/${id(app)}/verification`, { verification }),
   support: (app: string, support: Support) => put<Application>(`applications/${id(app)}/support`, support),
   ratings: (signal?: Signal) =>
-    everyIn<'ratings', Ratings, { days: number; ratings: Ratings[]; next: string | null }>(
+    everyIn<'ratings', RatingSum, { days: number; ratings: RatingSum[]; next: string | null }>(
       'ratings',
       'ratings',
       signal,
     ),
   newSecret: (app: string, overlapSeconds: number) =>
-    post<{ application: Application; secret: string }>(`applications/${id(app)}/secrets`, { overlapSeconds }),
+    post<NewSecret>(`applications/${id(app)}/secrets`, { overlapSeconds }),
 };
-
-export interface TemplateDraft {
-  name: string;
-  text: string;
-  parameters: Parameter[];
-}
 
 export const templates = {
   list: (signal?: Signal) => every<Template>('templates', 'templates', {}, signal),
@@ -144,17 +158,13 @@ export const templates = {
   reject: (template: string, reason: string) => post<Template>(`templates/${id(template)}/reject`, { reason }),
   history: (template: string, signal?: Signal) =>
     every<AuditEntry>(`templates/${id(template)}/history`, 'entries', {}, signal),
-  preview: (
-    body: { text: string; parameters: Parameter[]; username?: string; values: Record<string, string> },
-    signal?: Signal,
-  ) =>
-    client.call<{ text: string; missing: string[] }>('templates/preview', {
+  preview: (body: TemplatePreview, signal?: Signal) =>
+    client.call<Preview>('templates/preview', {
       method: 'POST',
       body,
       ...(signal && { signal }),
     }),
-  test: (template: string, body: { source: string; username?: string; values: Record<string, string> }) =>
-    post<TestPush>(`templates/${id(template)}/test`, body),
+  test: (template: string, body: TemplateTest) => post<TestPush>(`templates/${id(template)}/test`, body),
 };
 
 /** Parses a message. Returns undefined when it is malformed. */
@@ -253,12 +263,12 @@ export interface DeadLetters {
 const LETTERS = 1000;
 
 /** Acts on dead letters, as many at a time as the API takes. */
-async function onLetters(action: 'redrive' | 'drop', letters: DeadLetters, dryRun: boolean): Promise<RedriveResult[]> {
+async function onLetters(action: 'redrive' | 'drop', letters: DeadLetters, dryRun: boolean): Promise<LetterResult[]> {
   const act = (chosen: DeadLetters) =>
-    onEvery<'results', RedriveResult>(`dead-letters/${action}`, 'results', { ...chosen, dryRun });
+    onEvery<'results', LetterResult>(`dead-letters/${action}`, 'results', { ...chosen, dryRun });
   const { sequences } = letters;
   if (!sequences) return act(letters);
-  const results: RedriveResult[] = [];
+  const results: LetterResult[] = [];
   for (let i = 0; i < sequences.length; i += LETTERS)
     results.push(...(await act({ ...letters, sequences: sequences.slice(i, i + LETTERS) })));
   return results;
@@ -271,7 +281,7 @@ export const streams = {
     cursor: string,
     signal?: Signal,
   ): Promise<Chunk<DeadLetter>> => page('dead-letters', 'letters', f, cursor, signal),
-  deadLetter: (sequence: number, signal?: Signal) => get<DeadLetter>(`dead-letters/${sequence}`, {}, signal),
+  deadLetter: (sequence: number, signal?: Signal) => get<DeadLetterDetail>(`dead-letters/${sequence}`, {}, signal),
   redrive: (letters: DeadLetters, dryRun: boolean) => onLetters('redrive', letters, dryRun),
   drop: (letters: DeadLetters, dryRun: boolean) => onLetters('drop', letters, dryRun),
   trace: (message: string, signal?: Signal) => get<Data>(`trace/${id(message)}`, {}, signal),
@@ -282,53 +292,44 @@ export const people = {
   /** The operators of the installation. Operators belong to no company. */
   operators: (signal?: Signal) =>
     every<User>('users', 'users', { companyId: '' }, signal).then((all) => all.filter((u) => u.role === 'operator')),
-  invite: (body: { email: string; name?: string; role: Role }) =>
-    client.call<{ user: User; invitationUrl: string }>('users', {
+  invite: (body: Invite) =>
+    client.call<InvitedUser>('users', {
       method: 'POST',
       body,
       ...(body.role === 'operator' && { query: { companyId: '' } }),
     }),
-  inviteAgain: (user: string) => post<{ user: User; invitationUrl: string }>(`users/${id(user)}/invitation`),
-  change: (user: string, body: { name?: string; role?: Role; disabled?: boolean }) =>
-    patch<User>(`users/${id(user)}`, body),
+  inviteAgain: (user: string) => post<InvitedUser>(`users/${id(user)}/invitation`),
+  change: (user: string, body: UserChange) => patch<User>(`users/${id(user)}`, body),
   remove: (user: string) => remove<void>(`users/${id(user)}`),
-  sessions: (user: string, signal?: Signal) => every<UserSession>(`users/${id(user)}/sessions`, 'sessions', {}, signal),
+  sessions: (user: string, signal?: Signal) =>
+    every<SessionEntry>(`users/${id(user)}/sessions`, 'sessions', {}, signal),
   endSessions: (user: string) => remove<void>(`users/${id(user)}/sessions`),
   audit: (target: string, cursor: string, signal?: Signal): Promise<Chunk<AuditEntry>> =>
     page('audit', 'entries', { target }, cursor, signal),
   visitors: (q: string, cursor: string, signal?: Signal): Promise<Chunk<Visitor>> =>
     page('visitors', 'visitors', { q }, cursor, signal),
   exportUrl: (visitor: string) => client.url(`visitors/${id(visitor)}/export`),
-  erase: (visitor: string) => post<Receipt>(`visitors/${id(visitor)}/erase`, { confirm: visitor }),
+  erase: (visitor: string) => post<ErasureReceipt>(`visitors/${id(visitor)}/erase`, { confirm: visitor }),
 };
-
-export interface WebhookDraft {
-  url: string;
-  description: string;
-  events: string[];
-  ordered: boolean;
-  headers?: Record<string, string>;
-  signatures?: string[];
-}
 
 export const webhooks = {
   list: (signal?: Signal) => everyIn<'endpoints', WebhookEndpoint, Webhooks>('webhooks', 'endpoints', signal),
-  create: (draft: WebhookDraft) => post<WebhookWithSecrets>('webhooks', draft),
-  update: (endpoint: string, draft: WebhookDraft) => patch<WebhookEndpoint>(`webhooks/${id(endpoint)}`, draft),
+  create: (draft: CreateWebhook) => post<NewWebhookEndpoint>('webhooks', draft),
+  update: (endpoint: string, draft: UpdateWebhook) => patch<WebhookEndpoint>(`webhooks/${id(endpoint)}`, draft),
   remove: (endpoint: string) => remove<void>(`webhooks/${id(endpoint)}`),
   rotate: (endpoint: string, overlapSeconds: number) =>
-    post<WebhookWithSecrets>(`webhooks/${id(endpoint)}/rotate`, { overlapSeconds }),
+    post<NewWebhookEndpoint>(`webhooks/${id(endpoint)}/rotate`, { overlapSeconds }),
   enable: (endpoint: string) => post<WebhookEndpoint>(`webhooks/${id(endpoint)}/enable`),
   disable: (endpoint: string) => post<WebhookEndpoint>(`webhooks/${id(endpoint)}/disable`),
   test: (endpoint: string) => post<Delivery>(`webhooks/${id(endpoint)}/test`),
   retention: (retentionDays: number) =>
-    put<{ retentionDays: number }>('webhooks/retention', { retentionDays }).then((a) => a.retentionDays),
+    put<Retention>('webhooks/retention', { retentionDays }).then((a) => a.retentionDays),
   deliveries: (
     endpoint: string,
     f: { status?: string; eventType?: string },
     cursor: string,
     signal?: Signal,
   ): Promise<Chunk<Delivery>> => page(`webhooks/${id(endpoint)}/deliveries`, 'deliveries', f, cursor, signal),
-  replay: (endpoint: string, body: { id?: string; status?: string; eventType?: string; dryRun?: boolean }) =>
+  replay: (endpoint: string, body: Replay) =>
     onEvery<'deliveryIds', string>(`webhooks/${id(endpoint)}/replay`, 'deliveryIds', body),
 };

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { applications as api } from '../api/api.js';
-import type { Application, Ratings } from '../api/types.js';
+import type { Application, RatingSum } from '../api/types.js';
 import { initials } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
 import { navigate, useRoute } from '../lib/router.js';
@@ -56,7 +56,7 @@ function List() {
   );
 }
 
-function Tile({ app: a, ratings }: { app: Application; ratings: Ratings | undefined }) {
+function Tile({ app: a, ratings }: { app: Application; ratings: RatingSum | undefined }) {
   const colour = useRule({
     '--tile': shownColour(a.widgetConfigs, 'primaryBackgroundColor'),
     '--tile-ink': shownColour(a.widgetConfigs, 'primaryTextColor'),

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { applications as api } from '../api/api.js';
 import { fieldErrors, messageOf } from '../api/client.js';
 import { live } from '../api/live.js';
-import type { Application, Day, Hours, Interval, Ratings, Support } from '../api/types.js';
+import type { Application, Day, Hours, Interval, RatingSum, Support } from '../api/types.js';
 import { useLoad } from '../lib/load.js';
 import { strings } from '../strings.js';
 import { Button, IconButton } from '../ui/button.js';
@@ -300,7 +300,7 @@ export function useRatings() {
 }
 
 /** The average rating of an application, as a badge. */
-export function Average({ ratings: r }: { ratings: Ratings }) {
+export function Average({ ratings: r }: { ratings: RatingSum }) {
   return (
     <Badge kind={r.average >= 4 ? 'good' : r.average >= 3 ? 'plain' : 'warn'}>{s.average(r.average, r.count)}</Badge>
   );

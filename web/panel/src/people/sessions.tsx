@@ -1,4 +1,4 @@
-import type { UserSession } from '../api/types.js';
+import type { SessionEntry } from '../api/types.js';
 import { formatAgo, formatFull } from '../lib/format.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
@@ -32,7 +32,7 @@ export function browserOf(userAgent: string): string {
   return [browser ?? s.unknownBrowser, system].filter(Boolean).join(', ');
 }
 
-export function SessionList({ sessions, end }: { sessions: UserSession[]; end?: (id: string) => void }) {
+export function SessionList({ sessions, end }: { sessions: SessionEntry[]; end?: (id: string) => void }) {
   if (!sessions.length) return <p class="faint">{s.noSessions}</p>;
   return (
     <ul class="plain-list">

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { people as api } from '../api/api.js';
 import { messageOf } from '../api/client.js';
-import type { Receipt, Visitor } from '../api/types.js';
+import type { ErasureReceipt, Visitor } from '../api/types.js';
 import { formatFull, formatNumber, initials } from '../lib/format.js';
 import { usePages } from '../lib/load.js';
 import { setQuery, useRoute } from '../lib/router.js';
@@ -25,7 +25,7 @@ export default function Visitors() {
     [q],
   );
   const [erasing, setErasing] = useState<Visitor>();
-  const [receipt, setReceipt] = useState<Receipt>();
+  const [receipt, setReceipt] = useState<ErasureReceipt>();
   useEffect(() => setText(q), [q]);
   useEffect(() => {
     const timer = setTimeout(() => text.trim() !== q && setQuery({ q: text.trim() }), 350);

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { streams as api } from '../api/api.js';
 import { messageOf } from '../api/client.js';
-import type { DeadLetter, RedriveResult } from '../api/types.js';
+import type { DeadLetterDetail, LetterResult } from '../api/types.js';
 import { count, formatFull } from '../lib/format.js';
 import { useLoad, usePages } from '../lib/load.js';
 import { setQuery, useRoute } from '../lib/router.js';
@@ -162,7 +162,11 @@ function Filter({ label, value, change }: { label: string; value: string; change
 }
 
 function DeadLetterDialog({ sequence, close, redrive }: { sequence: number; close(): void; redrive(): void }) {
-  const { data: l, error, reload } = useLoad<DeadLetter>((signal) => api.deadLetter(sequence, signal), [sequence]);
+  const {
+    data: l,
+    error,
+    reload,
+  } = useLoad<DeadLetterDetail>((signal) => api.deadLetter(sequence, signal), [sequence]);
   return (
     <Dialog
       title={s.letter(sequence)}
@@ -241,7 +245,7 @@ function ActionDialog({
 }) {
   const run = what === 'drop' ? api.drop : api.redrive;
   const dryRun = useLoad(() => run(sequences ? { sequences } : filter, true), []);
-  const [results, setResults] = useState<RedriveResult[]>();
+  const [results, setResults] = useState<LetterResult[]>();
   const shown = results ?? dryRun.data;
   const failed = results?.filter((r) => r.result === 'failed').length ?? 0;
   const { busy, error, submit } = useSubmit(async () => {

@@ -2,7 +2,7 @@ import { Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { streams as api } from '../api/api.js';
 import { messageOf } from '../api/client.js';
-import type { Consumer, Stream, Streams } from '../api/types.js';
+import type { ConsumerState, StreamState, Streams } from '../api/types.js';
 import { formatAgo, formatBytes, formatClock, formatDuration, formatNumber } from '../lib/format.js';
 import { useRoute } from '../lib/router.js';
 import { strings } from '../strings.js';
@@ -107,7 +107,7 @@ function Overview() {
 const rate = (n: number | undefined) =>
   n === undefined ? '–' : s.perSecond(n < 10 ? (Math.round(n * 10) / 10).toString() : formatNumber(Math.round(n)));
 
-function StreamCard({ stream: x, rates }: { stream: Stream; rates: Rates }) {
+function StreamCard({ stream: x, rates }: { stream: StreamState; rates: Rates }) {
   const share = x.maxBytes > 0 ? x.bytes / x.maxBytes : 0;
   return (
     <Card
@@ -152,9 +152,9 @@ function StreamCard({ stream: x, rates }: { stream: Stream; rates: Rates }) {
   );
 }
 
-function ConsumerRows({ consumer: c, rate: perSecond }: { consumer: Consumer; rate: string }) {
+function ConsumerRows({ consumer: c, rate: perSecond }: { consumer: ConsumerState; rate: string }) {
   const [open, setOpen] = useState(false);
-  const cells = (x: Omit<Consumer, 'name' | 'partitions' | 'deliveredSequence' | 'ackFloor'>, done: string) => {
+  const cells = (x: Omit<ConsumerState, 'name' | 'partitions' | 'deliveredSequence' | 'ackFloor'>, done: string) => {
     const health = healthOf(x);
     return (
       <>

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
-import { templates as api, type TemplateDraft } from '../api/api.js';
+import { templates as api } from '../api/api.js';
 import { fieldErrors, isStatus, messageOf } from '../api/client.js';
-import type { AuditEntry, Template, TestPush } from '../api/types.js';
+import type { AuditEntry, Template, TemplateDraft, TestPush } from '../api/types.js';
 import { count, formatFull } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
 import { navigate, setGuard, useRoute } from '../lib/router.js';

@@ -219,7 +219,7 @@ function Replay({
   close(): void;
   done(n: number): void;
 }) {
-  const filter = { status: 'failed', ...(eventType && { eventType }) };
+  const filter = { status: 'failed' as const, ...(eventType && { eventType }) };
   const dryRun = useLoad(() => api.replay(endpoint.id, { ...filter, dryRun: true }), []);
   if (!dryRun.data)
     return (

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { webhooks as api } from '../api/api.js';
-import type { WebhookWithSecrets, WebhookEndpoint } from '../api/types.js';
+import type { NewWebhookEndpoint, WebhookEndpoint, WebhookType } from '../api/types.js';
 import { strings } from '../strings.js';
 import { FormDialog } from '../ui/dialog.js';
 import { Checkbox, Field, Segmented, TextArea, TextInput } from '../ui/field.js';
@@ -18,20 +18,20 @@ export function Editor({
   saved,
 }: {
   endpoint?: WebhookEndpoint;
-  types: string[];
+  types: WebhookType[];
   close(): void;
-  created(m: WebhookWithSecrets): void;
+  created(m: NewWebhookEndpoint): void;
   saved(e: WebhookEndpoint): void;
 }) {
   const [url, setUrl] = useState(endpoint?.url ?? '');
   const [description, setDescription] = useState(endpoint?.description ?? '');
   const [some, setSome] = useState(!!endpoint?.events.length);
-  const [events, setEvents] = useState<string[]>(endpoint?.events ?? []);
+  const [events, setEvents] = useState((endpoint?.events ?? []) as WebhookType[]);
   const [headers, setHeaders] = useState('');
   const [clear, setClear] = useState(false);
   const [ordered, setOrdered] = useState(!!endpoint?.ordered);
-  const [signatures, setSignatures] = useState<string[]>(['v1']);
-  const toggle = (list: string[], value: string) =>
+  const [signatures, setSignatures] = useState<WebhookEndpoint['signatures']>(['v1']);
+  const toggle = <T,>(list: T[], value: T) =>
     list.includes(value) ? list.filter((x) => x !== value) : [...list, value];
   const parsed = parseHeaders(headers);
   const invalid = {

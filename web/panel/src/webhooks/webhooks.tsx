@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { webhooks as api } from '../api/api.js';
 import { messageOf } from '../api/client.js';
-import type { WebhookWithSecrets, WebhookEndpoint, Webhooks } from '../api/types.js';
+import type { NewWebhookEndpoint, WebhookEndpoint, Webhooks } from '../api/types.js';
 import { formatDate, formatFull } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
 import { navigate, useRoute } from '../lib/router.js';
@@ -76,12 +76,12 @@ function Endpoints({
   const [creating, setCreating] = useState(false);
   const [retention, setRetention] = useState(false);
   const [action, setAction] = useState<Action>();
-  const [created, setCreated] = useState<WebhookWithSecrets>();
+  const [created, setCreated] = useState<NewWebhookEndpoint>();
   const close = () => {
     setAction(undefined);
     setCreating(false);
   };
-  const show = (m: WebhookWithSecrets) => {
+  const show = (m: NewWebhookEndpoint) => {
     close();
     put(m.endpoint);
     setCreated(m);
@@ -258,7 +258,7 @@ function Retention({ days, close, saved }: { days: number; close(): void; saved(
   );
 }
 
-function Secrets({ created: { endpoint, secrets }, close }: { created: WebhookWithSecrets; close(): void }) {
+function Secrets({ created: { endpoint, secrets }, close }: { created: NewWebhookEndpoint; close(): void }) {
   return (
     <Dialog
       title={s.secretTitle}
