@@ -1,4 +1,4 @@
-import { type ComponentType } from 'preact';
+import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { session as api } from './api/api.js';
 import { live } from './api/live.js';
@@ -201,9 +201,9 @@ function Shell() {
 
   useEffect(() => {
     if (!drawer) return;
-    const escape = (e: KeyboardEvent) => e.key === 'Escape' && setDrawer(false);
-    addEventListener('keydown', escape);
-    return () => removeEventListener('keydown', escape);
+    const closeOnEscape = (e: KeyboardEvent) => e.key === 'Escape' && setDrawer(false);
+    addEventListener('keydown', closeOnEscape);
+    return () => removeEventListener('keydown', closeOnEscape);
   }, [drawer]);
 
   /** Leaves the open item first, because it does not exist in the other company. */

@@ -6,7 +6,7 @@ import type { Chat, Host } from './host.js';
 import { loadLanguage, type Language } from './i18n.js';
 import { Session } from './state/session.js';
 import type { State } from './state/reducer.js';
-import { Extras } from './ui/extras.js';
+import { Extras, type LoadedExtras } from './ui/extras.js';
 import { Panel } from './ui/panel.js';
 import { Sheet } from './ui/sheet.js';
 import styles from './ui/styles.css';
@@ -16,6 +16,10 @@ import type { Transcript } from './ui/transcript.js';
 
 /** Interval at which relative times, and the state of agents, are updated. */
 const TIME_REFRESH_INTERVAL = 30_000;
+
+/** Checks when compiling that ./extras.ts, which is loaded by its URL, has the shape that ui/extras.ts expects. */
+type Conforms<T extends LoadedExtras> = T;
+export type CheckedExtras = Conforms<typeof import('./extras.js')>;
 
 export async function mount(host: Host): Promise<Chat> {
   const screen = new ChatScreen(host);

@@ -53,7 +53,11 @@ test('the header says who answers: the bot, or agents who are there, or nobody',
 test('loads the chat again when an agent answers in the place of the bot, not for each message', () => {
   let loads = 0;
   const state = { chat: { control: 'bot', waiting: false }, settings: { botName: 'Polly' } };
-  const support = new Support({ state, api: { chat: () => (loads++, new Promise(() => {})) } } as unknown as Session);
+  const chat = () => {
+    loads++;
+    return new Promise(() => {});
+  };
+  const support = new Support({ state, api: { chat } } as unknown as Session);
   const from = (nameOfSender: string) =>
     support.refreshAfter({ nameOfSender, isFromSupport: true, type: 'TEXT', data: {} } as unknown as Message);
   from('Polly');

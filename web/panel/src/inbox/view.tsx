@@ -245,7 +245,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     [],
   );
 
-  if (!chat && !!error) {
+  if (!chat && error) {
     return (
       <section class="conversation none" aria-label={s.conversation}>
         {isStatus(error, 404) ? (
