@@ -128,18 +128,20 @@ race: deps ## all tests with the race detector
 fuzz: ## every fuzz target for FUZZTIME (default 20s)
 	@scripts/fuzz $(FUZZTIME) $(MODULES)
 
-lint: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(TOOLS)/buf-$(BUF_VERSION) ## golangci-lint on every module, buf lint and the breaking-change check
+lint: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(TOOLS)/buf-$(BUF_VERSION) node_modules/.package-lock.json ## golangci-lint on every module, Biome on web/ and clients/typescript, buf lint and the breaking-change check
 	@for m in $(MODULES); do echo "golangci-lint $$m"; (cd $$m && $< run --config $(CURDIR)/.golangci.yml ./...); done
+	npm run --silent lint
 	cd proto-events && $(TOOLS)/buf-$(BUF_VERSION) lint && $(TOOLS)/buf-$(BUF_VERSION) breaking --against released.binpb
 
 audit: $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION) ## known vulnerabilities in called Go code and in the npm packages
 	@for m in $(MODULES); do echo "govulncheck $$m"; (cd $$m && $< ./...); done
 	npm audit
 
-fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## format the code
+fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) node_modules/.package-lock.json ## format the code
 	@for m in $(MODULES); do (cd $$m && $< fmt --config $(CURDIR)/.golangci.yml ./...); done
+	npm run --silent format
 
-generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## generate code and documents: Go from .proto, AsyncAPI, tables in docs/, clients from the OpenAPI documents
+generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## generate code and documents: Go from .proto, AsyncAPI, tables in docs/, clients and the panel's types from the OpenAPI documents
 	@ln -sf protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/protoc-gen-go
 	cd proto-events && PATH="$(TOOLS):$$PATH" $(TOOLS)/buf-$(BUF_VERSION) generate
 	go test -count=1 ./pkg/event -run TestAsyncAPIIsCurrent -update
@@ -150,9 +152,10 @@ generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VER
 	cd clients/go && $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config widgetapi/oapi-codegen.yaml ../../services/widget-api/openapi.json
 	cd clients/go && $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config webhook/oapi-codegen.yaml ../../docs/webhooks.openapi.json
 	npm run --silent --workspace clients/typescript generate
+	npm run --silent --workspace web/panel generate
 
 verify: generate ## check that generated files are current, and that each module is tidy and builds alone
-	@git diff --exit-code -- proto-events docs clients || { echo "generated files are stale: run 'make generate' and commit"; exit 1; }
+	@git diff --exit-code -- proto-events docs clients web/panel/src/api/generated || { echo "generated files are stale: run 'make generate' and commit"; exit 1; }
 	@for m in $(MODULES); do echo "GOWORK=off $$m"; (cd $$m && export GOWORK=off CGO_ENABLED=0 && go build -trimpath -o /dev/null ./... && go mod tidy -diff); done
 
 bench: build ## POST /message/send and the Widget API against their bounds, in ratios of one run

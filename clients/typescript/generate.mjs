@@ -9,7 +9,10 @@ const read = async (path) => JSON.parse(await readFile(new URL(path, root), 'utf
 
 async function write(name, document, table = '') {
   const types = astToString(await openapiTS(structuredClone(document)));
-  await writeFile(new URL(`src/generated/${name}.ts`, import.meta.url), notice + types.replaceAll(/[ \t]+$/gm, '') + table);
+  await writeFile(
+    new URL(`src/generated/${name}.ts`, import.meta.url),
+    notice + types.replaceAll(/[ \t]+$/gm, '') + table,
+  );
 }
 
 // Skips the files of the widget and the descriptions of the API, which a client does not call.
@@ -23,16 +26,21 @@ function answerOf(operation) {
 }
 
 const tableOf = (document) => {
-  const rows = Object.entries(document.paths).flatMap(([path, item]) => Object.entries(item)
-    .filter(([, operation]) => operation.operationId && !skipped(operation))
-    .map(([method, operation]) => {
-      const keyed = (operation.parameters ?? []).some((p) => p.$ref === '#/components/parameters/Idempotency-Key');
-      return `  ${operation.operationId}: { method: '${method.toUpperCase()}', path: '${path}', keyed: ${keyed}, answer: '${answerOf(operation)}' },\n`;
-    }));
+  const rows = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([, operation]) => operation.operationId && !skipped(operation))
+      .map(([method, operation]) => {
+        const keyed = (operation.parameters ?? []).some((p) => p.$ref === '#/components/parameters/Idempotency-Key');
+        return `  ${operation.operationId}: { method: '${method.toUpperCase()}', path: '${path}', keyed: ${keyed}, answer: '${answerOf(operation)}' },\n`;
+      }),
+  );
   return `\n/** How each operation is requested; keyed: it takes an Idempotency-Key. */\nexport const table = {\n${rows.join('')}} as const;\n`;
 };
 
-for (const [name, path] of [['client-api', 'services/client-api/openapi.json'], ['widget-api', 'services/widget-api/openapi.json']]) {
+for (const [name, path] of [
+  ['client-api', 'services/client-api/openapi.json'],
+  ['widget-api', 'services/widget-api/openapi.json'],
+]) {
   const document = await read(path);
   await write(name, document, tableOf(document));
 }

@@ -34,7 +34,9 @@ async function licences(inputs) {
     const folder = join(root, 'node_modules', name);
     const file = (await readdir(folder)).find((f) => /^licen[cs]e/i.test(f));
     const { version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
-    texts.push(`${name} ${version} (${license})\n\n${file ? (await readFile(join(folder, file), 'utf8')).trim() : ''}\n`);
+    texts.push(
+      `${name} ${version} (${license})\n\n${file ? (await readFile(join(folder, file), 'utf8')).trim() : ''}\n`,
+    );
   }
   return Buffer.from(texts.join('\n----\n\n'));
 }
@@ -49,36 +51,81 @@ function closure(outputs, entry, found = new Set()) {
 
 async function main() {
   const { outputFiles, metafile } = await build({
-    absWorkingDir: here, bundle: true, splitting: true, format: 'esm', minify: true, write: false, metafile: true, outdir: 'out',
-    entryPoints: { panel: 'src/main.tsx', style: 'src/styles/panel.css', preview: 'src/preview/preview.ts', 'preview-style': 'src/preview/preview.css' },
-    entryNames: 'assets/[name]-[hash]', chunkNames: 'assets/[name]-[hash]',
-    target: ['es2022', 'chrome119', 'firefox120', 'safari16.4'], charset: 'utf8', legalComments: 'none', define: { 'process.env.NODE_ENV': '"production"' },
-    jsx: 'automatic', jsxImportSource: 'preact', logLevel: 'warning',
+    absWorkingDir: here,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    minify: true,
+    write: false,
+    metafile: true,
+    outdir: 'out',
+    entryPoints: {
+      panel: 'src/main.tsx',
+      style: 'src/styles/panel.css',
+      preview: 'src/preview/preview.ts',
+      'preview-style': 'src/preview/preview.css',
+    },
+    entryNames: 'assets/[name]-[hash]',
+    chunkNames: 'assets/[name]-[hash]',
+    target: ['es2022', 'chrome119', 'firefox120', 'safari16.4'],
+    charset: 'utf8',
+    legalComments: 'none',
+    define: { 'process.env.NODE_ENV': '"production"' },
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    logLevel: 'warning',
   });
   const files = new Map(outputFiles.map((f) => [relative(join(here, 'out'), f.path), f.contents]));
-  const outputOf = (source) => Object.entries(metafile.outputs).find(([, o]) => o.entryPoint === source)[0].replace(/^out\//, '');
+  const outputOf = (source) =>
+    Object.entries(metafile.outputs)
+      .find(([, o]) => o.entryPoint === source)[0]
+      .replace(/^out\//, '');
   const entry = outputOf('src/main.tsx');
-  const staticImports = [...closure(metafile.outputs, 'out/' + entry)].map((f) => f.replace(/^out\//, '')).filter((f) => f !== entry);
-  const fill = async (page, values) => Buffer.from((await readFile(join(here, 'src', page), 'utf8')).replace(/\{\{(\w+)\}\}/g, (_, key) => values[key]));
-  files.set('index.html', await fill('index.html', {
-    style: '/' + outputOf('src/styles/panel.css'), script: '/' + entry,
-    preload: staticImports.map((f) => `<link rel="modulepreload" href="/${f}">`).join('\n    '),
-  }));
-  files.set('preview.html', await fill('preview/preview.html', { style: '/' + outputOf('src/preview/preview.css'), script: '/' + outputOf('src/preview/preview.ts') }));
+  const staticImports = [...closure(metafile.outputs, 'out/' + entry)]
+    .map((f) => f.replace(/^out\//, ''))
+    .filter((f) => f !== entry);
+  const fill = async (page, values) =>
+    Buffer.from((await readFile(join(here, 'src', page), 'utf8')).replace(/\{\{(\w+)\}\}/g, (_, key) => values[key]));
+  files.set(
+    'index.html',
+    await fill('index.html', {
+      style: '/' + outputOf('src/styles/panel.css'),
+      script: '/' + entry,
+      preload: staticImports.map((f) => `<link rel="modulepreload" href="/${f}">`).join('\n    '),
+    }),
+  );
+  files.set(
+    'preview.html',
+    await fill('preview/preview.html', {
+      style: '/' + outputOf('src/preview/preview.css'),
+      script: '/' + outputOf('src/preview/preview.ts'),
+    }),
+  );
   files.set('assets/licenses.txt', await licences(Object.keys(metafile.inputs)));
 
   // The preview only uses English.
   files.set('widget.js', await readFile(join(widget, 'widget.js')));
-  for (const name of await readdir(join(widget, 'widget'))) if (/^(chat|en)-[0-9a-f]+\.js$/.test(name)) files.set(`widget/${name}`, await readFile(join(widget, 'widget', name)));
+  for (const name of await readdir(join(widget, 'widget')))
+    if (/^(chat|en)-[0-9a-f]+\.js$/.test(name))
+      files.set(`widget/${name}`, await readFile(join(widget, 'widget', name)));
 
-  for (const name of await readdir(dist).catch(() => [])) if (name !== '.gitignore') await rm(join(dist, name), { recursive: true });
+  for (const name of await readdir(dist).catch(() => []))
+    if (name !== '.gitignore') await rm(join(dist, name), { recursive: true });
   for (const folder of ['assets', 'widget']) await mkdir(join(dist, folder), { recursive: true });
   const manifest = {};
   for (const [name, contents] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const data = Buffer.from(contents);
     const gzip = await gzipAsync(data, { numiterations: 15 });
-    const brotli = brotliCompressSync(data, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: data.length } });
-    await Promise.all([['', data], ['.gz', gzip], ['.br', brotli]].map(([end, d]) => writeFile(join(dist, name + end), d)));
+    const brotli = brotliCompressSync(data, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: data.length },
+    });
+    await Promise.all(
+      [
+        ['', data],
+        ['.gz', gzip],
+        ['.br', brotli],
+      ].map(([end, d]) => writeFile(join(dist, name + end), d)),
+    );
     manifest[name] = { bytes: data.length, gzip: gzip.length, brotli: brotli.length, integrity: integrity(data) };
   }
   await writeFile(join(dist, 'manifest.json'), JSON.stringify(manifest, null, 2) + '\n');

@@ -9,8 +9,19 @@ import { fileURLToPath } from 'node:url';
 const here = dirname(fileURLToPath(import.meta.url));
 const out = await mkdtemp(join(here, '.test-'));
 try {
-  const tests = (await readdir(join(here, 'test'))).filter((f) => /\.test\.tsx?$/.test(f)).map((f) => join(here, 'test', f));
-  await build({ entryPoints: tests, bundle: true, platform: 'node', format: 'esm', outdir: out, outExtension: { '.js': '.mjs' }, jsx: 'automatic', jsxImportSource: 'preact' });
+  const tests = (await readdir(join(here, 'test')))
+    .filter((f) => /\.test\.tsx?$/.test(f))
+    .map((f) => join(here, 'test', f));
+  await build({
+    entryPoints: tests,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    outdir: out,
+    outExtension: { '.js': '.mjs' },
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+  });
   const { status } = spawnSync(process.execPath, ['--test', out], { stdio: 'inherit' });
   process.exitCode = status ?? 1;
 } finally {

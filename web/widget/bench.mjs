@@ -10,7 +10,10 @@ import { chromium } from 'playwright-core';
 
 const base = process.argv[2] ?? 'http://127.0.0.1:8082';
 const turns = Number(process.argv[3] ?? 20);
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu'],
+});
 
 const shadowOf = (page) => page.evaluateHandle(() => document.querySelector('body > div:last-of-type').shadowRoot);
 const ready = (page) => page.waitForFunction(() => window.Parley?.open);
@@ -18,7 +21,9 @@ const ready = (page) => page.waitForFunction(() => window.Parley?.open);
 function report(name, values, target) {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))].toFixed(0);
-  console.log(`${name}: median ${at(0.5)} ms, p90 ${at(0.9)} ms, worst ${at(1)} ms of ${values.length}${target ? `; target ${target} ms` : ''}`);
+  console.log(
+    `${name}: median ${at(0.5)} ms, p90 ${at(0.9)} ms, worst ${at(1)} ms of ${values.length}${target ? `; target ${target} ms` : ''}`,
+  );
 }
 
 /** Measures the first open, in milliseconds. */
@@ -27,7 +32,15 @@ async function firstOpen() {
   await page.goto(`${base}/demo`);
   await ready(page);
   const took = await clickToPaint(page, await shadowOf(page), page.getByRole('button', { name: 'Open chat' }));
-  if (process.env.WATERFALL) console.log(await page.evaluate(() => performance.getEntriesByType('resource').map((r) => `${new URL(r.name).pathname} ${r.startTime.toFixed(0)}-${r.responseEnd.toFixed(0)}`).join('\n')));
+  if (process.env.WATERFALL)
+    console.log(
+      await page.evaluate(() =>
+        performance
+          .getEntriesByType('resource')
+          .map((r) => `${new URL(r.name).pathname} ${r.startTime.toFixed(0)}-${r.responseEnd.toFixed(0)}`)
+          .join('\n'),
+      ),
+    );
   await page.context().close();
   return took;
 }
@@ -36,13 +49,17 @@ async function firstOpen() {
 async function barePage() {
   const page = await newPage();
   await page.setContent('<button>Open</button><form class="card"></form>');
-  await page.evaluate(() => { document.querySelector('button').onclick = () => document.querySelector('form').append(document.createElement('input')); });
+  await page.evaluate(() => {
+    document.querySelector('button').onclick = () =>
+      document.querySelector('form').append(document.createElement('input'));
+  });
   const took = await clickToPaint(page, await page.evaluateHandle(() => document), page.locator('button'));
   await page.context().close();
   return took;
 }
 
-const newPage = async () => (await browser.newContext({ viewport: { width: 1100, height: 850 }, locale: 'en-US' })).newPage();
+const newPage = async () =>
+  (await browser.newContext({ viewport: { width: 1100, height: 850 }, locale: 'en-US' })).newPage();
 
 /** Clicks the button. Returns the time from pointerdown until the first form field is painted, in milliseconds. */
 async function clickToPaint(page, root, button) {
@@ -50,7 +67,13 @@ async function clickToPaint(page, root, button) {
     (root) =>
       new Promise((done) => {
         let at = 0;
-        addEventListener('pointerdown', (e) => { at = e.timeStamp; }, { capture: true, once: true });
+        addEventListener(
+          'pointerdown',
+          (e) => {
+            at = e.timeStamp;
+          },
+          { capture: true, once: true },
+        );
         new MutationObserver((_, observer) => {
           const field = root.querySelector('form.card input');
           if (!field?.offsetHeight) return;
@@ -75,8 +98,12 @@ async function clickToPaint(page, root, button) {
 async function typing() {
   const start = Date.parse('2026-01-01T10:00:00Z');
   const all = Array.from({ length: 2000 }, (_, n) => ({
-    id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, createdAt: new Date(start + n * 400_000).toISOString(), type: 'TEXT',
-    data: { text: `message ${n} ${'with some words '.repeat(n % 7)}` }, nameOfSender: 'Polly', isFromSupport: n % 3 !== 0,
+    id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
+    createdAt: new Date(start + n * 400_000).toISOString(),
+    type: 'TEXT',
+    data: { text: `message ${n} ${'with some words '.repeat(n % 7)}` },
+    nameOfSender: 'Polly',
+    isFromSupport: n % 3 !== 0,
   }));
   const page = await newPage();
   const headers = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': 'Link' };
@@ -84,7 +111,10 @@ async function typing() {
     const query = new URL(route.request().url()).searchParams;
     const end = query.has('before') ? all.findIndex((m) => m.id === query.get('before')) : all.length;
     const from = Math.max(0, end - Number(query.get('limit')));
-    return route.fulfill({ json: all.slice(from, end), headers: { ...headers, ...(from && { Link: `<?before=${all[from].id}>; rel="next"` }) } });
+    return route.fulfill({
+      json: all.slice(from, end),
+      headers: { ...headers, ...(from && { Link: `<?before=${all[from].id}>; rel="next"` }) },
+    });
   });
   await page.route(/\/read$/, (route) => route.fulfill({ status: 204, headers }));
   await page.goto(`${base}/demo`);
@@ -96,20 +126,28 @@ async function typing() {
   const log = page.locator('[role=log]');
   await log.getByText('message 1999').waitFor();
   const shadow = await shadowOf(page);
-  await page.waitForFunction((root) => {
-    const scroller = root.querySelector('[role=log]');
-    if (scroller.scrollTop > 500) scroller.scrollTop = 0;
-    return scroller.textContent.includes('This is the beginning of the conversation.');
-  }, shadow, { timeout: 120_000, polling: 50 });
-  await log.evaluate((e) => { e.scrollTop = e.scrollHeight / 2; });
+  await page.waitForFunction(
+    (root) => {
+      const scroller = root.querySelector('[role=log]');
+      if (scroller.scrollTop > 500) scroller.scrollTop = 0;
+      return scroller.textContent.includes('This is the beginning of the conversation.');
+    },
+    shadow,
+    { timeout: 120_000, polling: 50 },
+  );
+  await log.evaluate((e) => {
+    e.scrollTop = e.scrollHeight / 2;
+  });
   await page.getByLabel('Your message').focus();
   await page.evaluate((root) => {
     window.took = [];
-    root.querySelector('textarea').addEventListener('keydown', (e) => requestAnimationFrame(() => {
-      const painted = new MessageChannel();
-      painted.port1.onmessage = () => took.push(performance.now() - e.timeStamp);
-      painted.port2.postMessage(0);
-    }));
+    root.querySelector('textarea').addEventListener('keydown', (e) =>
+      requestAnimationFrame(() => {
+        const painted = new MessageChannel();
+        painted.port1.onmessage = () => took.push(performance.now() - e.timeStamp);
+        painted.port2.postMessage(0);
+      }),
+    );
   }, shadow);
   await page.keyboard.type('The quick brown fox jumps over the lazy dog. '.repeat(3), { delay: 40 });
   const took = await page.evaluate(() => took);

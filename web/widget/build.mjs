@@ -44,42 +44,71 @@ const languageTable = (codes, hash) => ({
   },
 });
 
-const languageCodes = async () => (await readdir(join(here, 'src/i18n'))).map((f) => basename(f, '.ts')).filter((n) => n !== 'strings').sort();
+const languageCodes = async () =>
+  (await readdir(join(here, 'src/i18n')))
+    .map((f) => basename(f, '.ts'))
+    .filter((n) => n !== 'strings')
+    .sort();
 
 const common = {
-  absWorkingDir: here, bundle: true, minify: true, write: false, metafile: true, target: ['es2022'], charset: 'utf8', legalComments: 'none',
- define: { 'process.env.NODE_ENV': '"production"' },
-  jsx: 'automatic', jsxImportSource: 'preact', logLevel: 'warning', plugins: [styles, slim],
+  absWorkingDir: here,
+  bundle: true,
+  minify: true,
+  write: false,
+  metafile: true,
+  target: ['es2022'],
+  charset: 'utf8',
+  legalComments: 'none',
+  define: { 'process.env.NODE_ENV': '"production"' },
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  logLevel: 'warning',
+  plugins: [styles, slim],
 };
 
 const integrity = (bytes) => 'sha256-' + createHash('sha256').update(bytes).digest('base64');
 
-const hashOf = (...bytes) => bytes.reduce((hash, b) => hash.update(b), createHash('sha256')).digest('hex').slice(0, 8);
+const hashOf = (...bytes) =>
+  bytes
+    .reduce((hash, b) => hash.update(b), createHash('sha256'))
+    .digest('hex')
+    .slice(0, 8);
 
 const hashed = (name, bytes) => `widget/${name}-${hashOf(bytes)}.js`;
 
 /** The texts and files of all languages. The file names share one hash, so that the loader can compute the name of the visitor's language. */
 async function languages() {
-  const texts = {}, bytes = {};
+  const texts = {},
+    bytes = {};
   for (const code of await languageCodes()) {
-    const { outputFiles: [{ contents }] } = await build({ ...common, entryPoints: [`src/i18n/${code}.ts`], format: 'esm' });
+    const {
+      outputFiles: [{ contents }],
+    } = await build({ ...common, entryPoints: [`src/i18n/${code}.ts`], format: 'esm' });
     texts[code] = (await import('data:text/javascript;base64,' + Buffer.from(contents).toString('base64'))).default;
     bytes[code] = contents;
   }
   const hash = hashOf(...Object.values(bytes));
-  return { texts, hash, files: new Map(Object.entries(bytes).map(([code, contents]) => [`widget/${code}-${hash}.js`, contents])) };
+  return {
+    texts,
+    hash,
+    files: new Map(Object.entries(bytes).map(([code, contents]) => [`widget/${code}-${hash}.js`, contents])),
+  };
 }
 
 /** Property names to mangle: internal to the chat bundle, so neither the loader, a language file nor another tab uses them. */
-const internal = `dispatch reachable outbox storage announce announcement dropped onSent onEndVisible chosen subscribe sendText sendFile discard markRead setColours
+const internal =
+  `dispatch reachable outbox storage announce announcement dropped onSent onEndVisible chosen subscribe sendText sendFile discard markRead setColours
   loadOlder retryLoading formFields registered sheet newest answers transcript onReply refreshAfter accepted maySend blocked opened configs setSound addFile
   putBlob removeBlob settings older unread phase notice slow preview seen scrolledUp heard isLeader isolated rtl
   typing streaming readUpTo seenUpTo names clock changed stopStreaming handOver retryAfter scrollToEnd
   config session support messages firstOrdinal isTemporary checkLeader getOrLoad isReading atEnd ends opens choosing draft chatBefore
-  addOfflineMessage skipRating sendOfflineMessage notifyTyping progress strings locale onLoaded update scrolledUp origins fallback`.split(/\s+/);
+  addOfflineMessage skipRating sendOfflineMessage notifyTyping progress strings locale onLoaded update scrolledUp origins fallback`.split(
+    /\s+/,
+  );
 
 /** Property names to mangle: of Preact and of components, which only the chat bundle has; the extras have functions. */
-const lifecycle = `getDerivedStateFromProps getDerivedStateFromError componentDidCatch componentWillMount componentDidMount componentWillUnmount
+const lifecycle =
+  `getDerivedStateFromProps getDerivedStateFromError componentDidCatch componentWillMount componentDidMount componentWillUnmount
   componentWillReceiveProps componentWillUpdate componentDidUpdate shouldComponentUpdate getSnapshotBeforeUpdate getChildContext contextType
   defaultProps debounceRendering`.split(/\s+/);
 
@@ -92,32 +121,60 @@ const shared = 'Fragment jsx jsxs ApiError text useEffect useRef useState Icon u
 const fromChat = {
   name: 'fromChat',
   setup(b) {
-    b.onResolve({ filter: /^(chat|preact\/jsx-runtime|\.\/context\.js|@parley\/shared\/(api|message|render\/(hooks|icon))\.js)$/ }, () => ({ path: 'chat', namespace: 'chat' }));
-    b.onLoad({ filter: /.*/, namespace: 'chat' }, () => ({ contents: `export let ${shared}; export const provide = (given) => { ({ ${shared} } = given) }` }));
+    b.onResolve(
+      {
+        filter: /^(chat|preact\/jsx-runtime|\.\/context\.js|@parley\/shared\/(api|message|render\/(hooks|icon))\.js)$/,
+      },
+      () => ({ path: 'chat', namespace: 'chat' }),
+    );
+    b.onLoad({ filter: /.*/, namespace: 'chat' }, () => ({
+      contents: `export let ${shared}; export const provide = (given) => { ({ ${shared} } = given) }`,
+    }));
   },
 };
 
 /** Builds the extras, which the chat loads on demand. `mangleCache` is that of the chat, so that both use the same mangled names. */
 async function extras(mangleCache) {
-  const result = await build({ ...common, entryPoints: ['src/extras.ts'], format: 'esm', mangleProps, mangleCache, plugins: [...common.plugins, fromChat] });
+  const result = await build({
+    ...common,
+    entryPoints: ['src/extras.ts'],
+    format: 'esm',
+    mangleProps,
+    mangleCache,
+    plugins: [...common.plugins, fromChat],
+  });
   return result.outputFiles[0].contents;
 }
 
 /** Builds the chat: everything except the loader, the languages and the extras. */
 async function chat(codes, hash, mangleCache, extrasFile = '', extrasBytes = '') {
   const result = await build({
-    ...common, entryPoints: ['src/chat.tsx'], format: 'esm', mangleProps, mangleCache, plugins: [...common.plugins, languageTable(codes, hash)],
-    define: { ...common.define, __EXTRAS__: JSON.stringify(extrasFile), __EXTRAS_INTEGRITY__: JSON.stringify(integrity(extrasBytes)) },
+    ...common,
+    entryPoints: ['src/chat.tsx'],
+    format: 'esm',
+    mangleProps,
+    mangleCache,
+    plugins: [...common.plugins, languageTable(codes, hash)],
+    define: {
+      ...common.define,
+      __EXTRAS__: JSON.stringify(extrasFile),
+      __EXTRAS_INTEGRITY__: JSON.stringify(integrity(extrasBytes)),
+    },
   });
   const { contents, text } = result.outputFiles[0];
   const quoted = clients.filter((name) => new RegExp(`\\.${name}\\b`).test(text));
-  if (quoted.length) throw new Error(`socket.io-client also uses these property names as strings, so they cannot be mangled: ${quoted.join(' ')}`);
+  if (quoted.length)
+    throw new Error(
+      `socket.io-client also uses these property names as strings, so they cannot be mangled: ${quoted.join(' ')}`,
+    );
   return { bytes: contents, inputs: Object.keys(result.metafile.inputs), names: result.mangleCache };
 }
 
 async function loader(chatFile, chatBytes, texts, languageHash) {
   const result = await build({
-    ...common, entryPoints: ['src/loader.ts'], format: 'iife',
+    ...common,
+    entryPoints: ['src/loader.ts'],
+    format: 'iife',
     define: {
       ...common.define,
       __CHAT__: JSON.stringify(chatFile),
@@ -137,7 +194,9 @@ async function licences(inputs) {
     const folder = join(root, 'node_modules', name);
     const file = (await readdir(folder)).find((f) => /^licen[cs]e/i.test(f));
     const { version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
-    texts.push(`${name} ${version} (${license})\n\n${file ? (await readFile(join(folder, file), 'utf8')).trim() : ''}\n`);
+    texts.push(
+      `${name} ${version} (${license})\n\n${file ? (await readFile(join(folder, file), 'utf8')).trim() : ''}\n`,
+    );
   }
   return Buffer.from(texts.join('\n----\n\n'));
 }
@@ -158,21 +217,34 @@ async function main() {
   files.set(hashed('loader', bytes), bytes); // for pages that pin a version
   files.set('widget/licenses.txt', await licences(inputs));
 
-  for (const name of await readdir(dist).catch(() => [])) if (name !== '.gitignore') await rm(join(dist, name), { recursive: true });
+  for (const name of await readdir(dist).catch(() => []))
+    if (name !== '.gitignore') await rm(join(dist, name), { recursive: true });
   await mkdir(join(dist, 'widget'), { recursive: true });
   const manifest = {};
   for (const [name, contents] of [...files].sort()) {
     const data = Buffer.from(contents);
     const gzip = await gzipAsync(data, { numiterations: 15 });
-    const brotli = brotliCompressSync(data, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: data.length } });
-    await Promise.all([['', data], ['.gz', gzip], ['.br', brotli]].map(([end, d]) => writeFile(join(dist, name + end), d)));
+    const brotli = brotliCompressSync(data, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: data.length },
+    });
+    await Promise.all(
+      [
+        ['', data],
+        ['.gz', gzip],
+        ['.br', brotli],
+      ].map(([end, d]) => writeFile(join(dist, name + end), d)),
+    );
     manifest[name] = { bytes: data.length, gzip: gzip.length, brotli: brotli.length, integrity: integrity(data) };
   }
   await writeFile(join(dist, 'manifest.json'), JSON.stringify(manifest, null, 2) + '\n');
 
   const gz = (file) => manifest[file].gzip;
   const language = Math.max(...languageFiles.map(gz)); // a visitor loads one language
-  const sizes = { loader: gz('widget.js'), everything: gz('widget.js') + gz(chatFile) + language, extras: gz(extrasFile) };
+  const sizes = {
+    loader: gz('widget.js'),
+    everything: gz('widget.js') + gz(chatFile) + language,
+    extras: gz(extrasFile),
+  };
   for (const [name, size] of Object.entries(sizes)) {
     console.log(`widget ${name}: ${size} bytes gzip, budget ${budgets[name]}`);
     if (size > budgets[name]) {

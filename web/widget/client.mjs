@@ -89,12 +89,16 @@ export const slim = {
     b.onLoad({ filter: /engine\.io-client.*\/polling-xhr\.js$/ }, () => ({ contents: polling }));
     b.onLoad({ filter: /engine\.io-client.*\/websocket\.js$/ }, () => ({ contents: websocket }));
     b.onLoad({ filter: /engine\.io-client.*\/globals\.js$/ }, () => ({
-      contents: 'export const nextTick = queueMicrotask, globalThisShim = globalThis, defaultBinaryType = "arraybuffer", createCookieJar = () => {}',
+      contents:
+        'export const nextTick = queueMicrotask, globalThisShim = globalThis, defaultBinaryType = "arraybuffer", createCookieJar = () => {}',
     }));
-    b.onLoad({ filter: /socket\.io-client\/build\/esm\/index\.js$/ }, () => ({ contents: 'export { Manager } from "./manager.js"' }));
+    b.onLoad({ filter: /socket\.io-client\/build\/esm\/index\.js$/ }, () => ({
+      contents: 'export { Manager } from "./manager.js"',
+    }));
     b.onResolve({ filter: /^socket\.io-parser$/ }, () => ({ path: parser }));
     b.onLoad({ filter: /engine\.io-parser.*\/encodePacket\.browser\.js$/ }, () => ({
-      contents: 'import { PACKET_TYPES } from "./commons.js"; export const encodePacket = ({ type, data }, _, done) => done(PACKET_TYPES[type] + (data || "")), encodePacketToBinary = 0',
+      contents:
+        'import { PACKET_TYPES } from "./commons.js"; export const encodePacket = ({ type, data }, _, done) => done(PACKET_TYPES[type] + (data || "")), encodePacketToBinary = 0',
     }));
     b.onLoad({ filter: /engine\.io-parser.*\/decodePacket\.browser\.js$/ }, () => ({
       contents: `import { ERROR_PACKET, PACKET_TYPES_REVERSE } from './commons.js'; export const decodePacket = (text) => {
@@ -111,7 +115,8 @@ export const slim = {
  * Property names to mangle: internal to socket.io-client and its dependencies, invisible to pages and the browser. Names that it also uses
  * as strings, such as `io["_destroy"]`, must not be listed.
  */
-export const names = `_anyOutgoingListeners _anyListeners _callbacks _beforeunloadEventListener _offlineEventListener _opts _pingTimeoutTime
+export const names =
+  `_anyOutgoingListeners _anyListeners _callbacks _beforeunloadEventListener _offlineEventListener _opts _pingTimeoutTime
   _readyState _prevBufferLen _transportsByName _pingTimeoutTimer _pingInterval _pingTimeout _sendConnectPacket _filterUpgrades _addToQueue
   _hostname _port _poll _reconnectionAttempts _reconnection _reconnectionDelay _reconnectionDelayMax
   _randomizationFactor _upgrades _onClose _autoConnect _queue _queueSeq _drainQueue _parser _timeout _lastOffset _pid _registerAckCallback
@@ -122,5 +127,4 @@ export const names = `_anyOutgoingListeners _anyListeners _callbacks _beforeunlo
   _resetPingTimeout _onPacket _onDrain _onError _onOpen _onTransportOpen _clearAcks _hasPingExpired _getWritablePackets _sendPacket _probe
   cookieJar onevent onack onpacket onconnect ondisconnect emitEvent onHandshake filterUpgrades createTransport setTransport
   reconnectionDelay reconnectionDelayMax reconnectionAttempts randomizationFactor reconnection autoUnref setJitter attempts jitter factor
-  compress recovered volatile writable onPacket onOpen onClose`
-  .split(/\s+/);
+  compress recovered volatile writable onPacket onOpen onClose`.split(/\s+/);

@@ -11,18 +11,30 @@ export type Widget = API<widget.operations, keyof typeof widget.table>;
 
 /** Creates a client of the Client API; accessToken is a company access token. */
 export function createClient(options: Options): Client {
-  return makeAPI<client.operations, keyof typeof client.table>(client.table, options, (token) => ['x-access-token', token]);
+  return makeAPI<client.operations, keyof typeof client.table>(client.table, options, (token) => [
+    'x-access-token',
+    token,
+  ]);
 }
 
 /** Creates a client of the Widget API; accessToken is the visitor's, from `register`. */
 export function createWidget(options: Options): Widget {
-  return makeAPI<widget.operations, keyof typeof widget.table>(widget.table, options, (token) => ['authorization', `Bearer ${token}`]);
+  return makeAPI<widget.operations, keyof typeof widget.table>(widget.table, options, (token) => [
+    'authorization',
+    `Bearer ${token}`,
+  ]);
 }
 
 export { ParleyError, type ErrorField } from './error.js';
 export type { Options } from './request.js';
 export type { RetryOptions } from './retry.js';
-export { verifyWebhook, WebhookVerificationError, type WebhookEvent, type WebhookHeaders, type WebhookOptions } from './webhook.js';
+export {
+  verifyWebhook,
+  WebhookVerificationError,
+  type WebhookEvent,
+  type WebhookHeaders,
+  type WebhookOptions,
+} from './webhook.js';
 
 /** The schemas of the Client API. */
 export type ClientSchemas = client.components['schemas'];

@@ -35,18 +35,30 @@ export interface Call {
 }
 
 /** Sends a call, retries it when that is safe, and returns the successful response. */
-export async function send(options: Options, header: (token: string) => [string, string], operation: Operation, call: Call): Promise<Response> {
+export async function send(
+  options: Options,
+  header: (token: string) => [string, string],
+  operation: Operation,
+  call: Call,
+): Promise<Response> {
   const url = urlOf(options.baseUrl, operation.path, call);
   const repeatable = operation.method === 'GET' || operation.keyed;
   const headers = headersOf(options, header, call);
-  if (operation.keyed) headers.set('idempotency-key', call.idempotencyKey ?? headers.get('idempotency-key') ?? crypto.randomUUID());
+  if (operation.keyed)
+    headers.set('idempotency-key', call.idempotencyKey ?? headers.get('idempotency-key') ?? crypto.randomUUID());
   const body = bodyOf(call.body, headers);
 
   for (let attempt = 1; ; attempt++) {
     let failure: unknown;
     let retryAfter: string | null = null;
     try {
-      const response = await (options.fetch ?? fetch)(url, { method: operation.method, headers, body, signal: signalOf(options, call), redirect: 'manual' });
+      const response = await (options.fetch ?? fetch)(url, {
+        method: operation.method,
+        headers,
+        body,
+        signal: signalOf(options, call),
+        redirect: 'manual',
+      });
       if (response.ok) return response;
       retryAfter = response.headers.get('retry-after');
       failure = await ParleyError.from(response);
@@ -55,7 +67,8 @@ export async function send(options: Options, header: (token: string) => [string,
     }
     call.signal?.throwIfAborted();
     const pause = pauseBefore(attempt, retryAfter, options.retry ?? {});
-    if (attempt >= (options.retry?.attempts ?? 4) || pause === undefined || !isRetryable(failure, repeatable)) throw failure;
+    if (attempt >= (options.retry?.attempts ?? 4) || pause === undefined || !isRetryable(failure, repeatable))
+      throw failure;
     await sleep(pause, call.signal);
   }
 }

@@ -11,7 +11,12 @@ export interface RetryOptions {
 }
 
 /** Returns the pause in milliseconds before the next attempt, at least Retry-After; undefined if Retry-After exceeds the maximum pause. */
-export function pauseBefore(retry: number, retryAfter: string | null, options: RetryOptions, now: number = Date.now()): number | undefined {
+export function pauseBefore(
+  retry: number,
+  retryAfter: string | null,
+  options: RetryOptions,
+  now: number = Date.now(),
+): number | undefined {
   const maxPause = options.maxPause ?? 30_000;
   const backoff = Math.min((options.pause ?? 250) * 2 ** (retry - 1), maxPause) * (0.5 + Math.random() / 2);
   const requested = parseRetryAfter(retryAfter, now);

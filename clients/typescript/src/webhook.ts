@@ -1,7 +1,9 @@
 import type { webhooks } from './generated/webhooks.js';
 
 /** An event that Parley posts to a webhook endpoint. */
-export type WebhookEvent = { [Type in keyof webhooks]: webhooks[Type]['post']['requestBody']['content']['application/json'] }[keyof webhooks];
+export type WebhookEvent = {
+  [Type in keyof webhooks]: webhooks[Type]['post']['requestBody']['content']['application/json'];
+}[keyof webhooks];
 
 /** A webhook request with an invalid signature or timestamp. */
 export class WebhookVerificationError extends Error {
@@ -25,18 +27,27 @@ export type WebhookHeaders = Headers | Record<string, string | string[] | undefi
  * @param keys the endpoint's secret (`whsec_...`) or public key (`whpk_...`), or several of them during a rotation
  * @param body the body exactly as received
  */
-export async function verifyWebhook(keys: string | readonly string[], body: string | Uint8Array, headers: WebhookHeaders, options: WebhookOptions = {}): Promise<WebhookEvent> {
-  const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => header(headers, name));
+export async function verifyWebhook(
+  keys: string | readonly string[],
+  body: string | Uint8Array,
+  headers: WebhookHeaders,
+  options: WebhookOptions = {},
+): Promise<WebhookEvent> {
+  const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
+    header(headers, name),
+  );
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
   const off = Math.abs((options.now ?? Date.now()) / 1000 - Number(timestamp));
-  if (!/^\d+$/.test(timestamp!) || off > (options.tolerance ?? 300)) throw new WebhookVerificationError('webhook-timestamp is too old or too new');
+  if (!/^\d+$/.test(timestamp!) || off > (options.tolerance ?? 300))
+    throw new WebhookVerificationError('webhook-timestamp is too old or too new');
 
   const content = concat(new TextEncoder().encode(`${id}.${timestamp}.`), bytes);
   const candidates = signatures!.split(' ').map((signature) => signature.split(','));
   for (const key of typeof keys === 'string' ? [keys] : keys) {
     const { version, verify } = await verifierOf(key);
     for (const [scheme, signature] of candidates) {
-      if (scheme === version && await verify(decode(signature ?? ''), content)) return JSON.parse(new TextDecoder().decode(bytes)) as WebhookEvent;
+      if (scheme === version && (await verify(decode(signature ?? ''), content)))
+        return JSON.parse(new TextDecoder().decode(bytes)) as WebhookEvent;
     }
   }
   throw new WebhookVerificationError('no signature matches');
@@ -57,7 +68,10 @@ async function verifierOf(key: string) {
 type Bytes = Uint8Array<ArrayBuffer>;
 
 function header(headers: WebhookHeaders, name: string): string {
-  const value = headers instanceof Headers ? headers.get(name) : Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
+  const value =
+    headers instanceof Headers
+      ? headers.get(name)
+      : Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
   if (typeof value !== 'string' || value === '') throw new WebhookVerificationError(`${name} is missing`);
   return value;
 }

@@ -10,7 +10,11 @@ const body = JSON.stringify({ type: 'chat.closed', timestamp: '2026-11-22T12:00:
 
 /** Returns the headers of a delivery, signed by the official library. */
 function signed(key = secret, at = new Date(), text = body) {
-  return { 'webhook-id': id, 'webhook-timestamp': String(Math.floor(at.getTime() / 1000)), 'webhook-signature': new Webhook(key).sign(id, at, text) };
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(key).sign(id, at, text),
+  };
 }
 
 test('signatures of the official library are verified', async () => {
@@ -23,14 +27,20 @@ test('signatures of the official library are verified', async () => {
 test('during a rotation one of two keys or signatures is enough', async () => {
   const next = `whsec_${randomBytes(32).toString('base64')}`;
   await verifyWebhook([next, secret], body, signed());
-  await verifyWebhook(next, body, { ...signed(), 'webhook-signature': `${signed()['webhook-signature']} ${signed(next)['webhook-signature']}` });
+  await verifyWebhook(next, body, {
+    ...signed(),
+    'webhook-signature': `${signed()['webhook-signature']} ${signed(next)['webhook-signature']}`,
+  });
 });
 
 test('ed25519 signatures are verified with the public key', async () => {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const key = `whpk_${publicKey.export({ format: 'der', type: 'spki' }).subarray(-32).toString('base64')}`;
   const headers = signed();
-  const signature = (text: string) => ({ ...headers, 'webhook-signature': `v1a,${sign(null, Buffer.from(`${id}.${headers['webhook-timestamp']}.${text}`), privateKey).toString('base64')}` });
+  const signature = (text: string) => ({
+    ...headers,
+    'webhook-signature': `v1a,${sign(null, Buffer.from(`${id}.${headers['webhook-timestamp']}.${text}`), privateKey).toString('base64')}`,
+  });
   await verifyWebhook(key, body, signature(body));
   await assert.rejects(verifyWebhook(key, body, signature(body + ' ')), WebhookVerificationError);
   await assert.rejects(verifyWebhook(secret, body, signature(body)), WebhookVerificationError);
@@ -40,8 +50,18 @@ test('forged, expired, incomplete or malformed deliveries are rejected', async (
   const headers = signed();
   await assert.rejects(verifyWebhook(secret, body + ' ', headers), WebhookVerificationError);
   await assert.rejects(verifyWebhook(secret, body, { ...headers, 'webhook-id': 'another' }), WebhookVerificationError);
-  for (const off of [-301, 301]) await assert.rejects(verifyWebhook(secret, body, signed(secret, new Date(Date.now() + off * 1000))), /too old or too new/);
-  for (const name of Object.keys(headers)) await assert.rejects(verifyWebhook(secret, body, { ...headers, [name]: undefined }), /is missing/);
-  for (const signature of ['v1', 'v1,', 'v1,%%', 'v2,AAAA']) await assert.rejects(verifyWebhook(secret, body, { ...headers, 'webhook-signature': signature }), WebhookVerificationError);
-  for (const key of ['', 'whsec_', 'secret', 'whsec_%%']) await assert.rejects(verifyWebhook(key, body, headers), TypeError);
+  for (const off of [-301, 301])
+    await assert.rejects(
+      verifyWebhook(secret, body, signed(secret, new Date(Date.now() + off * 1000))),
+      /too old or too new/,
+    );
+  for (const name of Object.keys(headers))
+    await assert.rejects(verifyWebhook(secret, body, { ...headers, [name]: undefined }), /is missing/);
+  for (const signature of ['v1', 'v1,', 'v1,%%', 'v2,AAAA'])
+    await assert.rejects(
+      verifyWebhook(secret, body, { ...headers, 'webhook-signature': signature }),
+      WebhookVerificationError,
+    );
+  for (const key of ['', 'whsec_', 'secret', 'whsec_%%'])
+    await assert.rejects(verifyWebhook(key, body, headers), TypeError);
 });

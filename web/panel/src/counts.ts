@@ -15,7 +15,14 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 
 export function refreshCounts(): void {
   clearTimeout(timer);
-  timer = setTimeout(() => void chats.counts().then((n) => counts.set(n), () => {}), 200);
+  timer = setTimeout(
+    () =>
+      void chats.counts().then(
+        (n) => counts.set(n),
+        () => {},
+      ),
+    200,
+  );
 }
 
 /** Reloads the counts after each live event that may change them. */

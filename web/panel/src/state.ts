@@ -64,7 +64,14 @@ export function selectCompany(company: Company | undefined): void {
       // Storage is blocked: the selection lasts until the page is closed.
     }
   }
-  app.update((a) => ({ ...a, company, companies: company && !a.companies.some((c) => c.id === company.id) ? [...a.companies, company] : a.companies.map((c) => (c.id === company?.id ? company : c)) }));
+  app.update((a) => ({
+    ...a,
+    company,
+    companies:
+      company && !a.companies.some((c) => c.id === company.id)
+        ? [...a.companies, company]
+        : a.companies.map((c) => (c.id === company?.id ? company : c)),
+  }));
 }
 
 export function updateSession(session: Session): void {

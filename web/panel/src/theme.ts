@@ -18,7 +18,8 @@ function read(): Theme {
 const system = globalThis.matchMedia?.('(prefers-color-scheme: dark)');
 
 const show = () => {
-  document.documentElement.dataset.theme = theme.value === 'dark' || (theme.value === 'auto' && system?.matches) ? 'dark' : 'light';
+  document.documentElement.dataset.theme =
+    theme.value === 'dark' || (theme.value === 'auto' && system?.matches) ? 'dark' : 'light';
 };
 system?.addEventListener('change', show);
 

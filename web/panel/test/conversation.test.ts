@@ -5,12 +5,24 @@ import { Conversation, merged, type ConversationConfig } from '../src/inbox/conv
 import type { Message } from '../src/api/types.js';
 
 const at = (n: number) => new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString();
-const message = (id: string, minute: number, more: Partial<Message> = {}): Message => ({ id, createdAt: at(minute), type: 'TEXT', data: { text: id }, nameOfSender: 'x', isFromSupport: true, ...more });
+const message = (id: string, minute: number, more: Partial<Message> = {}): Message => ({
+  id,
+  createdAt: at(minute),
+  type: 'TEXT',
+  data: { text: id },
+  nameOfSender: 'x',
+  isFromSupport: true,
+  ...more,
+});
 
 function conversation(more: Partial<ConversationConfig>) {
   const waits: number[] = [];
   const c = new Conversation({
-    chatId: 'c', me: 'me', page: () => Promise.resolve({ messages: [], more: false }), send: () => Promise.reject(new Error('unexpected')), sendFile: () => ({ promise: Promise.reject(new Error('unexpected')), abort() {} }),
+    chatId: 'c',
+    me: 'me',
+    page: () => Promise.resolve({ messages: [], more: false }),
+    send: () => Promise.reject(new Error('unexpected')),
+    sendFile: () => ({ promise: Promise.reject(new Error('unexpected')), abort() {} }),
     sent() {},
     wait: (ms) => {
       waits.push(ms);
@@ -27,8 +39,14 @@ async function until(check: () => boolean) {
 }
 
 test('merged messages are in history order without duplicates, and a status never regresses', () => {
-  const all = merged([message('a', 1), message('c', 3, { status: 'read' })], [message('b', 2), message('c', 3, { status: 'delivered' })]);
-  assert.deepEqual(all.map((m) => m.id), ['a', 'b', 'c']);
+  const all = merged(
+    [message('a', 1), message('c', 3, { status: 'read' })],
+    [message('b', 2), message('c', 3, { status: 'delivered' })],
+  );
+  assert.deepEqual(
+    all.map((m) => m.id),
+    ['a', 'b', 'c'],
+  );
   assert.equal(all[2]!.status, 'read');
 });
 
@@ -46,7 +64,10 @@ test('a transient failure is retried with the same key', async () => {
   assert.equal(keys.length, 3);
   assert.equal(new Set(keys).size, 1);
   assert.equal(waits[0]! >= 4000, true, 'the delay respects Retry-After');
-  assert.deepEqual(c.state.value.messages.map((m) => m.id), ['m']);
+  assert.deepEqual(
+    c.state.value.messages.map((m) => m.id),
+    ['m'],
+  );
 });
 
 test('a rejected message stays in the list, and is sent again only on retry', async () => {
@@ -89,19 +110,31 @@ test('a live event and the response result in one message', async () => {
   c.send({ type: 'TEXT', data: { text: 'hello' } });
   c.onMessage(message('m', 1, { status: 'delivered' }));
   await until(() => c.state.value.pending.length === 0);
-  assert.deepEqual(c.state.value.messages.map((m) => [m.id, m.status]), [['m', 'delivered']]);
+  assert.deepEqual(
+    c.state.value.messages.map((m) => [m.id, m.status]),
+    [['m', 'delivered']],
+  );
 });
 
 test('older pages are prepended; after a reset, a newest page without overlap replaces all messages', async () => {
-  let pages = [{ messages: [message('c', 3), message('d', 4)], more: true }, { messages: [message('a', 1), message('b', 2)], more: false }];
+  let pages = [
+    { messages: [message('c', 3), message('d', 4)], more: true },
+    { messages: [message('a', 1), message('b', 2)], more: false },
+  ];
   const { c } = conversation({ page: (before) => Promise.resolve(before ? pages[1]! : pages[0]!) });
   await c.load();
   await c.loadOlder();
-  assert.deepEqual(c.state.value.messages.map((m) => m.id), ['a', 'b', 'c', 'd']);
+  assert.deepEqual(
+    c.state.value.messages.map((m) => m.id),
+    ['a', 'b', 'c', 'd'],
+  );
   assert.equal(c.state.value.older, 'none');
   pages = [{ messages: [message('y', 60), message('z', 61)], more: true }, pages[1]!];
   await c.load();
-  assert.deepEqual(c.state.value.messages.map((m) => m.id), ['y', 'z']);
+  assert.deepEqual(
+    c.state.value.messages.map((m) => m.id),
+    ['y', 'z'],
+  );
   assert.equal(c.state.value.older, 'more');
 });
 
@@ -110,14 +143,17 @@ test('viewers expire without presence events and exclude the current agent', () 
   const event = { chatId: 'c', expiresInSeconds: 30 };
   c.onPresence({ ...event, userId: 'me', name: 'Me' }, 0);
   c.onPresence({ ...event, userId: 'x', name: 'X' }, 0);
-  assert.deepEqual(c.state.value.viewers.map((l) => l.userId), ['x']);
+  assert.deepEqual(
+    c.state.value.viewers.map((l) => l.userId),
+    ['x'],
+  );
   c.expire(29_999);
   assert.equal(c.state.value.viewers.length, 1);
   c.expire(30_000);
   assert.equal(c.state.value.viewers.length, 0);
 });
 
-test('a message ends the typing of its side, and the agent\'s own typing is not shown', () => {
+test("a message ends the typing of its side, and the agent's own typing is not shown", () => {
   const { c } = conversation({ clock: { now: () => 0, set: () => 0, clear() {} } });
   const typing = (more: object) => c.onTyping({ visitorId: 'v', appId: 'a', side: 'support', at: at(1), ...more });
   typing({ side: 'visitor' });
@@ -133,7 +169,9 @@ test('a message ends the typing of its side, and the agent\'s own typing is not 
 });
 
 test('seenUpTo only advances, and a status never regresses', async () => {
-  const { c } = conversation({ page: () => Promise.resolve({ messages: [message('a', 1, { status: 'delivered' })], more: false, seenUpTo: at(1) }) });
+  const { c } = conversation({
+    page: () => Promise.resolve({ messages: [message('a', 1, { status: 'delivered' })], more: false, seenUpTo: at(1) }),
+  });
   await c.load();
   c.onSeen(at(3));
   c.onSeen(at(2));
@@ -141,5 +179,8 @@ test('seenUpTo only advances, and a status never regresses', async () => {
   c.onStatus('a', 'read');
   c.onStatus('a', 'delivered');
   c.onStatus('unknown', 'read');
-  assert.deepEqual(c.state.value.messages.map((m) => [m.id, m.status]), [['a', 'read']]);
+  assert.deepEqual(
+    c.state.value.messages.map((m) => [m.id, m.status]),
+    [['a', 'read']],
+  );
 });

@@ -3,7 +3,16 @@ import { test } from 'node:test';
 import { count, formatAgo, formatBytes, formatDay, formatDuration, formatShort, initials } from '../src/lib/format.js';
 
 test('durations show their two largest units', () => {
-  for (const [seconds, want] of [[0, '0 s'], [59, '59 s'], [60, '1 min'], [61, '1 min 1 s'], [3600, '1 h'], [3661, '1 h 1 min'], [93_600, '1 d 2 h'], [86_401, '1 d']] as const) {
+  for (const [seconds, want] of [
+    [0, '0 s'],
+    [59, '59 s'],
+    [60, '1 min'],
+    [61, '1 min 1 s'],
+    [3600, '1 h'],
+    [3661, '1 h 1 min'],
+    [93_600, '1 d 2 h'],
+    [86_401, '1 d'],
+  ] as const) {
     assert.equal(formatDuration(seconds), want);
   }
 });

@@ -9,12 +9,34 @@ const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOSt
 
 function chat(id: string, minute: number, more: Partial<Chat> = {}): Chat {
   return {
-    id, companyId: 'c', appId: 'app', channel: 'widget', status: 'active', createdAt: at(0), activityAt: at(minute), inWindow: true, unread: false, unreadCount: 0, control: 'bot', waiting: false, assignee: null,
-    visitor: { id: `v${id}`, name: `Visitor ${id}` }, lastMessage: null, question: null, ...more,
+    id,
+    companyId: 'c',
+    appId: 'app',
+    channel: 'widget',
+    status: 'active',
+    createdAt: at(0),
+    activityAt: at(minute),
+    inWindow: true,
+    unread: false,
+    unreadCount: 0,
+    control: 'bot',
+    waiting: false,
+    assignee: null,
+    visitor: { id: `v${id}`, name: `Visitor ${id}` },
+    lastMessage: null,
+    question: null,
+    ...more,
   };
 }
 
-const message = (id: string, minute: number, isFromSupport = false): Message => ({ id, createdAt: at(minute), type: 'TEXT', data: { text: id }, nameOfSender: 'x', isFromSupport });
+const message = (id: string, minute: number, isFromSupport = false): Message => ({
+  id,
+  createdAt: at(minute),
+  type: 'TEXT',
+  data: { text: id },
+  nameOfSender: 'x',
+  isFromSupport,
+});
 
 const settled = () => new Promise((done) => setImmediate(done));
 
@@ -27,14 +49,17 @@ async function list(pages: { items: Chat[]; next: string }[], { known = [] as Ch
       const found = known.find((c) => c.id === id);
       return found ? Promise.resolve(found) : Promise.reject(new Error('404'));
     },
-    me: 'me', agentName: (id) => `agent ${id}`, current: () => current, seen: () => false,
+    me: 'me',
+    agentName: (id) => `agent ${id}`,
+    current: () => current,
+    seen: () => false,
   });
   l.show({ status: 'open' });
   await settled();
   return { l, asked, ids: () => l.state.value.items.map((c) => c.id) };
 }
 
-test('a visitor\'s message moves its chat to the top and makes it unread; a reply does not', async () => {
+test("a visitor's message moves its chat to the top and makes it unread; a reply does not", async () => {
   const { l, ids } = await list([{ items: [chat('a', 30), chat('b', 20), chat('c', 10)], next: '' }]);
   l.onMessage({ chatId: 'c', message: message('1', 40) });
   assert.deepEqual(ids(), ['c', 'a', 'b']);
@@ -47,8 +72,20 @@ test('a visitor\'s message moves its chat to the top and makes it unread; a repl
   assert.equal(l.find('c')!.unread, false);
 });
 
-test('a visitor\'s message is counted once, also after a reply that is newer', async () => {
-  const { l } = await list([{ items: [chat('a', 10, { visitorWroteAt: at(10), unread: true, unreadCount: 1, lastMessage: message('reply', 12, true) })], next: '' }]);
+test("a visitor's message is counted once, also after a reply that is newer", async () => {
+  const { l } = await list([
+    {
+      items: [
+        chat('a', 10, {
+          visitorWroteAt: at(10),
+          unread: true,
+          unreadCount: 1,
+          lastMessage: message('reply', 12, true),
+        }),
+      ],
+      next: '',
+    },
+  ]);
   l.onMessage({ chatId: 'a', message: message('1', 10) });
   assert.equal(l.find('a')!.unreadCount, 1, 'the response already counts this message');
   l.onMessage({ chatId: 'a', message: message('2', 11) });
@@ -80,7 +117,10 @@ test('a chat that no longer matches leaves the list, unless it is open', async (
 });
 
 test('pages are joined without duplicates, and short pages load the next one', async () => {
-  const { l, ids } = await list([{ items: [chat('a', 30), chat('b', 20)], next: '1' }, { items: [chat('b', 20), chat('c', 10)], next: '' }]);
+  const { l, ids } = await list([
+    { items: [chat('a', 30), chat('b', 20)], next: '1' },
+    { items: [chat('b', 20), chat('c', 10)], next: '' },
+  ]);
   await settled();
   assert.deepEqual(ids(), ['a', 'b', 'c']);
   assert.equal(l.state.value.next, '');
@@ -93,20 +133,31 @@ test('filters', () => {
   assert.ok(!matches(c, { unread: true }, 'me'));
   assert.ok(!matches({ ...c, status: 'closed' }, { status: 'open' }, 'me'));
   assert.ok(matches({ ...c, status: 'pending' }, { status: 'open' }, 'me'));
-  assert.deepEqual(insertSorted([chat('a', 3), chat('b', 1)], chat('c', 2)).map((x) => x.id), ['a', 'c', 'b']);
+  assert.deepEqual(
+    insertSorted([chat('a', 3), chat('b', 1)], chat('c', 2)).map((x) => x.id),
+    ['a', 'c', 'b'],
+  );
 });
 
 test('a rating is shown at once, and the latest rating wins', async () => {
   const { l } = await list([{ items: [chat('a', 30), chat('b', 20)], next: '' }]);
-  const rated = (score: number, minute: number) => l.onRated({ chatId: 'b', appId: 'app', rating: { score, ratedAt: at(minute) } });
+  const rated = (score: number, minute: number) =>
+    l.onRated({ chatId: 'b', appId: 'app', rating: { score, ratedAt: at(minute) } });
   rated(2, 31);
   rated(4, 33);
   rated(2, 31); // delivered again after a reconnect
   assert.equal(l.find('b')!.rating?.score, 4);
 });
 
-test('waiting chats are sorted by their wait, and keep the visitor\'s question', async () => {
-  const waits = (id: string, since: number) => chat(id, 30, { control: 'agent', waiting: true, controlledSince: at(since), visitorWroteAt: at(1), question: message('question', 1) });
+test("waiting chats are sorted by their wait, and keep the visitor's question", async () => {
+  const waits = (id: string, since: number) =>
+    chat(id, 30, {
+      control: 'agent',
+      waiting: true,
+      controlledSince: at(since),
+      visitorWroteAt: at(1),
+      question: message('question', 1),
+    });
   const { l, ids } = await list([{ items: [waits('a', 10)], next: '' }], { known: [waits('b', 5)] });
   l.show({ waiting: true });
   await settled();
@@ -133,17 +184,27 @@ test('a chat that is about to close is not shown, until the close is undone', as
 
 test('a closed chat leaves the list of open ones when another chat is opened', async () => {
   let current = 'a';
-  const l = new ChatList({ load: () => Promise.resolve({ items: [chat('a', 30), chat('b', 20)], next: '' }), get: () => Promise.reject(new Error('404')), me: 'me', agentName: () => '', current: () => current, seen: () => false });
+  const l = new ChatList({
+    load: () => Promise.resolve({ items: [chat('a', 30), chat('b', 20)], next: '' }),
+    get: () => Promise.reject(new Error('404')),
+    me: 'me',
+    agentName: () => '',
+    current: () => current,
+    seen: () => false,
+  });
   l.show({ status: 'open' });
   await settled();
   l.onChat({ chatId: 'a', control: 'agent', closedAt: at(50) });
   assert.equal(l.state.value.items.length, 2, 'the open chat stays');
   current = 'b';
   l.prune();
-  assert.deepEqual(l.state.value.items.map((c) => c.id), ['b']);
+  assert.deepEqual(
+    l.state.value.items.map((c) => c.id),
+    ['b'],
+  );
 });
 
-test('only another user\'s assignment is announced', () => {
+test("only another user's assignment is announced", () => {
   const e = { chatId: 'a', control: 'agent' as const, assigneeId: 'me', byUserId: 'bob' };
   assert.equal(assigns(e, 'me'), true);
   assert.equal(assigns({ ...e, byUserId: 'me' }, 'me'), false);
@@ -154,12 +215,21 @@ test('only another user\'s assignment is announced', () => {
 test('a close is sent after a while, at once when the page is left, and not after an undo', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const done: string[] = [];
-  for (const id of ['a', 'b', 'c']) closeLater(id, () => done.push(`send ${id}`), () => done.push(`undo ${id}`));
+  for (const id of ['a', 'b', 'c'])
+    closeLater(
+      id,
+      () => done.push(`send ${id}`),
+      () => done.push(`undo ${id}`),
+    );
   assert.equal(undoClose('a'), true);
   assert.equal(undoClose('a'), false);
   finishAll();
   assert.deepEqual(done, ['undo a', 'send b', 'send c']);
-  closeLater('d', () => done.push('send d'), () => {});
+  closeLater(
+    'd',
+    () => done.push('send d'),
+    () => {},
+  );
   t.mock.timers.tick(UNDO);
   assert.equal(done.at(-1), 'send d');
 });

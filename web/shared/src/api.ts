@@ -1,13 +1,27 @@
 /** The Widget API over HTTP. */
 import { list, object, readMessage, text, type Data, type Message } from './message.js';
 
-export interface Settings { id: string; botName: string; name: string; widgetConfigs: Data }
+export interface Settings {
+  id: string;
+  botName: string;
+  name: string;
+  widgetConfigs: Data;
+}
 
-export interface FieldError { field: string; message: string }
+export interface FieldError {
+  field: string;
+  message: string;
+}
 
 /** A response other than 2xx. Status 0 is a network error. */
 export class ApiError extends Error {
-  constructor(readonly status: number, readonly code: string, message: string, readonly details: FieldError[] = [], readonly retryAfter = 0) {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly details: FieldError[] = [],
+    readonly retryAfter = 0,
+  ) {
     super(message);
   }
 
@@ -17,7 +31,11 @@ export class ApiError extends Error {
   }
 }
 
-export interface Page { messages: Message[]; more: boolean; readState: ReadState }
+export interface Page {
+  messages: Message[];
+  more: boolean;
+  readState: ReadState;
+}
 
 /** Read state from the response headers of the newest history page. Fields without a header are empty. */
 export interface ReadState {
@@ -27,7 +45,10 @@ export interface ReadState {
   seenUpTo: string;
 }
 
-export interface Upload { promise: Promise<Message>; abort(): void }
+export interface Upload {
+  promise: Promise<Message>;
+  abort(): void;
+}
 
 /** The visitor's latest chat and the availability of agents. */
 export interface ChatState {
@@ -48,7 +69,9 @@ export interface ChatState {
   opensAt: string;
 }
 
-export interface Limits { maxFileBytes: number }
+export interface Limits {
+  maxFileBytes: number;
+}
 
 /** A client for one base URL and one visitor's token. */
 export class Api {
@@ -58,7 +81,9 @@ export class Api {
 
   /** `prefetched` is the response of a request that is already under way. */
   async settings(appId: string, prefetched?: Response): Promise<Settings> {
-    const s = object(await (prefetched?.ok ? prefetched.json() : this.#json('GET', `settings/${encodeURIComponent(appId)}`)));
+    const s = object(
+      await (prefetched?.ok ? prefetched.json() : this.#json('GET', `settings/${encodeURIComponent(appId)}`)),
+    );
     return { id: text(s.id), botName: text(s.botName), name: text(s.name), widgetConfigs: object(s.widgetConfigs) };
   }
 
@@ -76,8 +101,13 @@ export class Api {
   /** A page of the history of a chat, by default of the open one. */
   async history(limit: number, before?: string, chatId?: string): Promise<Page> {
     const query = before ? `&before=${encodeURIComponent(before)}` : '';
-    const response = await this.#fetch('GET', `${chatId ? `chats/${chatId}/messages` : 'message'}?limit=${limit}${query}`);
-    const messages = list(await response.json()).map(readMessage).filter((m): m is Message => !!m);
+    const response = await this.#fetch(
+      'GET',
+      `${chatId ? `chats/${chatId}/messages` : 'message'}?limit=${limit}${query}`,
+    );
+    const messages = list(await response.json())
+      .map(readMessage)
+      .filter((m): m is Message => !!m);
     const header = (name: string) => response.headers.get(name) ?? '';
     const readState = { readUpTo: header('Parley-Read-Up-To'), seenUpTo: header('Parley-Seen-Up-To') };
     return { messages, more: /rel="?next/.test(header('Link')), readState };
@@ -149,11 +179,21 @@ export class Api {
     if (body) headers['Content-Type'] = 'application/json';
     let response: Response;
     try {
-      response = await fetch(this.base + path, { method, headers, credentials: 'omit', ...(body && { body: JSON.stringify(body) }) });
+      response = await fetch(this.base + path, {
+        method,
+        headers,
+        credentials: 'omit',
+        ...(body && { body: JSON.stringify(body) }),
+      });
     } catch {
       throw new ApiError(0, 'NETWORK', 'network');
     }
-    if (!response.ok) throw apiError(response.status, parseJson(await response.text().catch(() => '')), response.headers.get('Retry-After'));
+    if (!response.ok)
+      throw apiError(
+        response.status,
+        parseJson(await response.text().catch(() => '')),
+        response.headers.get('Retry-After'),
+      );
     return response;
   }
 }
@@ -162,8 +202,16 @@ function chatState(value: unknown): ChatState {
   const c = object(value);
   const [agents, rating] = [object(c['agents']), object(c['rating'])];
   return {
-    chatId: text(c.chatId), status: text(c.status), control: text(c.control), waiting: c.waiting === true, handoverBy: text(c.handoverBy), handoverOffered: c.handoverOffered === true,
-    rateableUntil: text(c.rateableUntil), available: agents.available !== false, online: agents['online'] !== false, opensAt: text(agents.opensAt),
+    chatId: text(c.chatId),
+    status: text(c.status),
+    control: text(c.control),
+    waiting: c.waiting === true,
+    handoverBy: text(c.handoverBy),
+    handoverOffered: c.handoverOffered === true,
+    rateableUntil: text(c.rateableUntil),
+    available: agents.available !== false,
+    online: agents['online'] !== false,
+    opensAt: text(agents.opensAt),
     ...(Number(rating.score) && { rating: { score: Number(rating.score), comment: text(rating.comment) } }),
   };
 }

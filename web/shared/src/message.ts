@@ -1,6 +1,15 @@
 /** The message record of the Widget API. Clients ignore unknown fields and tolerate missing ones. */
 export type MessageType =
-  | 'TEXT' | 'IMAGE' | 'VIDEO' | 'AUDIO' | 'FILE' | 'MULTIPLE_CHOICE' | 'MULTIPLE_CHOICE_REPLY' | 'INTERACTIVE' | 'CAROUSEL' | 'TEMPLATE';
+  | 'TEXT'
+  | 'IMAGE'
+  | 'VIDEO'
+  | 'AUDIO'
+  | 'FILE'
+  | 'MULTIPLE_CHOICE'
+  | 'MULTIPLE_CHOICE_REPLY'
+  | 'INTERACTIVE'
+  | 'CAROUSEL'
+  | 'TEMPLATE';
 
 export interface Message {
   id: string;
@@ -16,11 +25,24 @@ export interface Message {
 export type Data = Record<string, unknown>;
 
 /** The visitor's selection: a MULTIPLE_CHOICE option or a reply button. */
-export interface Choice { text: string; payload: string; replyTo: string }
+export interface Choice {
+  text: string;
+  payload: string;
+  replyTo: string;
+}
 
-export interface Button { kind: 'reply' | 'url' | 'phone'; title: string; value: string }
+export interface Button {
+  kind: 'reply' | 'url' | 'phone';
+  title: string;
+  value: string;
+}
 
-export interface Card { title: string; subtitle: string; imageUrl: string; buttons: Button[] }
+export interface Card {
+  title: string;
+  subtitle: string;
+  imageUrl: string;
+  buttons: Button[];
+}
 
 /** Parses a message record; undefined without an id. An invalid createdAt becomes the current time. */
 export function readMessage(value: unknown): Message | undefined {
@@ -54,14 +76,23 @@ export function list(value: unknown): Data[] {
 
 /** The options of a MULTIPLE_CHOICE message. */
 export const choicesOf = (d: Data): Button[] =>
-  list(d.choices).map((c) => reply(c)).filter((b) => b.title !== '');
+  list(d.choices)
+    .map((c) => reply(c))
+    .filter((b) => b.title !== '');
 
 /** The buttons of an INTERACTIVE message or a carousel card. */
 export const buttonsOf = (d: Data): Button[] =>
-  list(d.buttons).map(button).filter((b) => b.title !== '');
+  list(d.buttons)
+    .map(button)
+    .filter((b) => b.title !== '');
 
 export const cardsOf = (d: Data): Card[] =>
-  list(d.cards).map((c) => ({ title: text(c.title), subtitle: text(c.subtitle), imageUrl: text(c.imageUrl), buttons: buttonsOf(c) }));
+  list(d.cards).map((c) => ({
+    title: text(c.title),
+    subtitle: text(c.subtitle),
+    imageUrl: text(c.imageUrl),
+    buttons: buttonsOf(c),
+  }));
 
 function button(b: Data): Button {
   if (b.type === 'url') return { kind: 'url', title: text(b.title) || text(b.url), value: text(b.url) };
@@ -78,7 +109,10 @@ export function summary(m: Message, name: (kind: 'picture' | 'video' | 'audio' |
   const d = m.data;
   const kind = ({ IMAGE: 'picture', VIDEO: 'video', AUDIO: 'audio', FILE: 'file' } as const)[m.type as 'IMAGE'];
   if (kind) return [name(kind), text(d.caption) || text(d.fileName)].filter(Boolean).join(': ');
-  if (m.type === 'CAROUSEL') return cardsOf(d).map((c) => c.title).join(', ');
+  if (m.type === 'CAROUSEL')
+    return cardsOf(d)
+      .map((c) => c.title)
+      .join(', ');
   if (m.type === 'INTERACTIVE') return [sectionText(d.header), sectionText(d.body)].filter(Boolean).join('. ');
   return text(d.text);
 }

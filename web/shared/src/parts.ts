@@ -16,7 +16,14 @@ export interface Part {
 }
 
 /** The accumulated state of a streamed message. */
-export interface StreamedMessage { messageId: string; n: number; text: string; createdAt: string; nameOfSender: string; done: boolean }
+export interface StreamedMessage {
+  messageId: string;
+  n: number;
+  text: string;
+  createdAt: string;
+  nameOfSender: string;
+  done: boolean;
+}
 
 export function readPart(value: unknown): Part | undefined {
   const p = object(value);
@@ -24,7 +31,15 @@ export function readPart(value: unknown): Part | undefined {
   const n = Number(p.n);
   const offset = Number(p.offset);
   if (!messageId || !(n >= 0) || !(offset >= 0)) return undefined;
-  return { messageId, n, offset, text: text(p.text), createdAt: text(p.createdAt), nameOfSender: text(p.nameOfSender), done: p.done === true };
+  return {
+    messageId,
+    n,
+    offset,
+    text: text(p.text),
+    createdAt: text(p.createdAt),
+    nameOfSender: text(p.nameOfSender),
+    done: p.done === true,
+  };
 }
 
 /** Applies a part. Returns the same object if the part changes nothing: a duplicate, an old part, or a part after a gap. */
@@ -32,7 +47,15 @@ export function applyPart(w: StreamedMessage | undefined, p: Part): StreamedMess
   const same = w?.messageId === p.messageId;
   if (same && p.n <= w!.n) return w;
   if (p.done) return same ? { ...w!, n: p.n, done: true } : w;
-  if (p.offset === 0) return { messageId: p.messageId, n: p.n, text: p.text, createdAt: p.createdAt, nameOfSender: p.nameOfSender, done: false };
+  if (p.offset === 0)
+    return {
+      messageId: p.messageId,
+      n: p.n,
+      text: p.text,
+      createdAt: p.createdAt,
+      nameOfSender: p.nameOfSender,
+      done: false,
+    };
   if (!same || w!.done || p.n !== w!.n + 1 || p.offset !== w!.text.length) return w;
   return { ...w!, n: p.n, text: w!.text + p.text };
 }

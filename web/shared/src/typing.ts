@@ -13,7 +13,11 @@ export interface Clock {
   clear(timer: unknown): void;
 }
 
-const browser: Clock = { now: () => performance.now(), set: (act, ms) => setTimeout(act, ms), clear: (timer) => clearTimeout(timer as number) };
+const browser: Clock = {
+  now: () => performance.now(),
+  set: (act, ms) => setTimeout(act, ms),
+  clear: (timer) => clearTimeout(timer as number),
+};
 
 /** The typing indicators of one side of the chat. */
 export class Typing {
@@ -23,7 +27,10 @@ export class Typing {
   #newest = '';
   #timer: unknown;
 
-  constructor(readonly changed: (names: string[]) => void, readonly clock: Clock = browser) {}
+  constructor(
+    readonly changed: (names: string[]) => void,
+    readonly clock: Clock = browser,
+  ) {}
 
   /** Handles a `typing` event with the server time `at`. Ignores an event that is not later than the side's newest message. */
   heard(name: string, at: string): void {
@@ -57,7 +64,11 @@ export class Typing {
 }
 
 /** Leading-edge throttle: calls `act` at most once per pause. */
-export function throttle(act: () => void, pause = TYPING_INTERVAL, now: () => number = () => performance.now()): () => void {
+export function throttle(
+  act: () => void,
+  pause = TYPING_INTERVAL,
+  now: () => number = () => performance.now(),
+): () => void {
   let next = -Infinity;
   return () => {
     if (now() < next) return;

@@ -37,7 +37,10 @@ function parse(url: string, base: string | undefined, protocols: string[]): stri
 }
 
 /** A segment of a text: plain text, or a link if `href` is set. */
-export interface Segment { text: string; href?: string }
+export interface Segment {
+  text: string;
+  href?: string;
+}
 
 const LINK = /\bhttps?:\/\/[^\s<>"'“”«»]+|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+/giu;
 

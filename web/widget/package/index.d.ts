@@ -25,7 +25,16 @@ export interface Message {
 }
 
 export type State =
-  | 'loading' | 'failed' | 'refused' | 'form' | 'idle' | 'connecting' | 'online' | 'reconnecting' | 'offline' | 'unavailable';
+  | 'loading'
+  | 'failed'
+  | 'refused'
+  | 'form'
+  | 'idle'
+  | 'connecting'
+  | 'online'
+  | 'reconnecting'
+  | 'offline'
+  | 'unavailable';
 
 export interface Events {
   open: undefined;

@@ -1,13 +1,31 @@
 // Loads the widget into the page. Does nothing without a DOM, so that pages can be rendered on the server.
 
-const METHODS = ['open', 'close', 'toggle', 'show', 'hide', 'identify', 'logout', 'forget', 'on', 'off', 'setLanguage', 'setTheme'];
+const METHODS = [
+  'open',
+  'close',
+  'toggle',
+  'show',
+  'hide',
+  'identify',
+  'logout',
+  'forget',
+  'on',
+  'off',
+  'setLanguage',
+  'setTheme',
+];
 
 /**
  * @param {import('./index.d.ts').Options} options
  * @returns {import('./index.d.ts').Parley}
  */
 export function load({ baseUrl, appId, nonce, ...attributes }) {
-  if (typeof document === 'undefined') return { ...Object.fromEntries(METHODS.map((name) => [name, () => {}])), ready: () => new Promise(() => {}), destroy() {} };
+  if (typeof document === 'undefined')
+    return {
+      ...Object.fromEntries(METHODS.map((name) => [name, () => {}])),
+      ready: () => new Promise(() => {}),
+      destroy() {},
+    };
 
   const script = document.createElement('script');
   const queue = [];
@@ -30,7 +48,8 @@ export function load({ baseUrl, appId, nonce, ...attributes }) {
   script.async = true;
   if (nonce) script.nonce = nonce;
   script.dataset.appId = appId;
-  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) script.dataset[key] = Array.isArray(value) ? value.join(' ') : String(value);
+  for (const [key, value] of Object.entries(attributes))
+    if (value !== undefined) script.dataset[key] = Array.isArray(value) ? value.join(' ') : String(value);
   script.addEventListener('load', () => {
     if (destroyed) return;
     api = window.Parley?.widgets?.[appId];

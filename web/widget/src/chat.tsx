@@ -6,7 +6,7 @@ import type { Chat, Host } from './host.js';
 import { loadLanguage, type Language } from './i18n.js';
 import { Session } from './state/session.js';
 import type { State } from './state/reducer.js';
-import { Extras } from './ui/extras.js';
+import { Extras, type LoadedExtras } from './ui/extras.js';
 import { Panel } from './ui/panel.js';
 import { Sheet } from './ui/sheet.js';
 import styles from './ui/styles.css';
@@ -16,6 +16,10 @@ import type { Transcript } from './ui/transcript.js';
 
 /** Interval at which relative times, and the state of agents, are updated. */
 const TIME_REFRESH_INTERVAL = 30_000;
+
+/** Checks when compiling that ./extras.ts, which is loaded by its URL, has the shape that ui/extras.ts expects. */
+type Conforms<T extends LoadedExtras> = T;
+export type CheckedExtras = Conforms<typeof import('./extras.js')>;
 
 export async function mount(host: Host): Promise<Chat> {
   const screen = new ChatScreen(host);
@@ -43,12 +47,21 @@ class ChatScreen implements Chat {
 
   constructor(host: Host) {
     this.#host = host;
-    this.#session = new Session({ host, onReply: (m) => this.#onReply(m), isReading: () => this.isOpen && document.visibilityState === 'visible' && !!this.#transcript.current?.atEnd });
+    this.#session = new Session({
+      host,
+      onReply: (m) => this.#onReply(m),
+      isReading: () => this.isOpen && document.visibilityState === 'visible' && !!this.#transcript.current?.atEnd,
+    });
     this.#session.subscribe(() => this.#onStateChange());
     this.#extras = new Extras(host, () => this.#scheduleRender());
     this.#styles.replaceSync(styles);
     this.#container.className = 'container';
-    host.root.adoptedStyleSheets = [...host.root.adoptedStyleSheets, this.#styles, this.#colours, this.#viewportSheet.sheet];
+    host.root.adoptedStyleSheets = [
+      ...host.root.adoptedStyleSheets,
+      this.#styles,
+      this.#colours,
+      this.#viewportSheet.sheet,
+    ];
     host.root.append(this.#container);
     host.element.onkeydown = this.#onKeyDown; // of the launcher too
     window.visualViewport?.addEventListener('resize', this.#onViewportChange);
@@ -92,7 +105,12 @@ class ChatScreen implements Chat {
     this.#host.refresh();
     this.#host.emit('close');
     if (!inside) return;
-    const back = this.#focusBeforeOpen instanceof HTMLElement && this.#focusBeforeOpen !== document.body && this.#focusBeforeOpen.isConnected ? this.#focusBeforeOpen : this.#host.launcher;
+    const back =
+      this.#focusBeforeOpen instanceof HTMLElement &&
+      this.#focusBeforeOpen !== document.body &&
+      this.#focusBeforeOpen.isConnected
+        ? this.#focusBeforeOpen
+        : this.#host.launcher;
     back.focus({ preventScroll: true });
   };
 
@@ -156,8 +174,10 @@ class ChatScreen implements Chat {
       this.#colours.replaceSync(themeRules(configs));
       this.#session.setColours(...launcherColours(configs));
     }
-    if (before && state.connection !== before.connection && state.open && this.#language) this.#announceConnection(state, before);
-    if (before && state.typing.length > before.typing.length && state.open && this.#language) this.#announce(this.#typingText(state.typing));
+    if (before && state.connection !== before.connection && state.open && this.#language)
+      this.#announceConnection(state, before);
+    if (before && state.typing.length > before.typing.length && state.open && this.#language)
+      this.#announce(this.#typingText(state.typing));
     if (state.unread !== before?.unread) this.#showUnreadTitle(state.unread);
     this.#scheduleRender();
   }
@@ -165,14 +185,17 @@ class ChatScreen implements Chat {
   /** Text of the typing announcement. */
   #typingText(names: string[]): string {
     const settings = this.#session.state.settings;
-    return this.#language!.t('typing', { name: names.filter(Boolean).join(', ') || settings?.botName || settings?.name || '' });
+    return this.#language!.t('typing', {
+      name: names.filter(Boolean).join(', ') || settings?.botName || settings?.name || '',
+    });
   }
 
   /** Announces a connection change, but not the first successful connection. */
   #announceConnection(state: State, before: State): void {
     const c = state.connection;
     if (c === 'offline' || c === 'unavailable' || c === 'reconnecting') this.#announce(this.#language.t(c));
-    else if (c === 'online' && before.connection !== 'connecting' && before.connection !== 'idle') this.#announce(this.#language.t('online'));
+    else if (c === 'online' && before.connection !== 'connecting' && before.connection !== 'idle')
+      this.#announce(this.#language.t('online'));
   }
 
   #onReply(m: Message): void {
@@ -180,8 +203,16 @@ class ChatScreen implements Chat {
     if (!this.#language) return;
     const seen = state.open && document.visibilityState === 'visible' && document.hasFocus();
     const notice = noticeText(m, this.#language, Date.now());
-    if (state.open) this.#announce(notice || this.#language.t('saidBy', { name: m.nameOfSender, text: summary(m, (kind) => this.#language.t(kind)) }));
-    if (state.sound && !seen) void this.#extras.load().then((extras) => extras.chime(this.#host.key, m.id)).catch(() => {});
+    if (state.open)
+      this.#announce(
+        notice ||
+          this.#language.t('saidBy', { name: m.nameOfSender, text: summary(m, (kind) => this.#language.t(kind)) }),
+      );
+    if (state.sound && !seen)
+      void this.#extras
+        .load()
+        .then((extras) => extras.chime(this.#host.key, m.id))
+        .catch(() => {});
   }
 
   readonly #announce = (text: string): void => {

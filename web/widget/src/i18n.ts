@@ -20,7 +20,11 @@ export class Language {
   readonly #full: Intl.DateTimeFormat;
   readonly #relative: Intl.RelativeTimeFormat;
 
-  constructor(readonly code: string, readonly strings: Strings, readonly locale = code) {
+  constructor(
+    readonly code: string,
+    readonly strings: Strings,
+    readonly locale = code,
+  ) {
     this.rtl = RTL.has(code);
     this.#plural = new Intl.PluralRules(locale);
     this.#number = new Intl.NumberFormat(locale);
@@ -53,7 +57,12 @@ export class Language {
   bytes(n: number): string {
     const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'];
     const i = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
-    const format = { style: 'unit', unit: units[i]!, unitDisplay: i ? 'short' : 'long', maximumFractionDigits: 1 } as const;
+    const format = {
+      style: 'unit',
+      unit: units[i]!,
+      unitDisplay: i ? 'short' : 'long',
+      maximumFractionDigits: 1,
+    } as const;
     return new Intl.NumberFormat(this.locale, format).format(n / 1024 ** i);
   }
 

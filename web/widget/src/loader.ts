@@ -17,7 +17,14 @@ const win = globalThis as unknown as { Parley?: (Api & { widgets?: Record<string
 const doc = globalThis.document;
 
 /** API methods forwarded to the chat. The value is the Host field that stores the argument, if any. */
-const forwarded = { identify: 'identity', setLanguage: 'language', setTheme: 'theme', logout: '', forget: '', close: '' } as const;
+const forwarded = {
+  identify: 'identity',
+  setLanguage: 'language',
+  setTheme: 'theme',
+  logout: '',
+  forget: '',
+  close: '',
+} as const;
 
 function mount(script: HTMLScriptElement) {
   const data = script.dataset;
@@ -45,7 +52,11 @@ function mount(script: HTMLScriptElement) {
   let unread = 0;
 
   const host: Host = {
-    base, appId, element, root, launcher,
+    base,
+    appId,
+    element,
+    root,
+    launcher,
     key: `parley.${appId}`,
     mediaOrigins: [new URL(base).origin, ...(data.mediaOrigins ?? '').split(' ')],
     language: data.lang || doc.documentElement.lang || navigator.language,
@@ -62,20 +73,30 @@ function mount(script: HTMLScriptElement) {
     },
     paint(back, front) {
       const hex = (colour: unknown) => (/^#\w{3,8}$/.test(colour as string) ? colour : 'initial');
-      colourStyles!.replaceSync(`:host{--back:${hex(back)};--front:${hex(front)};view-transition-name:parley-${CSS.escape(appId)}}`);
+      colourStyles!.replaceSync(
+        `:host{--back:${hex(back)};--front:${hex(front)};view-transition-name:parley-${CSS.escape(appId)}}`,
+      );
     },
     refresh() {
       const rtl = /ar|fa|he/.test(language());
       const open = !!chat?.isOpen;
       badge.textContent = unread ? (unread > 99 ? '99+' : String(unread)) : '';
-      launcher.ariaLabel = (open && host.closeLabel) || (__LABELS__[language()] ?? __LABELS__.en) + (unread ? `: ${badge.textContent}` : '');
+      launcher.ariaLabel =
+        (open && host.closeLabel) ||
+        (__LABELS__[language()] ?? __LABELS__.en) + (unread ? `: ${badge.textContent}` : '');
       launcher.ariaExpanded = String(open);
       element.dir = rtl ? 'rtl' : 'ltr';
       element.lang = host.language;
       element.className = data.position || (rtl ? 'left' : 'right');
     },
     preload(file, integrity) {
-      const link = Object.assign(doc.createElement('link'), { rel: 'modulepreload', crossOrigin: '', integrity, nonce: script.nonce, href: base + file });
+      const link = Object.assign(doc.createElement('link'), {
+        rel: 'modulepreload',
+        crossOrigin: '',
+        integrity,
+        nonce: script.nonce,
+        href: base + file,
+      });
       doc.head.append(link);
       return link;
     },
@@ -103,7 +124,9 @@ function mount(script: HTMLScriptElement) {
     // Request everything that the first screen needs in parallel; the chat would request the rest only after it is loaded.
     const links = [host.preload(file, __INTEGRITY__)];
     if (__LABELS__[language()]) links.push(host.preload(`widget/${language()}-${__LANGUAGES__}.js`, ''));
-    host.settingsAnswer = fetch(`${base}settings/${encodeURIComponent(appId)}`, { credentials: 'omit' }).catch(() => undefined);
+    host.settingsAnswer = fetch(`${base}settings/${encodeURIComponent(appId)}`, { credentials: 'omit' }).catch(
+      () => undefined,
+    );
     try {
       const module = (await import(base + file)) as { mount(host: Host): Promise<Chat> };
       if (destroyed) return;
@@ -130,7 +153,8 @@ function mount(script: HTMLScriptElement) {
   const toggle = () => (chat?.isOpen ? chat.close() : open());
 
   const api: Api = {
-    open, toggle,
+    open,
+    toggle,
     show() {
       launcher.hidden = false;
     },
@@ -142,7 +166,8 @@ function mount(script: HTMLScriptElement) {
       listeners.push([event, f]);
     },
     off(event: EventName, f?: Listener) {
-      for (let i = listeners.length; i--; ) if (listeners[i]![0] === event && (!f || listeners[i]![1] === f)) listeners.splice(i, 1);
+      for (let i = listeners.length; i--; )
+        if (listeners[i]![0] === event && (!f || listeners[i]![1] === f)) listeners.splice(i, 1);
     },
     async ready(f?: (api: Api) => void) {
       f?.(api);

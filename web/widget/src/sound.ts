@@ -23,7 +23,8 @@ const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 export async function chime(key: string, id: string): Promise<void> {
   if (navigator.userActivation && !navigator.userActivation.hasBeenActive) return; // browsers block audio before the first user activation
   if (!navigator.locks) return play();
-  const once = (name: string, act: () => Promise<unknown>) => navigator.locks.request(name, { ifAvailable: true }, (lock) => (lock ? act() : undefined));
+  const once = (name: string, act: () => Promise<unknown>) =>
+    navigator.locks.request(name, { ifAvailable: true }, (lock) => (lock ? act() : undefined));
   await once(`${key}.${id}`, async () => {
     await once(`${key}.sound`, play);
     await pause(5_000); // holds the lock for tabs that receive the message late

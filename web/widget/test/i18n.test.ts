@@ -4,9 +4,30 @@ import { test } from 'node:test';
 import en from '../src/i18n/en.js';
 import type { Plural, Strings } from '../src/i18n/strings.js';
 
-const load = async (code: string): Promise<Strings> => ((await import(`../src/i18n/${code}.ts`)) as { default: Strings }).default;
+const load = async (code: string): Promise<Strings> =>
+  ((await import(`../src/i18n/${code}.ts`)) as { default: Strings }).default;
 
-const CODES = ['ar', 'de', 'es', 'fa', 'fr', 'he', 'hi', 'id', 'it', 'ja', 'ko', 'nl', 'pl', 'pt', 'ru', 'tr', 'uk', 'vi', 'zh'];
+const CODES = [
+  'ar',
+  'de',
+  'es',
+  'fa',
+  'fr',
+  'he',
+  'hi',
+  'id',
+  'it',
+  'ja',
+  'ko',
+  'nl',
+  'pl',
+  'pt',
+  'ru',
+  'tr',
+  'uk',
+  'vi',
+  'zh',
+];
 
 /** Texts that are correctly identical to English. No other text may be. */
 const SAME_AS_ENGLISH: Partial<Record<keyof Strings, string[]>> = {
@@ -32,7 +53,9 @@ const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map((m) 
 const texts = (strings: Strings): [name: string, key: keyof Strings, text: string][] =>
   keys.flatMap((key) => {
     const value = strings[key];
-    return isPlural(value) ? Object.entries(value).map(([c, t]): [string, keyof Strings, string] => [`${key}.${c}`, key, t]) : [[key, key, value]];
+    return isPlural(value)
+      ? Object.entries(value).map(([c, t]): [string, keyof Strings, string] => [`${key}.${c}`, key, t])
+      : [[key, key, value]];
   });
 
 /** The plural categories of a language. `single` has those that match exactly one number, such as "one" in German but not in Russian. */
@@ -40,7 +63,10 @@ function categories(code: string) {
   const rules = new Intl.PluralRules(code);
   const numbers = new Map<string, number>();
   for (let n = 0; n <= 1000; n++) numbers.set(rules.select(n), (numbers.get(rules.select(n)) ?? 0) + 1);
-  return { all: [...rules.resolvedOptions().pluralCategories].sort(), single: new Set([...numbers].filter(([, count]) => count === 1).map(([c]) => c)) };
+  return {
+    all: [...rules.resolvedOptions().pluralCategories].sort(),
+    single: new Set([...numbers].filter(([, count]) => count === 1).map(([c]) => c)),
+  };
 }
 
 for (const code of ['en', ...CODES]) {
@@ -72,29 +98,69 @@ for (const code of ['en', ...CODES]) {
       assert.match(words, /[\p{L}\p{P}]/u, failure('empty text'));
       assert.doesNotMatch(text, /^\s|\s$|\s\s|\t|\n/, failure('stray space'));
       assert.doesNotMatch(text, /\.\.\.|["']/, failure('ASCII ellipsis or quotes'));
-      assert.doesNotMatch(text, /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/, failure('bidi control character'));
+      assert.doesNotMatch(
+        text,
+        /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/,
+        failure('bidi control character'),
+      );
       assert.equal(text, text.normalize('NFC'), failure('text not in NFC'));
-      if (code !== 'en') assert.equal(texts(en).some(([, k, t]) => k === key && t === text), !!SAME_AS_ENGLISH[key]?.includes(code), failure('SAME_AS_ENGLISH does not match'));
+      if (code !== 'en')
+        assert.equal(
+          texts(en).some(([, k, t]) => k === key && t === text),
+          !!SAME_AS_ENGLISH[key]?.includes(code),
+          failure('SAME_AS_ENGLISH does not match'),
+        );
       if (NOT_LATIN.includes(code)) assert.doesNotMatch(words, /\p{Script=Latin}/u, failure('Latin letters'));
-      if (code === 'fa') assert.doesNotMatch(text, /[يكىة\d٠-٩]/, failure('Arabic letters, or digits that are not Persian'));
+      if (code === 'fa')
+        assert.doesNotMatch(text, /[يكىة\d٠-٩]/, failure('Arabic letters, or digits that are not Persian'));
       if (code === 'fr') assert.doesNotMatch(text, /[^\u00a0\u202f][:;?!]/, failure('colon without a no-break space'));
       if (code === 'de') assert.doesNotMatch(text, /[^\u00a0]…/, failure('ellipsis without a no-break space'));
       if (code === 'es') assert.equal(text.includes('?'), text.includes('¿'), failure('unpaired question mark'));
-      if (['ar', 'fa'].includes(code)) assert.doesNotMatch(text, /[,;?]/, failure('Latin comma, semicolon or question mark'));
-      if (['ja', 'zh'].includes(code) && key !== 'titleUnread') assert.doesNotMatch(words, /[,;:?!.()]/, failure('half-width punctuation'));
+      if (['ar', 'fa'].includes(code))
+        assert.doesNotMatch(text, /[,;?]/, failure('Latin comma, semicolon or question mark'));
+      if (['ja', 'zh'].includes(code) && key !== 'titleUnread')
+        assert.doesNotMatch(words, /[,;:?!.()]/, failure('half-width punctuation'));
     }
   });
 }
 
 test('numbers select the plural form of the language', async () => {
   const unread: Record<string, [n: number, text: string][]> = {
-    en: [[1, '{n} unread message'], [0, '{n} unread messages']],
-    ar: [[0, 'لا رسائل غير مقروءة'], [1, 'رسالة واحدة غير مقروءة'], [2, 'رسالتان غير مقروءتين'], [103, '{n} رسائل غير مقروءة'], [11, '{n} رسالة غير مقروءة']],
-    fr: [[0, '{n} message non lu'], [2, '{n} messages non lus'], [1_000_000, '{n} de messages non lus']],
-    he: [[2, 'שתי הודעות שלא נקראו'], [3, '{n} הודעות שלא נקראו']],
-    pl: [[1, '{n} nieprzeczytana wiadomość'], [5, '{n} nieprzeczytanych wiadomości'], [22, '{n} nieprzeczytane wiadomości']],
-    ru: [[21, '{n} непрочитанное сообщение'], [3, '{n} непрочитанных сообщения'], [11, '{n} непрочитанных сообщений']],
-    uk: [[21, '{n} непрочитане повідомлення'], [3, '{n} непрочитані повідомлення'], [11, '{n} непрочитаних повідомлень']],
+    en: [
+      [1, '{n} unread message'],
+      [0, '{n} unread messages'],
+    ],
+    ar: [
+      [0, 'لا رسائل غير مقروءة'],
+      [1, 'رسالة واحدة غير مقروءة'],
+      [2, 'رسالتان غير مقروءتين'],
+      [103, '{n} رسائل غير مقروءة'],
+      [11, '{n} رسالة غير مقروءة'],
+    ],
+    fr: [
+      [0, '{n} message non lu'],
+      [2, '{n} messages non lus'],
+      [1_000_000, '{n} de messages non lus'],
+    ],
+    he: [
+      [2, 'שתי הודעות שלא נקראו'],
+      [3, '{n} הודעות שלא נקראו'],
+    ],
+    pl: [
+      [1, '{n} nieprzeczytana wiadomość'],
+      [5, '{n} nieprzeczytanych wiadomości'],
+      [22, '{n} nieprzeczytane wiadomości'],
+    ],
+    ru: [
+      [21, '{n} непрочитанное сообщение'],
+      [3, '{n} непрочитанных сообщения'],
+      [11, '{n} непрочитанных сообщений'],
+    ],
+    uk: [
+      [21, '{n} непрочитане повідомлення'],
+      [3, '{n} непрочитані повідомлення'],
+      [11, '{n} непрочитаних повідомлень'],
+    ],
     ja: [[1, '未読メッセージ{n}件']],
   };
   for (const [code, cases] of Object.entries(unread)) {

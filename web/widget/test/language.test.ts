@@ -28,18 +28,29 @@ test('a time to come is today, tomorrow, a weekday within a week, or a date', as
   const now = new Date(2026, 10, 24, 20, 0).getTime(); // a Tuesday
   const at = (day: number) => new Date(2026, 10, day, 8, 0).getTime();
   const cases: Record<string, Record<number, string>> = {
-    en: { 24: 'today at 8:00 AM', 25: 'tomorrow at 8:00 AM', 26: 'Thursday at 8:00 AM', 30: 'Monday at 8:00 AM', 31: 'December 1, 2026 at 8:00 AM', 23: 'November 23, 2026 at 8:00 AM' },
+    en: {
+      24: 'today at 8:00 AM',
+      25: 'tomorrow at 8:00 AM',
+      26: 'Thursday at 8:00 AM',
+      30: 'Monday at 8:00 AM',
+      31: 'December 1, 2026 at 8:00 AM',
+      23: 'November 23, 2026 at 8:00 AM',
+    },
     de: { 25: 'morgen um 08:00', 26: 'Donnerstag um 08:00', 31: '1. Dezember 2026 um 08:00' },
     fa: { 25: 'فردا ساعت ۸:۰۰' },
     vi: { 25: 'lúc 08:00 ngày mai' },
   };
   for (const [code, days] of Object.entries(cases)) {
     const l = await loadLanguage(code);
-    for (const [day, want] of Object.entries(days)) assert.equal(l.when(at(Number(day)), now).replace(/\u202f/g, ' '), want, `${code} ${day}`);
+    for (const [day, want] of Object.entries(days))
+      assert.equal(l.when(at(Number(day)), now).replace(/\u202f/g, ' '), want, `${code} ${day}`);
   }
   for (const code of Object.keys(languages)) {
     const l = await loadLanguage(code);
     const tomorrow = l.when(at(25), now);
-    assert.ok(tomorrow.includes(l.time(at(25))) && !tomorrow.includes('2026'), `${code}: got ${tomorrow}, want a time without a date`);
+    assert.ok(
+      tomorrow.includes(l.time(at(25))) && !tomorrow.includes('2026'),
+      `${code}: got ${tomorrow}, want a time without a date`,
+    );
   }
 });

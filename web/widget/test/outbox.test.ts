@@ -11,7 +11,12 @@ class FakeStorage extends Map<string, string> {
   setItem = (k: string, v: string) => void this.set(k, v);
   removeItem = (k: string) => void this.delete(k);
 }
-const fakeLocalStorage = () => new Proxy(new FakeStorage(), { ownKeys: (m) => [...m.keys()], getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }), get: (m, k) => Reflect.get(m, k) }) as unknown as globalThis.Storage;
+const fakeLocalStorage = () =>
+  new Proxy(new FakeStorage(), {
+    ownKeys: (m) => [...m.keys()],
+    getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
+    get: (m, k) => Reflect.get(m, k),
+  }) as unknown as globalThis.Storage;
 
 /** Fake server: idempotent by key like the Widget API, with scripted failures. */
 class Server {
@@ -25,26 +30,44 @@ class Server {
     if (!this.accepted.has(key)) this.order.push(text);
     this.accepted.set(key, text);
     if (failure === 'lost') throw new ApiError(0, 'NETWORK', 'response lost');
-    return { id: key, createdAt: new Date().toISOString(), type: 'TEXT', data: { text }, nameOfSender: 'Ada', isFromSupport: false };
+    return {
+      id: key,
+      createdAt: new Date().toISOString(),
+      type: 'TEXT',
+      data: { text },
+      nameOfSender: 'Ada',
+      isFromSupport: false,
+    };
   }
   upload(): never {
     throw new Error('unexpected upload');
   }
 }
 
-interface Page { outbox: Outbox; accepted: string[]; idle(): Promise<void>; runTimers(): void }
+interface Page {
+  outbox: Outbox;
+  accepted: string[];
+  idle(): Promise<void>;
+  runTimers(): void;
+}
 
 function page(local: globalThis.Storage, server: Server, more: Partial<OutboxConfig> = {}): Page {
   const accepted: string[] = [];
   let timers: (() => void)[] = [];
   const outbox = new Outbox({
-    storage: new Storage('parley.app', local, undefined), transport: server, maySend: () => true, changed() {}, progress() {}, blocked() {},
+    storage: new Storage('parley.app', local, undefined),
+    transport: server,
+    maySend: () => true,
+    changed() {},
+    progress() {},
+    blocked() {},
     accepted: (m) => accepted.push(String(m.data.text)),
     setTimeout: ((f: () => void) => timers.push(f)) as unknown as typeof setTimeout,
     ...more,
   });
   return {
-    outbox, accepted,
+    outbox,
+    accepted,
     idle: () => new Promise((done) => setImmediate(() => setImmediate(done))),
     runTimers() {
       const due = timers;

@@ -4,10 +4,24 @@ import { readPart, type Part } from '@parley/shared/parts.js';
 import { initial, reduce, type State } from '../src/state/reducer.js';
 
 const part = (n: number, offset: number, text: string, more: Partial<Part> = {}): Part => ({
-  messageId: 'a', n, offset, text, createdAt: '2026-03-14T15:09:26.535Z', nameOfSender: offset ? '' : 'Polly', done: false, ...more,
+  messageId: 'a',
+  n,
+  offset,
+  text,
+  createdAt: '2026-03-14T15:09:26.535Z',
+  nameOfSender: offset ? '' : 'Polly',
+  done: false,
+  ...more,
 });
 const take = (s: State, ...parts: Part[]) => parts.reduce((state, p) => reduce(state, { type: 'part', part: p }), s);
-const final = { id: 'a', createdAt: '2026-03-14T15:09:26.535Z', type: 'TEXT', data: { text: 'Hello 👍 you' }, nameOfSender: 'Polly', isFromSupport: true };
+const final = {
+  id: 'a',
+  createdAt: '2026-03-14T15:09:26.535Z',
+  type: 'TEXT',
+  data: { text: 'Hello 👍 you' },
+  nameOfSender: 'Polly',
+  isFromSupport: true,
+};
 
 test('appends each part once; after a gap, ignores parts until one has the whole text', () => {
   let s = take(initial, part(0, 0, 'Hello '), part(1, 6, '👍'), part(2, 8, ' you'));
@@ -41,6 +55,22 @@ test('a finished stream without a final message is removed, and a stalled one co
 });
 
 test('rejects malformed parts', () => {
-  for (const wrong of [null, 'x', {}, { messageId: 'a' }, { messageId: 'a', n: -1, offset: 0 }, { messageId: 'a', n: 'x', offset: 0 }]) assert.equal(readPart(wrong), undefined);
-  assert.deepEqual(readPart({ messageId: 'a', n: 0, offset: 0, text: 'x', chatId: 'c' }), { messageId: 'a', n: 0, offset: 0, text: 'x', createdAt: '', nameOfSender: '', done: false });
+  for (const wrong of [
+    null,
+    'x',
+    {},
+    { messageId: 'a' },
+    { messageId: 'a', n: -1, offset: 0 },
+    { messageId: 'a', n: 'x', offset: 0 },
+  ])
+    assert.equal(readPart(wrong), undefined);
+  assert.deepEqual(readPart({ messageId: 'a', n: 0, offset: 0, text: 'x', chatId: 'c' }), {
+    messageId: 'a',
+    n: 0,
+    offset: 0,
+    text: 'x',
+    createdAt: '',
+    nameOfSender: '',
+    done: false,
+  });
 });

@@ -4,7 +4,12 @@ import type { Message } from '@parley/shared/message.js';
 import { initial, newestReply, reduce, type State } from '../src/state/reducer.js';
 
 const message = (n: number, isFromSupport = true): Message => ({
-  id: `id-${String(n).padStart(5, '0')}`, createdAt: new Date(1_700_000_000_000 + n * 1000).toISOString(), type: 'TEXT', data: { text: `m${n}` }, nameOfSender: 'Polly', isFromSupport,
+  id: `id-${String(n).padStart(5, '0')}`,
+  createdAt: new Date(1_700_000_000_000 + n * 1000).toISOString(),
+  type: 'TEXT',
+  data: { text: `m${n}` },
+  nameOfSender: 'Polly',
+  isFromSupport,
 });
 const ids = (s: State) => s.messages.map((m) => Number(m.id.slice(3)));
 const add = (s: State, ...messages: Message[]) => reduce(s, { type: 'messages', messages });

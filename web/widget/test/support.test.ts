@@ -30,7 +30,18 @@ test('a retry of an offline message has the same idempotency key; an edited or a
 });
 
 test('the header says who answers: the bot, or agents who are there, or nobody', () => {
-  const chat = { chatId: 'c', status: 'active', control: 'agent', waiting: true, handoverBy: '', handoverOffered: false, rateableUntil: '', available: true, online: true, opensAt: '' };
+  const chat = {
+    chatId: 'c',
+    status: 'active',
+    control: 'agent',
+    waiting: true,
+    handoverBy: '',
+    handoverOffered: false,
+    rateableUntil: '',
+    available: true,
+    online: true,
+    opensAt: '',
+  };
   assert.equal(answering(undefined), '');
   assert.equal(answering({ ...chat, status: 'closed' }), '', 'nobody yet: the next message opens another chat');
   assert.equal(answering({ ...chat, control: 'bot', available: false, online: false }), 'online');
@@ -44,8 +55,13 @@ test('the header says who answers: the bot, or agents who are there, or nobody',
 test('loads the chat again when an agent answers in the place of the bot, not for each message', () => {
   let loads = 0;
   const state = { chat: { control: 'bot', waiting: false }, settings: { botName: 'Polly' } };
-  const support = new Support({ state, api: { chat: () => (loads++, new Promise(() => {})) } } as unknown as Session);
-  const from = (nameOfSender: string) => support.refreshAfter({ nameOfSender, isFromSupport: true, type: 'TEXT', data: {} } as unknown as Message);
+  const chat = () => {
+    loads++;
+    return new Promise(() => {});
+  };
+  const support = new Support({ state, api: { chat } } as unknown as Session);
+  const from = (nameOfSender: string) =>
+    support.refreshAfter({ nameOfSender, isFromSupport: true, type: 'TEXT', data: {} } as unknown as Message);
   from('Polly');
   assert.equal(loads, 0, 'the bot');
   from('Grace');

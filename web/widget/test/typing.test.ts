@@ -78,7 +78,11 @@ test('a message ends typing, even if an earlier typing event arrives after it', 
 test('throttles typing events to one per pause', () => {
   let now = 0;
   let calls = 0;
-  const send = throttle(() => calls++, 2_500, () => now);
+  const send = throttle(
+    () => calls++,
+    2_500,
+    () => now,
+  );
   for (; now < 10_000; now += 100) send();
   assert.equal(calls, 4);
 });

@@ -19,10 +19,22 @@ export function RecoveryCodes({ codes, close }: { codes: string[]; close(): void
   const [stored, setStored] = useState(false);
   const text = codes.join('\n');
   return (
-    <Dialog title={s.recoveryTitle} close={() => stored && close()} footer={<Button kind="primary" disabled={!stored} onClick={close}>{strings.done}</Button>}>
+    <Dialog
+      title={s.recoveryTitle}
+      close={() => stored && close()}
+      footer={
+        <Button kind="primary" disabled={!stored} onClick={close}>
+          {strings.done}
+        </Button>
+      }
+    >
       <Notice kind="info">{s.recoveryLead}</Notice>
       <Code text={text} label={s.recoveryTitle} />
-      <div><Button small icon="download" onClick={() => download('parley-recovery-codes.txt', `${text}\n`)}>{s.recoveryDownload}</Button></div>
+      <div>
+        <Button small icon="download" onClick={() => download('parley-recovery-codes.txt', `${text}\n`)}>
+          {s.recoveryDownload}
+        </Button>
+      </div>
       <Checkbox label={s.recoveryStored} checked={stored} change={setStored} />
     </Dialog>
   );

@@ -2,19 +2,70 @@ import { readMessage, object, text, type Data } from '@parley/shared/message.js'
 import type { Chunk } from '../lib/load.js';
 import { client } from './client.js';
 import { chunkOf, MOST, SHOWN, whole, type PageAnswer } from './pages.js';
-import type { Delivery, WebhookWithSecrets, WebhookEndpoint, Webhooks } from './types.js';
 import type {
-  Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Counts, Invitation, DeadLetter, Message, MessageStatus, Meta, NewToken, Parameter, Ratings, Receipt, RedriveResult, Role, Session, UserSession, Streams,
-  Support, Template, TestPush, Token, User, Verification, Visitor, VisitorPresence,
+  Agent,
+  Application,
+  ApplicationDraft,
+  AuditEntry,
+  Chat,
+  Company,
+  Counts,
+  CreateToken,
+  CreateWebhook,
+  DeadLetter,
+  DeadLetterDetail,
+  Delivery,
+  ErasureReceipt,
+  Invitation,
+  InvitationAcceptance,
+  Invite,
+  InvitedUser,
+  LetterResult,
+  Message,
+  MessageStatus,
+  Meta,
+  NewSecret,
+  NewToken,
+  NewWebhookEndpoint,
+  PasswordChange,
+  Preview,
+  RatingSum,
+  RecoveryCodes,
+  Replay,
+  Retention,
+  Session,
+  SessionEntry,
+  SignIn,
+  Streams,
+  Support,
+  Template,
+  TemplateDraft,
+  TemplatePreview,
+  TemplateTest,
+  TestPush,
+  Token,
+  TotpOffer,
+  UpdateWebhook,
+  User,
+  UserChange,
+  Verification,
+  Visitor,
+  VisitorPresence,
+  WebhookEndpoint,
+  Webhooks,
 } from './types.js';
 
 type Signal = AbortSignal | undefined;
 
-const get = <T>(path: string, query: Record<string, string | number | boolean | undefined> = {}, signal?: Signal) => client.call<T>(path, { query, ...(signal && { signal }) });
-const post = <T>(path: string, body: unknown = {}, headers: Record<string, string> = {}) => client.call<T>(path, { method: 'POST', body, headers });
-const put = <T>(path: string, body: unknown, headers: Record<string, string> = {}) => client.call<T>(path, { method: 'PUT', body, headers });
+const get = <T>(path: string, query: Record<string, string | number | boolean | undefined> = {}, signal?: Signal) =>
+  client.call<T>(path, { query, ...(signal && { signal }) });
+const post = <T>(path: string, body: unknown = {}, headers: Record<string, string> = {}) =>
+  client.call<T>(path, { method: 'POST', body, headers });
+const put = <T>(path: string, body: unknown, headers: Record<string, string> = {}) =>
+  client.call<T>(path, { method: 'PUT', body, headers });
 const patch = <T>(path: string, body: unknown) => client.call<T>(path, { method: 'PATCH', body });
-const remove = <T>(path: string, body?: unknown) => client.call<T>(path, { method: 'DELETE', ...(body !== undefined && { body }) });
+const remove = <T>(path: string, body?: unknown) =>
+  client.call<T>(path, { method: 'DELETE', ...(body !== undefined && { body }) });
 const id = encodeURIComponent;
 
 type Query = Record<string, string | number | boolean | undefined>;
@@ -28,31 +79,41 @@ const every = <T>(path: string, member: string, query: Query = {}, signal?: Sign
   whole((cursor) => page<T>(path, member, { ...query, limit: MOST }, cursor, signal));
 
 /** Loads a whole list whose answers have other members too. */
-async function everyIn<K extends string, T, A extends PageAnswer<K, T>>(path: string, member: K, signal?: Signal): Promise<A> {
+async function everyIn<K extends string, T, A extends PageAnswer<K, T>>(
+  path: string,
+  member: K,
+  signal?: Signal,
+): Promise<A> {
   let answer: A | undefined;
-  const items = await whole<T>((cursor) => get<A>(path, { limit: MOST, cursor }, signal).then((a) => chunkOf<K, T>(member)((answer = a))));
+  const items = await whole<T>((cursor) =>
+    get<A>(path, { limit: MOST, cursor }, signal).then((a) => chunkOf<K, T>(member)((answer = a))),
+  );
   return { ...answer!, [member]: items };
 }
 
 /** Repeats an action on the pages of a selection, and returns all results. */
 const onEvery = <K extends string, T>(path: string, member: K, body: object): Promise<T[]> =>
-  whole<T>((cursor) => post<PageAnswer<K, T>>(path, { ...body, ...(cursor && { cursor }) }).then(chunkOf<K, T>(member)));
+  whole<T>((cursor) =>
+    post<PageAnswer<K, T>>(path, { ...body, ...(cursor && { cursor }) }).then(chunkOf<K, T>(member)),
+  );
 
 export const session = {
   meta: () => get<Meta>('meta'),
   current: () => get<Session>('session'),
-  signIn: (body: { email: string; password: string; code?: string }) => post<Session>('session', body),
+  signIn: (body: SignIn) => post<Session>('session', body),
   signOut: () => remove<void>('session'),
-  all: (signal?: Signal) => every<UserSession>('sessions', 'sessions', {}, signal),
+  all: (signal?: Signal) => every<SessionEntry>('sessions', 'sessions', {}, signal),
   end: (session: string) => remove<void>(`sessions/${id(session)}`),
   endAll: () => remove<void>('sessions'),
-  password: (body: { current: string; new: string }) => put<Session>('password', body),
-  totp: (password: string) => post<{ secret: string; uri: string }>('totp', { password }),
-  confirmTotp: (code: string, password: string) => post<{ recoveryCodes: string[] }>('totp/confirm', { code, password }).then((a) => a.recoveryCodes),
-  recoveryCodes: (currentCode: string) => post<{ recoveryCodes: string[] }>('totp/recovery-codes', { currentCode }).then((a) => a.recoveryCodes),
+  password: (body: PasswordChange) => put<Session>('password', body),
+  totp: (password: string) => post<TotpOffer>('totp', { password }),
+  confirmTotp: (code: string, password: string) =>
+    post<RecoveryCodes>('totp/confirm', { code, password }).then((a) => a.recoveryCodes),
+  recoveryCodes: (currentCode: string) =>
+    post<RecoveryCodes>('totp/recovery-codes', { currentCode }).then((a) => a.recoveryCodes),
   removeTotp: (currentCode: string) => remove<void>('totp', { currentCode }),
   checkInvitation: (token: string) => post<Invitation>('invitation/check', { token }),
-  acceptInvitation: (body: { token: string; name: string; password: string }) => post<Session>('invitation', body),
+  acceptInvitation: (body: InvitationAcceptance) => post<Session>('invitation', body),
 };
 
 export const companies = {
@@ -63,7 +124,7 @@ export const companies = {
 
 export const tokens = {
   list: (signal?: Signal) => every<Token>('tokens', 'tokens', {}, signal),
-  create: (body: { name: string; expiresAt?: string }) => post<NewToken>('tokens', body),
+  create: (body: CreateToken) => post<NewToken>('tokens', body),
   rotate: (token: string, overlapSeconds: number) => post<NewToken>(`tokens/${id(token)}/rotate`, { overlapSeconds }),
   revoke: (token: string) => post<Token>(`tokens/${id(token)}/revoke`),
 };
@@ -72,14 +133,20 @@ export const applications = {
   list: (signal?: Signal) => every<Application>('applications', 'applications', {}, signal),
   get: (app: string, signal?: Signal) => get<Application>(`applications/${id(app)}`, {}, signal),
   create: (draft: Partial<ApplicationDraft>) => post<Application>('applications', draft),
-  update: (app: string, draft: ApplicationDraft, version: string) => put<Application>(`applications/${id(app)}`, draft, { 'If-Match': version }),
-  verification: (app: string, verification: Verification) => put<Application>(`applications/${id(app)}/verification`, { verification }),
+  update: (app: string, draft: ApplicationDraft, version: string) =>
+    put<Application>(`applications/${id(app)}`, draft, { 'If-Match': version }),
+  verification: (app: string, verification: Verification) =>
+    put<Application>(`applications/${id(app)}/verification`, { verification }),
   support: (app: string, support: Support) => put<Application>(`applications/${id(app)}/support`, support),
-  ratings: (signal?: Signal) => everyIn<'ratings', Ratings, { days: number; ratings: Ratings[]; next: string | null }>('ratings', 'ratings', signal),
-  newSecret: (app: string, overlapSeconds: number) => post<{ application: Application; secret: string }>(`applications/${id(app)}/secrets`, { overlapSeconds }),
+  ratings: (signal?: Signal) =>
+    everyIn<'ratings', RatingSum, { days: number; ratings: RatingSum[]; next: string | null }>(
+      'ratings',
+      'ratings',
+      signal,
+    ),
+  newSecret: (app: string, overlapSeconds: number) =>
+    post<NewSecret>(`applications/${id(app)}/secrets`, { overlapSeconds }),
 };
-
-export interface TemplateDraft { name: string; text: string; parameters: Parameter[] }
 
 export const templates = {
   list: (signal?: Signal) => every<Template>('templates', 'templates', {}, signal),
@@ -89,10 +156,15 @@ export const templates = {
   submit: (template: string) => post<Template>(`templates/${id(template)}/submit`),
   approve: (template: string) => post<Template>(`templates/${id(template)}/approve`),
   reject: (template: string, reason: string) => post<Template>(`templates/${id(template)}/reject`, { reason }),
-  history: (template: string, signal?: Signal) => every<AuditEntry>(`templates/${id(template)}/history`, 'entries', {}, signal),
-  preview: (body: { text: string; parameters: Parameter[]; username?: string; values: Record<string, string> }, signal?: Signal) =>
-    client.call<{ text: string; missing: string[] }>('templates/preview', { method: 'POST', body, ...(signal && { signal }) }),
-  test: (template: string, body: { source: string; username?: string; values: Record<string, string> }) => post<TestPush>(`templates/${id(template)}/test`, body),
+  history: (template: string, signal?: Signal) =>
+    every<AuditEntry>(`templates/${id(template)}/history`, 'entries', {}, signal),
+  preview: (body: TemplatePreview, signal?: Signal) =>
+    client.call<Preview>('templates/preview', {
+      method: 'POST',
+      body,
+      ...(signal && { signal }),
+    }),
+  test: (template: string, body: TemplateTest) => post<TestPush>(`templates/${id(template)}/test`, body),
 };
 
 /** Parses a message. Returns undefined when it is malformed. */
@@ -102,7 +174,11 @@ export function messageFrom(value: unknown): Message | undefined {
   return m && { ...m, ...(status && { status }) };
 }
 
-const chatFrom = (c: Chat): Chat => ({ ...c, lastMessage: messageFrom(c.lastMessage) ?? null, question: messageFrom(c.question) ?? null });
+const chatFrom = (c: Chat): Chat => ({
+  ...c,
+  lastMessage: messageFrom(c.lastMessage) ?? null,
+  question: messageFrom(c.question) ?? null,
+});
 
 function mustBeMessage(value: unknown): Message {
   const m = messageFrom(value);
@@ -110,26 +186,64 @@ function mustBeMessage(value: unknown): Message {
   return m;
 }
 
-export interface ChatFilter { appId?: string; status?: string; q?: string; unread?: boolean; waiting?: boolean; visitorId?: string; assignee?: string; control?: string }
+export interface ChatFilter {
+  appId?: string;
+  status?: string;
+  q?: string;
+  unread?: boolean;
+  waiting?: boolean;
+  visitorId?: string;
+  assignee?: string;
+  control?: string;
+}
 
 export const chats = {
   list: (f: ChatFilter, cursor: string, signal?: Signal): Promise<Chunk<Chat>> =>
-    page<Chat>('chats', 'chats', { ...f, unread: f.unread || undefined, waiting: f.waiting || undefined }, cursor, signal).then((a) => ({ ...a, items: a.items.map(chatFrom) })),
+    page<Chat>(
+      'chats',
+      'chats',
+      { ...f, unread: f.unread || undefined, waiting: f.waiting || undefined },
+      cursor,
+      signal,
+    ).then((a) => ({ ...a, items: a.items.map(chatFrom) })),
   /** All chats of a visitor. */
-  ofVisitor: (visitorId: string, signal?: Signal) => every<Chat>('chats', 'chats', { visitorId }, signal).then((all) => all.map(chatFrom)),
+  ofVisitor: (visitorId: string, signal?: Signal) =>
+    every<Chat>('chats', 'chats', { visitorId }, signal).then((all) => all.map(chatFrom)),
   counts: () => get<Counts>('chats/counts'),
   get: (chat: string, signal?: Signal) => get<Chat>(`chats/${id(chat)}`, {}, signal).then(chatFrom),
   messages: (chat: string, cursor: string, signal?: Signal) =>
-    get<{ messages: unknown[]; next: string | null; seenUpTo?: string }>(`chats/${id(chat)}/messages`, { cursor, limit: SHOWN }, signal).then((a) => ({ messages: a.messages.map(messageFrom).filter((m): m is Message => !!m), more: a.next !== null, seenUpTo: a.seenUpTo ?? '' })),
-  send: (chat: string, body: Data, key: string) => post<unknown>(`chats/${id(chat)}/messages`, body, { 'Idempotency-Key': key }).then(mustBeMessage),
-  sendFile: (chat: string, file: Blob, name: string, caption: string, key: string, progress: (share: number) => void) => {
+    get<{ messages: unknown[]; next: string | null; seenUpTo?: string }>(
+      `chats/${id(chat)}/messages`,
+      { cursor, limit: SHOWN },
+      signal,
+    ).then((a) => ({
+      messages: a.messages.map(messageFrom).filter((m): m is Message => !!m),
+      more: a.next !== null,
+      seenUpTo: a.seenUpTo ?? '',
+    })),
+  send: (chat: string, body: Data, key: string) =>
+    post<unknown>(`chats/${id(chat)}/messages`, body, { 'Idempotency-Key': key }).then(mustBeMessage),
+  sendFile: (
+    chat: string,
+    file: Blob,
+    name: string,
+    caption: string,
+    key: string,
+    progress: (share: number) => void,
+  ) => {
     const form = new FormData();
     if (caption) form.append('caption', caption);
     form.append('file', file, name);
-    const { promise, abort } = client.upload<unknown>(`chats/${id(chat)}/files`, form, { 'Idempotency-Key': key }, progress);
+    const { promise, abort } = client.upload<unknown>(
+      `chats/${id(chat)}/files`,
+      form,
+      { 'Idempotency-Key': key },
+      progress,
+    );
     return { promise: promise.then(mustBeMessage), abort };
   },
-  control: (chat: string, control: 'bot' | 'agent') => put<Chat>(`chats/${id(chat)}/control`, { control }).then(chatFrom),
+  control: (chat: string, control: 'bot' | 'agent') =>
+    put<Chat>(`chats/${id(chat)}/control`, { control }).then(chatFrom),
   assign: (chat: string, userId: string | null) => put<Chat>(`chats/${id(chat)}/assignee`, { userId }).then(chatFrom),
   close: (chat: string) => post<Chat>(`chats/${id(chat)}/close`).then(chatFrom),
   read: (chat: string, upTo: string) => post<void>(`chats/${id(chat)}/read`, { upTo }),
@@ -139,26 +253,35 @@ export const chats = {
 };
 
 /** Dead letters: those with the sequences, or else those that match the stream and the consumer. */
-export interface DeadLetters { sequences?: number[]; stream?: string; consumer?: string }
+export interface DeadLetters {
+  sequences?: number[];
+  stream?: string;
+  consumer?: string;
+}
 
 /** The API's maximum of dead letters of one request. */
 const LETTERS = 1000;
 
 /** Acts on dead letters, as many at a time as the API takes. */
-async function onLetters(action: 'redrive' | 'drop', letters: DeadLetters, dryRun: boolean): Promise<RedriveResult[]> {
-  const act = (chosen: DeadLetters) => onEvery<'results', RedriveResult>(`dead-letters/${action}`, 'results', { ...chosen, dryRun });
+async function onLetters(action: 'redrive' | 'drop', letters: DeadLetters, dryRun: boolean): Promise<LetterResult[]> {
+  const act = (chosen: DeadLetters) =>
+    onEvery<'results', LetterResult>(`dead-letters/${action}`, 'results', { ...chosen, dryRun });
   const { sequences } = letters;
   if (!sequences) return act(letters);
-  const results: RedriveResult[] = [];
-  for (let i = 0; i < sequences.length; i += LETTERS) results.push(...(await act({ ...letters, sequences: sequences.slice(i, i + LETTERS) })));
+  const results: LetterResult[] = [];
+  for (let i = 0; i < sequences.length; i += LETTERS)
+    results.push(...(await act({ ...letters, sequences: sequences.slice(i, i + LETTERS) })));
   return results;
 }
 
 export const streams = {
   list: (signal?: Signal) => get<Streams>('streams', {}, signal),
-  deadLetters: (f: { stream?: string; consumer?: string }, cursor: string, signal?: Signal): Promise<Chunk<DeadLetter>> =>
-    page('dead-letters', 'letters', f, cursor, signal),
-  deadLetter: (sequence: number, signal?: Signal) => get<DeadLetter>(`dead-letters/${sequence}`, {}, signal),
+  deadLetters: (
+    f: { stream?: string; consumer?: string },
+    cursor: string,
+    signal?: Signal,
+  ): Promise<Chunk<DeadLetter>> => page('dead-letters', 'letters', f, cursor, signal),
+  deadLetter: (sequence: number, signal?: Signal) => get<DeadLetterDetail>(`dead-letters/${sequence}`, {}, signal),
   redrive: (letters: DeadLetters, dryRun: boolean) => onLetters('redrive', letters, dryRun),
   drop: (letters: DeadLetters, dryRun: boolean) => onLetters('drop', letters, dryRun),
   trace: (message: string, signal?: Signal) => get<Data>(`trace/${id(message)}`, {}, signal),
@@ -167,32 +290,46 @@ export const streams = {
 export const people = {
   users: (signal?: Signal) => every<User>('users', 'users', {}, signal),
   /** The operators of the installation. Operators belong to no company. */
-  operators: (signal?: Signal) => every<User>('users', 'users', { companyId: '' }, signal).then((all) => all.filter((u) => u.role === 'operator')),
-  invite: (body: { email: string; name?: string; role: Role }) => client.call<{ user: User; invitationUrl: string }>('users', { method: 'POST', body, ...(body.role === 'operator' && { query: { companyId: '' } }) }),
-  inviteAgain: (user: string) => post<{ user: User; invitationUrl: string }>(`users/${id(user)}/invitation`),
-  change: (user: string, body: { name?: string; role?: Role; disabled?: boolean }) => patch<User>(`users/${id(user)}`, body),
+  operators: (signal?: Signal) =>
+    every<User>('users', 'users', { companyId: '' }, signal).then((all) => all.filter((u) => u.role === 'operator')),
+  invite: (body: Invite) =>
+    client.call<InvitedUser>('users', {
+      method: 'POST',
+      body,
+      ...(body.role === 'operator' && { query: { companyId: '' } }),
+    }),
+  inviteAgain: (user: string) => post<InvitedUser>(`users/${id(user)}/invitation`),
+  change: (user: string, body: UserChange) => patch<User>(`users/${id(user)}`, body),
   remove: (user: string) => remove<void>(`users/${id(user)}`),
-  sessions: (user: string, signal?: Signal) => every<UserSession>(`users/${id(user)}/sessions`, 'sessions', {}, signal),
+  sessions: (user: string, signal?: Signal) =>
+    every<SessionEntry>(`users/${id(user)}/sessions`, 'sessions', {}, signal),
   endSessions: (user: string) => remove<void>(`users/${id(user)}/sessions`),
   audit: (target: string, cursor: string, signal?: Signal): Promise<Chunk<AuditEntry>> =>
     page('audit', 'entries', { target }, cursor, signal),
-  visitors: (q: string, cursor: string, signal?: Signal): Promise<Chunk<Visitor>> => page('visitors', 'visitors', { q }, cursor, signal),
+  visitors: (q: string, cursor: string, signal?: Signal): Promise<Chunk<Visitor>> =>
+    page('visitors', 'visitors', { q }, cursor, signal),
   exportUrl: (visitor: string) => client.url(`visitors/${id(visitor)}/export`),
-  erase: (visitor: string) => post<Receipt>(`visitors/${id(visitor)}/erase`, { confirm: visitor }),
+  erase: (visitor: string) => post<ErasureReceipt>(`visitors/${id(visitor)}/erase`, { confirm: visitor }),
 };
-
-export interface WebhookDraft { url: string; description: string; events: string[]; ordered: boolean; headers?: Record<string, string>; signatures?: string[] }
 
 export const webhooks = {
   list: (signal?: Signal) => everyIn<'endpoints', WebhookEndpoint, Webhooks>('webhooks', 'endpoints', signal),
-  create: (draft: WebhookDraft) => post<WebhookWithSecrets>('webhooks', draft),
-  update: (endpoint: string, draft: WebhookDraft) => patch<WebhookEndpoint>(`webhooks/${id(endpoint)}`, draft),
+  create: (draft: CreateWebhook) => post<NewWebhookEndpoint>('webhooks', draft),
+  update: (endpoint: string, draft: UpdateWebhook) => patch<WebhookEndpoint>(`webhooks/${id(endpoint)}`, draft),
   remove: (endpoint: string) => remove<void>(`webhooks/${id(endpoint)}`),
-  rotate: (endpoint: string, overlapSeconds: number) => post<WebhookWithSecrets>(`webhooks/${id(endpoint)}/rotate`, { overlapSeconds }),
+  rotate: (endpoint: string, overlapSeconds: number) =>
+    post<NewWebhookEndpoint>(`webhooks/${id(endpoint)}/rotate`, { overlapSeconds }),
   enable: (endpoint: string) => post<WebhookEndpoint>(`webhooks/${id(endpoint)}/enable`),
   disable: (endpoint: string) => post<WebhookEndpoint>(`webhooks/${id(endpoint)}/disable`),
   test: (endpoint: string) => post<Delivery>(`webhooks/${id(endpoint)}/test`),
-  retention: (retentionDays: number) => put<{ retentionDays: number }>('webhooks/retention', { retentionDays }).then((a) => a.retentionDays),
-  deliveries: (endpoint: string, f: { status?: string; eventType?: string }, cursor: string, signal?: Signal): Promise<Chunk<Delivery>> => page(`webhooks/${id(endpoint)}/deliveries`, 'deliveries', f, cursor, signal),
-  replay: (endpoint: string, body: { id?: string; status?: string; eventType?: string; dryRun?: boolean }) => onEvery<'deliveryIds', string>(`webhooks/${id(endpoint)}/replay`, 'deliveryIds', body),
+  retention: (retentionDays: number) =>
+    put<Retention>('webhooks/retention', { retentionDays }).then((a) => a.retentionDays),
+  deliveries: (
+    endpoint: string,
+    f: { status?: string; eventType?: string },
+    cursor: string,
+    signal?: Signal,
+  ): Promise<Chunk<Delivery>> => page(`webhooks/${id(endpoint)}/deliveries`, 'deliveries', f, cursor, signal),
+  replay: (endpoint: string, body: Replay) =>
+    onEvery<'deliveryIds', string>(`webhooks/${id(endpoint)}/replay`, 'deliveryIds', body),
 };

@@ -7,7 +7,8 @@ export { ApiError };
 /** The request ids of failed calls, for reports to the operator. */
 const requestIds = new WeakMap<object, string>();
 
-export const requestIdOf = (err: unknown): string => (typeof err === 'object' && err ? (requestIds.get(err) ?? '') : '');
+export const requestIdOf = (err: unknown): string =>
+  typeof err === 'object' && err ? (requestIds.get(err) ?? '') : '';
 
 /** Returns the message of an error for the user. */
 export function messageOf(err: unknown): string {
@@ -49,13 +50,20 @@ export class Client {
 
   url(path: string, query: Query = {}): string {
     const all = new URLSearchParams();
-    for (const [key, value] of Object.entries({ ...(this.companyId && { companyId: this.companyId }), ...query })) if (value !== undefined && value !== '') all.set(key, String(value));
+    for (const [key, value] of Object.entries({ ...(this.companyId && { companyId: this.companyId }), ...query }))
+      if (value !== undefined && value !== '') all.set(key, String(value));
     const text = all.toString();
     return `/api/${path}${text ? `?${text}` : ''}`;
   }
 
   async call<T>(path: string, { method = 'GET', query, body, headers = {}, signal }: Call = {}): Promise<T> {
-    const init: RequestInit = { method, headers: { Accept: 'application/json', ...headers }, credentials: 'same-origin', keepalive: method !== 'GET' && body === undefined /* goes on when the page is left */, ...(signal && { signal }) };
+    const init: RequestInit = {
+      method,
+      headers: { Accept: 'application/json', ...headers },
+      credentials: 'same-origin',
+      keepalive: method !== 'GET' && body === undefined /* goes on when the page is left */,
+      ...(signal && { signal }),
+    };
     const sent = init.headers as Record<string, string>;
     if (method !== 'GET') sent['X-CSRF-Token'] = this.csrfToken || 'none';
     if (body !== undefined) {
@@ -75,13 +83,22 @@ export class Client {
   }
 
   /** Uploads a file with XMLHttpRequest, because fetch reports no upload progress. */
-  upload<T>(path: string, form: FormData, headers: Record<string, string>, progress: (share: number) => void): { promise: Promise<T>; abort(): void } {
+  upload<T>(
+    path: string,
+    form: FormData,
+    headers: Record<string, string>,
+    progress: (share: number) => void,
+  ): { promise: Promise<T>; abort(): void } {
     const xhr = new XMLHttpRequest();
     const promise = new Promise<T>((resolve, reject) => {
       xhr.open('POST', this.url(path));
-      for (const [key, value] of Object.entries({ ...headers, 'X-CSRF-Token': this.csrfToken })) xhr.setRequestHeader(key, value);
+      for (const [key, value] of Object.entries({ ...headers, 'X-CSRF-Token': this.csrfToken }))
+        xhr.setRequestHeader(key, value);
       xhr.upload.onprogress = (e) => e.lengthComputable && progress(e.loaded / e.total);
-      xhr.onload = () => (xhr.status < 300 ? resolve(parse(xhr.responseText) as T) : reject(this.#problem(xhr.status, parse(xhr.responseText), xhr.getResponseHeader('Retry-After'))));
+      xhr.onload = () =>
+        xhr.status < 300
+          ? resolve(parse(xhr.responseText) as T)
+          : reject(this.#problem(xhr.status, parse(xhr.responseText), xhr.getResponseHeader('Retry-After')));
       xhr.onerror = xhr.ontimeout = () => reject(new ApiError(0, 'NETWORK', 'network'));
       xhr.onabort = () => reject(new ApiError(0, 'ABORTED', 'aborted'));
       xhr.send(form);

@@ -1,19 +1,32 @@
 import { Store } from '../lib/store.js';
 import { client } from './client.js';
-import type { Handover, Message } from './types.js';
+import type {
+  ChatEvent,
+  EmptyEvent,
+  Message,
+  MessageEvent,
+  PresenceEvent,
+  RatedEvent,
+  ReadEvent,
+  RegisteredEvent,
+  SeenEvent,
+  StatusEvent,
+  TypingEvent,
+} from './types.js';
 
+/** The events of GET /api/events by name. */
 export interface LiveEvents {
-  message: { chatId: string; appId?: string; message: Message };
-  chat: { chatId: string; appId?: string; control: 'bot' | 'agent'; assigneeId?: string; byUserId?: string; closedAt?: string; handover?: Handover };
-  registered: { appId: string; chatId: string; visitorId: string };
-  rated: { chatId: string; appId: string; rating: { score: number; comment?: string; ratedAt: string } };
-  read: { chatId: string };
-  presence: { chatId: string; userId: string; name: string; expiresInSeconds: number };
-  status: { chatId: string; messageId: string; status: 'delivered' | 'read' | 'failed' };
-  typing: { visitorId: string; appId: string; side: 'visitor' | 'support'; userId?: string; name?: string; at: string };
-  seen: { chatId: string; messageId: string; upTo: string };
+  message: Omit<MessageEvent, 'message'> & { message: Message };
+  chat: ChatEvent;
+  registered: RegisteredEvent;
+  rated: RatedEvent;
+  read: ReadEvent;
+  presence: PresenceEvent;
+  status: StatusEvent;
+  typing: TypingEvent;
+  seen: SeenEvent;
   /** The client has to reload all data. */
-  reset: Record<string, never>;
+  reset: EmptyEvent;
 }
 
 export type LiveState = 'connecting' | 'live' | 'lost';
@@ -93,7 +106,18 @@ export class Live {
         void client.call('session').catch(() => {}); // an expired session answers 401 here
       }
     };
-    for (const name of ['message', 'chat', 'registered', 'rated', 'read', 'presence', 'status', 'typing', 'seen', 'reset'] as const) {
+    for (const name of [
+      'message',
+      'chat',
+      'registered',
+      'rated',
+      'read',
+      'presence',
+      'status',
+      'typing',
+      'seen',
+      'reset',
+    ] as const) {
       source.addEventListener(name, (e) => {
         if (source !== this.#source) return;
         if (e.lastEventId) this.#lastId = e.lastEventId;

@@ -10,7 +10,9 @@ export const MOST = 200;
 export type PageAnswer<K extends string, T> = Record<K, T[]> & { next: string | null };
 
 /** Returns the entries of an answer and the cursor of the next page; '' on the last page. */
-export const chunkOf = <K extends string, T>(member: K) => (answer: PageAnswer<K, T>): Chunk<T> => ({ items: answer[member], next: answer.next ?? '' });
+export const chunkOf =
+  <K extends string, T>(member: K) =>
+  (answer: PageAnswer<K, T>): Chunk<T> => ({ items: answer[member], next: answer.next ?? '' });
 
 /** Loads a whole list page by page. The pages of one list follow each other, because each has the cursor of the next one. */
 export async function whole<T>(load: (cursor: string) => Promise<Chunk<T>>): Promise<T[]> {

@@ -36,7 +36,10 @@ export function unreadable(configs: Data): { text: ColourKey; ratio: number }[] 
   ];
   return pairs
     .filter(([front]) => parseHex(text(configs[front])))
-    .map(([front, back]) => ({ text: front, ratio: contrast(parseHex(shownColour(configs, front))!, parseHex(shownColour(configs, back))!) }))
+    .map(([front, back]) => ({
+      text: front,
+      ratio: contrast(parseHex(shownColour(configs, front))!, parseHex(shownColour(configs, back))!),
+    }))
     .filter(({ ratio }) => ratio < 4.5);
 }
 
@@ -44,18 +47,26 @@ export type FieldMode = 'hidden' | 'optional' | 'required';
 
 export const FORM_FIELDS = ['firstName', 'lastName', 'email', 'phone', 'userId'];
 
-const names = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string') : []);
+const names = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string') : [];
 
 /** Returns the fields of the form: the known fields first, then the others from the settings. */
 export function formFields(configs: Data): { name: string; mode: FieldMode }[] {
   const shown = names(configs.formInputs);
   const required = names(configs.requiredFields);
-  return [...new Set([...FORM_FIELDS, ...shown, ...required])].map((name) => ({ name, mode: required.includes(name) ? 'required' : shown.includes(name) ? 'optional' : 'hidden' }));
+  return [...new Set([...FORM_FIELDS, ...shown, ...required])].map((name) => ({
+    name,
+    mode: required.includes(name) ? 'required' : shown.includes(name) ? 'optional' : 'hidden',
+  }));
 }
 
 export function withField(configs: Data, name: string, mode: FieldMode): Data {
   const all = formFields(configs).map((f) => (f.name === name ? { ...f, mode } : f));
-  return { ...configs, formInputs: all.filter((f) => f.mode !== 'hidden').map((f) => f.name), requiredFields: all.filter((f) => f.mode === 'required').map((f) => f.name) };
+  return {
+    ...configs,
+    formInputs: all.filter((f) => f.mode !== 'hidden').map((f) => f.name),
+    requiredFields: all.filter((f) => f.mode === 'required').map((f) => f.name),
+  };
 }
 
 export const greetings = (configs: Data): string[] => list(configs.greetingMessages).map((g) => text(g.content));
@@ -64,7 +75,8 @@ export const greetings = (configs: Data): string[] => list(configs.greetingMessa
 export function withGreetings(configs: Data, contents: string[]): Data {
   const before = list(configs.greetingMessages);
   const edited = before.length === contents.length;
-  const known = (content: string, i: number) => before.find((g) => text(g.content) === content) ?? (edited ? before[i] : undefined);
+  const known = (content: string, i: number) =>
+    before.find((g) => text(g.content) === content) ?? (edited ? before[i] : undefined);
   return { ...configs, greetingMessages: contents.map((content, i) => ({ ...known(content, i), content })) };
 }
 
@@ -74,7 +86,13 @@ export function withKey(configs: Data, key: string, value: string): Data {
   return value.trim() ? { ...configs, [key]: value.trim() } : rest;
 }
 
-export const draftOf = (a: Application): ApplicationDraft => ({ name: a.name, botName: a.botName, widgetConfigs: a.widgetConfigs, allowedOrigins: a.allowedOrigins, fileRetentionSeconds: a.fileRetentionSeconds });
+export const draftOf = (a: Application): ApplicationDraft => ({
+  name: a.name,
+  botName: a.botName,
+  widgetConfigs: a.widgetConfigs,
+  allowedOrigins: a.allowedOrigins,
+  fileRetentionSeconds: a.fileRetentionSeconds,
+});
 
 export const same = (a: ApplicationDraft, b: ApplicationDraft): boolean => JSON.stringify(a) === JSON.stringify(b);
 
@@ -83,7 +101,10 @@ export function cleaned(d: ApplicationDraft): ApplicationDraft {
   const { greetingMessages, ...rest } = d.widgetConfigs;
   const contents = greetings(d.widgetConfigs).filter((g) => g.trim());
   return {
-    ...d, name: d.name.trim(), botName: d.botName.trim(), allowedOrigins: d.allowedOrigins.map((o) => o.trim()).filter(Boolean),
+    ...d,
+    name: d.name.trim(),
+    botName: d.botName.trim(),
+    allowedOrigins: d.allowedOrigins.map((o) => o.trim()).filter(Boolean),
     widgetConfigs: greetingMessages === undefined ? rest : withGreetings(d.widgetConfigs, contents),
   };
 }

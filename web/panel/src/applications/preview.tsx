@@ -22,14 +22,22 @@ export function Preview({ draft, stage: first }: { draft: ApplicationDraft; stag
   useEffect(() => setStage(first), [first]);
   useEffect(() => {
     const onMessage = (e: MessageEvent) => {
-      if (e.source === frame.current?.contentWindow && e.origin === location.origin && (e.data as { kind?: string } | null)?.kind === 'preview-ready') setReady(true);
+      if (
+        e.source === frame.current?.contentWindow &&
+        e.origin === location.origin &&
+        (e.data as { kind?: string } | null)?.kind === 'preview-ready'
+      )
+        setReady(true);
     };
     addEventListener('message', onMessage);
     return () => removeEventListener('message', onMessage);
   }, []);
   const d = cleaned(draft);
   const state: PreviewState = {
-    kind: 'preview', stage, theme: look, mediaOrigin: meta?.widgetBaseUrl ? new URL(meta.widgetBaseUrl).origin : '',
+    kind: 'preview',
+    stage,
+    theme: look,
+    mediaOrigin: meta?.widgetBaseUrl ? new URL(meta.widgetBaseUrl).origin : '',
     settings: { id: 'preview', name: d.name, botName: d.botName, widgetConfigs: d.widgetConfigs },
   };
   const text = JSON.stringify(state);
@@ -41,9 +49,34 @@ export function Preview({ draft, stage: first }: { draft: ApplicationDraft; stag
   return (
     <aside class="preview-side" aria-label={strings.preview}>
       <div class="toolbar">
-        <Segmented label={s.device} value={device} change={(v) => setDevice(v)} options={[{ value: 'desktop', label: s.desktop }, { value: 'phone', label: s.phone }]} />
-        <Segmented label={s.theme} value={look} change={(v) => setLook(v)} options={[{ value: 'light', label: strings.theme.light }, { value: 'dark', label: strings.theme.dark }]} />
-        <Segmented label={s.stage} value={stage} change={(v) => setStage(v)} options={[{ value: 'form', label: s.form }, { value: 'chat', label: s.chat }, { value: 'closed', label: s.closed }]} />
+        <Segmented
+          label={s.device}
+          value={device}
+          change={(v) => setDevice(v)}
+          options={[
+            { value: 'desktop', label: s.desktop },
+            { value: 'phone', label: s.phone },
+          ]}
+        />
+        <Segmented
+          label={s.theme}
+          value={look}
+          change={(v) => setLook(v)}
+          options={[
+            { value: 'light', label: strings.theme.light },
+            { value: 'dark', label: strings.theme.dark },
+          ]}
+        />
+        <Segmented
+          label={s.stage}
+          value={stage}
+          change={(v) => setStage(v)}
+          options={[
+            { value: 'form', label: s.form },
+            { value: 'chat', label: s.chat },
+            { value: 'closed', label: s.closed },
+          ]}
+        />
       </div>
       <div class={`preview-frame ${device}`}>
         <iframe ref={frame} src="/preview.html" title={s.title} />

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { applications as api } from '../api/api.js';
 import { fieldErrors, messageOf } from '../api/client.js';
 import { live } from '../api/live.js';
-import type { Application, Day, Hours, Interval, Ratings, Support } from '../api/types.js';
+import type { Application, Day, Hours, Interval, RatingSum, Support } from '../api/types.js';
 import { useLoad } from '../lib/load.js';
 import { strings } from '../strings.js';
 import { Button, IconButton } from '../ui/button.js';
@@ -25,7 +25,15 @@ const defaultHours = (): Hours => ({
 });
 
 /** The agent settings of an application. They are saved separately from its other settings. */
-export function SupportTab({ app: a, put, writable }: { app: Application; put(a: Application): void; writable: boolean }) {
+export function SupportTab({
+  app: a,
+  put,
+  writable,
+}: {
+  app: Application;
+  put(a: Application): void;
+  writable: boolean;
+}) {
   const [draft, setDraft] = useState<Support>(a.support);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<unknown>();
@@ -53,24 +61,64 @@ export function SupportTab({ app: a, put, writable }: { app: Application; put(a:
   return (
     <>
       <Card title={s.agents} lead={s.agentsLead}>
-        <Checkbox label={s.handoverButton} hint={s.handoverButtonHint} disabled={!writable} checked={draft.handoverButton} change={(handoverButton) => change({ handoverButton })} />
-        <Checkbox label={s.agentsOnly} hint={s.agentsOnlyHint} disabled={!writable} checked={draft.agentsOnly} change={(agentsOnly) => change({ agentsOnly })} />
-        <Checkbox label={s.rating} hint={s.ratingHint} disabled={!writable} checked={draft.rating} change={(rating) => change({ rating })} />
+        <Checkbox
+          label={s.handoverButton}
+          hint={s.handoverButtonHint}
+          disabled={!writable}
+          checked={draft.handoverButton}
+          change={(handoverButton) => change({ handoverButton })}
+        />
+        <Checkbox
+          label={s.agentsOnly}
+          hint={s.agentsOnlyHint}
+          disabled={!writable}
+          checked={draft.agentsOnly}
+          change={(agentsOnly) => change({ agentsOnly })}
+        />
+        <Checkbox
+          label={s.rating}
+          hint={s.ratingHint}
+          disabled={!writable}
+          checked={draft.rating}
+          change={(rating) => change({ rating })}
+        />
         <RatingSummary appId={a.id} />
       </Card>
       <Card title={s.hours} lead={s.hoursLead}>
-        <Checkbox label={s.limited} hint={s.limitedHint} disabled={!writable} checked={!!hours} change={(on) => change({ hours: on ? defaultHours() : undefined })} />
+        <Checkbox
+          label={s.limited}
+          hint={s.limitedHint}
+          disabled={!writable}
+          checked={!!hours}
+          change={(on) => change({ hours: on ? defaultHours() : undefined })}
+        />
         {hours && (
           <>
             <Field label={s.timeZone} hint={s.timeZoneHint} error={errors['hours.timeZone']}>
-              <TextInput value={hours.timeZone} list="zones" disabled={!writable} change={(timeZone) => setHours({ timeZone })} />
+              <TextInput
+                value={hours.timeZone}
+                list="zones"
+                disabled={!writable}
+                change={(timeZone) => setHours({ timeZone })}
+              />
             </Field>
-            <datalist id="zones">{Intl.supportedValuesOf('timeZone').map((z) => <option key={z} value={z} />)}</datalist>
+            <datalist id="zones">
+              {Intl.supportedValuesOf('timeZone').map((z) => (
+                <option key={z} value={z} />
+              ))}
+            </datalist>
             <ul class="days" aria-label={s.week}>
               {DAYS.map((day) => (
                 <li key={day}>
                   <span class="day-name">{s.days[day]}</span>
-                  <Intervals name={s.days[day]} path={`hours.week.${day}`} errors={errors} writable={writable} value={hours.week?.[day] ?? []} change={(all) => setHours({ week: withoutClosedDays({ ...hours.week, [day]: all }) })} />
+                  <Intervals
+                    name={s.days[day]}
+                    path={`hours.week.${day}`}
+                    errors={errors}
+                    writable={writable}
+                    value={hours.week?.[day] ?? []}
+                    change={(all) => setHours({ week: withoutClosedDays({ ...hours.week, [day]: all }) })}
+                  />
                 </li>
               ))}
             </ul>
@@ -79,18 +127,50 @@ export function SupportTab({ app: a, put, writable }: { app: Application; put(a:
             {!!hours.dates?.length && (
               <ul class="days" aria-label={s.dates}>
                 {hours.dates.map((d, i) => {
-                  const set = (c: Partial<typeof d>) => setHours({ dates: hours.dates!.map((old, j) => (j === i ? { ...old, ...c } : old)) });
+                  const set = (c: Partial<typeof d>) =>
+                    setHours({ dates: hours.dates!.map((old, j) => (j === i ? { ...old, ...c } : old)) });
                   return (
                     <li key={i}>
-                      <Field hidden label={s.date(i + 1)} error={errors[`hours.dates[${i}].date`]}><TextInput type="date" class="short" disabled={!writable} value={d.date} change={(date) => set({ date })} /></Field>
-                      <Intervals name={d.date || s.date(i + 1)} path={`hours.dates[${i}].intervals`} errors={errors} writable={writable} value={d.intervals} change={(intervals) => set({ intervals })} />
-                      {writable && <IconButton icon="trash" label={s.removeDate(d.date || String(i + 1))} onClick={() => setHours({ dates: hours.dates!.filter((_, j) => j !== i) })} />}
+                      <Field hidden label={s.date(i + 1)} error={errors[`hours.dates[${i}].date`]}>
+                        <TextInput
+                          type="date"
+                          class="short"
+                          disabled={!writable}
+                          value={d.date}
+                          change={(date) => set({ date })}
+                        />
+                      </Field>
+                      <Intervals
+                        name={d.date || s.date(i + 1)}
+                        path={`hours.dates[${i}].intervals`}
+                        errors={errors}
+                        writable={writable}
+                        value={d.intervals}
+                        change={(intervals) => set({ intervals })}
+                      />
+                      {writable && (
+                        <IconButton
+                          icon="trash"
+                          label={s.removeDate(d.date || String(i + 1))}
+                          onClick={() => setHours({ dates: hours.dates!.filter((_, j) => j !== i) })}
+                        />
+                      )}
                     </li>
                   );
                 })}
               </ul>
             )}
-            {writable && <div><Button small icon="plus" onClick={() => setHours({ dates: [...(hours.dates ?? []), { date: '', intervals: [] }] })}>{s.addDate}</Button></div>}
+            {writable && (
+              <div>
+                <Button
+                  small
+                  icon="plus"
+                  onClick={() => setHours({ dates: [...(hours.dates ?? []), { date: '', intervals: [] }] })}
+                >
+                  {s.addDate}
+                </Button>
+              </div>
+            )}
           </>
         )}
       </Card>
@@ -99,8 +179,17 @@ export function SupportTab({ app: a, put, writable }: { app: Application; put(a:
       {dirty && writable && (
         <div class="save-bar" role="region" aria-label={strings.applications.unsaved}>
           <p>{strings.applications.unsaved}</p>
-          <Button onClick={() => { setDraft(a.support); setProblem(undefined); }}>{strings.applications.discard}</Button>
-          <Button kind="primary" busy={busy} onClick={() => void save()}>{strings.save}</Button>
+          <Button
+            onClick={() => {
+              setDraft(a.support);
+              setProblem(undefined);
+            }}
+          >
+            {strings.applications.discard}
+          </Button>
+          <Button kind="primary" busy={busy} onClick={() => void save()}>
+            {strings.save}
+          </Button>
         </div>
       )}
     </>
@@ -108,12 +197,21 @@ export function SupportTab({ app: a, put, writable }: { app: Application; put(a:
 }
 
 /** Whether an input field shows the error with this path. */
-const hasField = (name: string, hours: Hours | undefined): boolean => !!hours && /^hours\.(timeZone|week\.\w+\[|dates\[\d+\]\.(date|intervals\[))/.test(name);
+const hasField = (name: string, hours: Hours | undefined): boolean =>
+  !!hours && /^hours\.(timeZone|week\.\w+\[|dates\[\d+\]\.(date|intervals\[))/.test(name);
 
 /** Removes the days without intervals from a week. */
-const withoutClosedDays = (week: Partial<Record<Day, Interval[]>>): Partial<Record<Day, Interval[]>> => Object.fromEntries(Object.entries(week).filter(([, all]) => all.length));
+const withoutClosedDays = (week: Partial<Record<Day, Interval[]>>): Partial<Record<Day, Interval[]>> =>
+  Object.fromEntries(Object.entries(week).filter(([, all]) => all.length));
 
-interface IntervalsProps { name: string; path: string; errors: Record<string, string>; writable: boolean; value: Interval[]; change(all: Interval[]): void }
+interface IntervalsProps {
+  name: string;
+  path: string;
+  errors: Record<string, string>;
+  writable: boolean;
+  value: Interval[];
+  change(all: Interval[]): void;
+}
 
 function Intervals({ name, path, errors, writable, value, change }: IntervalsProps) {
   const set = (i: number, c: Partial<Interval>) => change(value.map((old, j) => (j === i ? { ...old, ...c } : old)));
@@ -124,16 +222,41 @@ function Intervals({ name, path, errors, writable, value, change }: IntervalsPro
         const error = errors[`${path}[${i}].from`] ?? errors[`${path}[${i}].to`];
         return (
           <span key={i} class="interval">
-            <input type="time" class="input" aria-label={s.from(name, i + 1)} disabled={!writable} aria-invalid={error ? true : undefined} value={v.from} onInput={(e) => set(i, { from: e.currentTarget.value })} />
+            <input
+              type="time"
+              class="input"
+              aria-label={s.from(name, i + 1)}
+              disabled={!writable}
+              aria-invalid={error ? true : undefined}
+              value={v.from}
+              onInput={(e) => set(i, { from: e.currentTarget.value })}
+            />
             <span aria-hidden="true">–</span>
-            <input type="time" class="input" aria-label={s.to(name, i + 1)} disabled={!writable} aria-invalid={error ? true : undefined} value={v.to === '24:00' ? '00:00' : v.to} onInput={(e) => set(i, { to: e.currentTarget.value === '00:00' ? '24:00' : e.currentTarget.value })} />
+            <input
+              type="time"
+              class="input"
+              aria-label={s.to(name, i + 1)}
+              disabled={!writable}
+              aria-invalid={error ? true : undefined}
+              value={v.to === '24:00' ? '00:00' : v.to}
+              onInput={(e) => set(i, { to: e.currentTarget.value === '00:00' ? '24:00' : e.currentTarget.value })}
+            />
             {v.to < v.from && v.to !== '' && <small class="faint">{s.nextDay}</small>}
-            {writable && <IconButton small icon="close" label={s.removeInterval(name, i + 1)} onClick={() => change(value.filter((_, j) => j !== i))} />}
+            {writable && (
+              <IconButton
+                small
+                icon="close"
+                label={s.removeInterval(name, i + 1)}
+                onClick={() => change(value.filter((_, j) => j !== i))}
+              />
+            )}
             {error && <span class="error">{error}</span>}
           </span>
         );
       })}
-      {writable && value.length < 10 && <IconButton small icon="plus" label={s.addInterval(name)} onClick={() => change([...value, workday[0]!])} />}
+      {writable && value.length < 10 && (
+        <IconButton small icon="plus" label={s.addInterval(name)} onClick={() => change([...value, workday[0]!])} />
+      )}
     </div>
   );
 }
@@ -143,7 +266,17 @@ function RatingSummary({ appId }: { appId: string }) {
   const data = useRatings();
   const own = data?.ratings.find((r) => r.appId === appId);
   if (!data) return null;
-  return <p class="muted">{own ? <><Average ratings={own} /> {s.ratedIn(data.days, own.count)}</> : s.noRatings(data.days)}</p>;
+  return (
+    <p class="muted">
+      {own ? (
+        <>
+          <Average ratings={own} /> {s.ratedIn(data.days, own.count)}
+        </>
+      ) : (
+        s.noRatings(data.days)
+      )}
+    </p>
+  );
 }
 
 /** The delay between a rating event and the reload, in milliseconds: the rating is stored after its event is published. */
@@ -167,6 +300,8 @@ export function useRatings() {
 }
 
 /** The average rating of an application, as a badge. */
-export function Average({ ratings: r }: { ratings: Ratings }) {
-  return <Badge kind={r.average >= 4 ? 'good' : r.average >= 3 ? 'plain' : 'warn'}>{s.average(r.average, r.count)}</Badge>;
+export function Average({ ratings: r }: { ratings: RatingSum }) {
+  return (
+    <Badge kind={r.average >= 4 ? 'good' : r.average >= 3 ? 'plain' : 'warn'}>{s.average(r.average, r.count)}</Badge>
+  );
 }

@@ -3,13 +3,22 @@ import type { Message } from '../api/types.js';
 import { Store } from '../lib/store.js';
 import { strings } from '../strings.js';
 
-export interface Alerts { sound: boolean; desktop: boolean; keys: boolean }
+export interface Alerts {
+  sound: boolean;
+  desktop: boolean;
+  keys: boolean;
+}
 
 const KEY = 'parley.panel.alerts';
 
 function read(): Alerts {
   try {
-    return { sound: true, desktop: false, keys: true, ...(JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Alerts>) };
+    return {
+      sound: true,
+      desktop: false,
+      keys: true,
+      ...(JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Alerts>),
+    };
   } catch {
     return { sound: true, desktop: false, keys: true };
   }
@@ -65,7 +74,12 @@ export function chime(): void {
   else void navigator.locks.request('parley.panel.sound', { ifAvailable: true }, (lock) => (lock ? play() : undefined));
 }
 
-export const notify = (name: string, message: Message, chatId: string): void => notifyOf(strings.inbox.notification(name), summary(message, (kind) => strings.render[kind]), chatId);
+export const notify = (name: string, message: Message, chatId: string): void =>
+  notifyOf(
+    strings.inbox.notification(name),
+    summary(message, (kind) => strings.render[kind]),
+    chatId,
+  );
 
 /** Shows a desktop notification that opens a chat, if they are enabled and the page has no focus. */
 export function notifyOf(title: string, body: string, chatId: string): void {

@@ -6,7 +6,8 @@ import { toast } from '../ui/toast.js';
 import { chime, notifyOf } from './alerts.js';
 
 /** Whether a change assigns a chat to a user by another one. Only an assignment has both. */
-export const assigns = (e: LiveEvents['chat'], me: string): boolean => e.assigneeId === me && !!e.byUserId && e.byUserId !== me && !e.closedAt;
+export const assigns = (e: LiveEvents['chat'], me: string): boolean =>
+  e.assigneeId === me && !!e.byUserId && e.byUserId !== me && !e.closedAt;
 
 /** Tells the user that a colleague has assigned them a chat, in any section of the panel. */
 export async function showAssigned(e: LiveEvents['chat']): Promise<void> {

@@ -6,7 +6,11 @@
 /** How long a close can be undone, in milliseconds. */
 export const UNDO = 6_000;
 
-interface Closing { timer: ReturnType<typeof setTimeout>; send(): void; undo(): void }
+interface Closing {
+  timer: ReturnType<typeof setTimeout>;
+  send(): void;
+  undo(): void;
+}
 
 const closing = new Map<string, Closing>();
 

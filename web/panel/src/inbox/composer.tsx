@@ -16,7 +16,9 @@ import type { Conversation } from './conversation.js';
 
 const s = strings.inbox;
 
-export interface ComposerHandle { focus(): void }
+export interface ComposerHandle {
+  focus(): void;
+}
 
 export interface ComposerProps {
   chat: Chat;
@@ -47,19 +49,38 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
     if (text || files.length) drafts.set(chat.id, { text, files });
     else drafts.delete(chat.id);
   }, [text, files]);
-  useEffect(() => () => {
-    handle.current = null;
-  }, []);
+  useEffect(
+    () => () => {
+      handle.current = null;
+    },
+    [],
+  );
 
-  if (chat.status === 'closed') return <div class="composer shut"><p><Glyph name="archive" />{s.closedNote}{chat.closedAt && <span class="faint"> {formatFull(chat.closedAt)}</span>}</p></div>;
+  if (chat.status === 'closed')
+    return (
+      <div class="composer shut">
+        <p>
+          <Glyph name="archive" />
+          {s.closedNote}
+          {chat.closedAt && <span class="faint"> {formatFull(chat.closedAt)}</span>}
+        </p>
+      </div>
+    );
 
-  const outside = !chat.inWindow || !!chat.windowExpiresAt && Date.parse(chat.windowExpiresAt) < Date.now();
+  const outside = !chat.inWindow || (!!chat.windowExpiresAt && Date.parse(chat.windowExpiresAt) < Date.now());
   if (outside) {
     return (
       <div class="composer shut">
-        <p><Glyph name="clock" /><span>{s.windowNote(formatFull(chat.windowExpiresAt!))}</span></p>
-        <Button kind="primary" icon="template" onClick={() => setTemplates(true)}>{s.useTemplate}</Button>
-        {templates && <TemplatePicker chat={chat} close={() => setTemplates(false)} send={(body) => conversation.send(body)} />}
+        <p>
+          <Glyph name="clock" />
+          <span>{s.windowNote(formatFull(chat.windowExpiresAt!))}</span>
+        </p>
+        <Button kind="primary" icon="template" onClick={() => setTemplates(true)}>
+          {s.useTemplate}
+        </Button>
+        {templates && (
+          <TemplatePicker chat={chat} close={() => setTemplates(false)} send={(body) => conversation.send(body)} />
+        )}
       </div>
     );
   }
@@ -104,7 +125,12 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
         add(e.dataTransfer?.files ?? []);
       }}
     >
-      {chat.control === 'bot' && chat.status !== 'pending' && <p class="composer-note"><Glyph name="bot" size={16} />{s.replyTakesOver}</p>}
+      {chat.control === 'bot' && chat.status !== 'pending' && (
+        <p class="composer-note">
+          <Glyph name="bot" size={16} />
+          {s.replyTakesOver}
+        </p>
+      )}
       {files.length > 0 && (
         <ul class="staged" aria-label={s.staged}>
           {files.map((f, i) => (
@@ -112,7 +138,15 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
               <Glyph name="attach" size={16} />
               <span class="staged-name">{f.name}</span>
               <span class="faint">{formatBytes(f.size)}</span>
-              <IconButton small icon="close" label={s.removeFile(f.name)} onClick={() => { setFiles(files.filter((_, j) => j !== i)); area.current?.focus(); }} />
+              <IconButton
+                small
+                icon="close"
+                label={s.removeFile(f.name)}
+                onClick={() => {
+                  setFiles(files.filter((_, j) => j !== i));
+                  area.current?.focus();
+                }}
+              />
             </li>
           ))}
         </ul>
@@ -137,12 +171,36 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
       </div>
       <div class="composer-bar">
         <IconButton icon="attach" label={s.attach} onClick={() => picker.current?.click()} />
-        <input ref={picker} type="file" multiple hidden tabIndex={-1} aria-hidden="true" onChange={(e) => { add(e.currentTarget.files ?? []); e.currentTarget.value = ''; area.current?.focus(); }} />
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          tabIndex={-1}
+          aria-hidden="true"
+          onChange={(e) => {
+            add(e.currentTarget.files ?? []);
+            e.currentTarget.value = '';
+            area.current?.focus();
+          }}
+        />
         <IconButton icon="choices" label={s.offerChoices} onClick={() => setChoices(true)} />
-        {can('templates.read') && <IconButton icon="template" label={s.useTemplate} onClick={() => setTemplates(true)} />}
+        {can('templates.read') && (
+          <IconButton icon="template" label={s.useTemplate} onClick={() => setTemplates(true)} />
+        )}
         <span class="grow-1" />
-        {tooLong ? <span class="error" role="alert">{s.tooLong(MAX_LENGTH)}</span> : <span class="send-hint" aria-hidden="true">{s.enterSends}</span>}
-        <Button kind="primary" icon="send" onClick={send} aria-disabled={!ready} class={ready ? '' : 'idle'}>{s.send}</Button>
+        {tooLong ? (
+          <span class="error" role="alert">
+            {s.tooLong(MAX_LENGTH)}
+          </span>
+        ) : (
+          <span class="send-hint" aria-hidden="true">
+            {s.enterSends}
+          </span>
+        )}
+        <Button kind="primary" icon="send" onClick={send} aria-disabled={!ready} class={ready ? '' : 'idle'}>
+          {s.send}
+        </Button>
       </div>
       {choices && (
         <ChoicesDialog
@@ -154,7 +212,9 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
           }}
         />
       )}
-      {templates && <TemplatePicker chat={chat} close={() => setTemplates(false)} send={(body) => conversation.send(body)} />}
+      {templates && (
+        <TemplatePicker chat={chat} close={() => setTemplates(false)} send={(body) => conversation.send(body)} />
+      )}
     </div>
   );
 }
@@ -162,7 +222,15 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
 const MAX_CHOICES = 10;
 
 /** Composes a question with answers as buttons. */
-function ChoicesDialog({ text, close, send }: { text: string; close(): void; send(data: { text: string; choices: { title: string; payload: string }[] }): void }) {
+function ChoicesDialog({
+  text,
+  close,
+  send,
+}: {
+  text: string;
+  close(): void;
+  send(data: { text: string; choices: { title: string; payload: string }[] }): void;
+}) {
   const [question, setQuestion] = useState(text);
   const [titles, setTitles] = useState(['', '']);
   const [tried, setTried] = useState(false);
@@ -175,26 +243,75 @@ function ChoicesDialog({ text, close, send }: { text: string; close(): void; sen
     close();
   };
   return (
-    <Dialog title={s.offerChoices} close={close} onSubmit={submit} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" icon="send">{s.send}</Button></>}>
-      <Field label={s.question} required error={tried && !question.trim() ? strings.required : undefined}><TextInput value={question} change={setQuestion} spellcheck maxLength={MAX_LENGTH} /></Field>
+    <Dialog
+      title={s.offerChoices}
+      close={close}
+      onSubmit={submit}
+      footer={
+        <>
+          <Button onClick={close}>{strings.cancel}</Button>
+          <Button type="submit" kind="primary" icon="send">
+            {s.send}
+          </Button>
+        </>
+      }
+    >
+      <Field label={s.question} required error={tried && !question.trim() ? strings.required : undefined}>
+        <TextInput value={question} change={setQuestion} spellcheck maxLength={MAX_LENGTH} />
+      </Field>
       <fieldset class="stack tight">
         <legend class="legend">{s.answers}</legend>
         {titles.map((t, i) => (
           <div key={i} class="row-flex nowrap">
-            <Field hidden class="grow-1" label={s.answer(i + 1)} error={tried && i === 0 && given.length < 1 ? s.oneAnswer : undefined}>
-              <TextInput value={t} placeholder={s.answer(i + 1)} spellcheck maxLength={100} change={(v) => setTitles(titles.map((old, j) => (j === i ? v : old)))} />
+            <Field
+              hidden
+              class="grow-1"
+              label={s.answer(i + 1)}
+              error={tried && i === 0 && given.length < 1 ? s.oneAnswer : undefined}
+            >
+              <TextInput
+                value={t}
+                placeholder={s.answer(i + 1)}
+                spellcheck
+                maxLength={100}
+                change={(v) => setTitles(titles.map((old, j) => (j === i ? v : old)))}
+              />
             </Field>
-            {titles.length > 1 && <IconButton icon="close" label={s.removeAnswer(i + 1)} onClick={() => setTitles(titles.filter((_, j) => j !== i))} />}
+            {titles.length > 1 && (
+              <IconButton
+                icon="close"
+                label={s.removeAnswer(i + 1)}
+                onClick={() => setTitles(titles.filter((_, j) => j !== i))}
+              />
+            )}
           </div>
         ))}
-        {hasDuplicates && <p class="error" role="alert">{s.answersTwice}</p>}
-        {titles.length < MAX_CHOICES && <div><Button small kind="quiet" icon="plus" onClick={() => setTitles([...titles, ''])}>{s.addAnswer}</Button></div>}
+        {hasDuplicates && (
+          <p class="error" role="alert">
+            {s.answersTwice}
+          </p>
+        )}
+        {titles.length < MAX_CHOICES && (
+          <div>
+            <Button small kind="quiet" icon="plus" onClick={() => setTitles([...titles, ''])}>
+              {s.addAnswer}
+            </Button>
+          </div>
+        )}
       </fieldset>
     </Dialog>
   );
 }
 
-function TemplatePicker({ chat, close, send }: { chat: Chat; close(): void; send(body: { type: 'TEMPLATE'; templateId: string; values: Record<string, string>; data: { text: string } }): void }) {
+function TemplatePicker({
+  chat,
+  close,
+  send,
+}: {
+  chat: Chat;
+  close(): void;
+  send(body: { type: 'TEMPLATE'; templateId: string; values: Record<string, string>; data: { text: string } }): void;
+}) {
   const { data, error, loading, reload } = useLoad((signal) => templatesApi.list(signal), []);
   const approved = useMemo(() => data?.filter((t) => t.status === 'approved') ?? [], [data]);
   const [chosen, setChosen] = useState('');
@@ -203,7 +320,10 @@ function TemplatePicker({ chat, close, send }: { chat: Chat; close(): void; send
   const template: Template | undefined = approved.find((t) => t.id === chosen) ?? approved[0];
   const names = template ? placeholders(template.text) : [];
   const defaults = Object.fromEntries((template?.parameters ?? []).map((p) => [p.name, p.default]));
-  const filled: Record<string, string> = { ...(names.includes('username') && { username: chat.visitor.name }), ...values };
+  const filled: Record<string, string> = {
+    ...(names.includes('username') && { username: chat.visitor.name }),
+    ...values,
+  };
   const missing = names.filter((n) => n !== 'username' && !filled[n]?.trim() && !defaults[n]);
   const submit = () => {
     setTried(true);
@@ -217,22 +337,55 @@ function TemplatePicker({ chat, close, send }: { chat: Chat; close(): void; send
       title={s.useTemplate}
       close={close}
       onSubmit={submit}
-      footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" icon="send" disabled={!template}>{s.send}</Button></>}
+      footer={
+        <>
+          <Button onClick={close}>{strings.cancel}</Button>
+          <Button type="submit" kind="primary" icon="send" disabled={!template}>
+            {s.send}
+          </Button>
+        </>
+      }
     >
       {loading && !data && <Skeleton rows={3} />}
       {!!error && !data && <Failed error={error} retry={reload} />}
-      {data && !approved.length && <Empty icon="template" title={s.noTemplates}>{s.noTemplatesLead}</Empty>}
+      {data && !approved.length && (
+        <Empty icon="template" title={s.noTemplates}>
+          {s.noTemplatesLead}
+        </Empty>
+      )}
       {template && (
         <>
-          <Field label={strings.templates.one}><Select value={template.id} change={(id) => { setChosen(id); setValues({}); }} options={approved.map((t) => ({ value: t.id, label: t.name }))} /></Field>
+          <Field label={strings.templates.one}>
+            <Select
+              value={template.id}
+              change={(id) => {
+                setChosen(id);
+                setValues({});
+              }}
+              options={approved.map((t) => ({ value: t.id, label: t.name }))}
+            />
+          </Field>
           {names.map((n) => (
-            <Field key={`${template.id}${n}`} label={n} required={missing.includes(n)} optional={!!defaults[n] || n === 'username'} error={tried && missing.includes(n) ? strings.required : undefined}>
-              <TextInput value={filled[n] ?? ''} placeholder={defaults[n] ?? ''} spellcheck change={(v) => setValues({ ...values, [n]: v })} />
+            <Field
+              key={`${template.id}${n}`}
+              label={n}
+              required={missing.includes(n)}
+              optional={!!defaults[n] || n === 'username'}
+              error={tried && missing.includes(n) ? strings.required : undefined}
+            >
+              <TextInput
+                value={filled[n] ?? ''}
+                placeholder={defaults[n] ?? ''}
+                spellcheck
+                change={(v) => setValues({ ...values, [n]: v })}
+              />
             </Field>
           ))}
           <div class="field">
             <span class="legend">{strings.preview}</span>
-            <p class="template-bubble" dir="auto">{renderTemplate(template, filled)}</p>
+            <p class="template-bubble" dir="auto">
+              {renderTemplate(template, filled)}
+            </p>
           </div>
           {!chat.inWindow && <Notice>{s.templateAfterWindow}</Notice>}
         </>

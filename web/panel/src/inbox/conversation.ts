@@ -16,7 +16,11 @@ export interface Pending {
   problem?: unknown;
 }
 
-export interface Viewer { userId: string; name: string; until: number }
+export interface Viewer {
+  userId: string;
+  name: string;
+  until: number;
+}
 
 export interface ConversationState {
   messages: Message[];
@@ -27,7 +31,7 @@ export interface ConversationState {
   viewers: Viewer[];
   /** The time up to which the visitor has read. */
   seenUpTo: string;
-  
+
   visitorTyping: boolean;
   /** The names of the other agents who are typing; empty for the bot. */
   typing: string[];
@@ -38,7 +42,13 @@ export interface ConversationConfig {
   me: string;
   page(before: string, signal: AbortSignal): Promise<{ messages: Message[]; more: boolean; seenUpTo?: string }>;
   send(body: Data, key: string): Promise<Message>;
-  sendFile(file: Blob, name: string, caption: string, key: string, progress: (share: number) => void): { promise: Promise<Message>; abort(): void };
+  sendFile(
+    file: Blob,
+    name: string,
+    caption: string,
+    key: string,
+    progress: (share: number) => void,
+  ): { promise: Promise<Message>; abort(): void };
   sent(message: Message): void;
   wait?(ms: number): Promise<void>;
   clock?: Clock;
@@ -65,11 +75,28 @@ function statusOf(a: Message, b: Message): Pick<Message, 'status'> {
   return status ? { status } : {};
 }
 
-const isTransient = (err: unknown) => err instanceof ApiError && (err.status === 0 || err.status === 409 && err.code === 'IDEMPOTENCY_IN_PROGRESS' || err.status === 429 || err.status === 502 || err.status === 503 || err.status === 504) && err.code !== 'ABORTED';
+const isTransient = (err: unknown) =>
+  err instanceof ApiError &&
+  (err.status === 0 ||
+    (err.status === 409 && err.code === 'IDEMPOTENCY_IN_PROGRESS') ||
+    err.status === 429 ||
+    err.status === 502 ||
+    err.status === 503 ||
+    err.status === 504) &&
+  err.code !== 'ABORTED';
 
 /** One open chat: its messages, the messages being sent, and the other agents viewing it. */
 export class Conversation {
-  readonly state = new Store<ConversationState>({ messages: [], older: 'loading', ready: false, pending: [], viewers: [], seenUpTo: '', visitorTyping: false, typing: [] });
+  readonly state = new Store<ConversationState>({
+    messages: [],
+    older: 'loading',
+    ready: false,
+    pending: [],
+    viewers: [],
+    seenUpTo: '',
+    visitorTyping: false,
+    typing: [],
+  });
   readonly #run = new AbortController();
   readonly #uploads = new Map<string, { abort(): void }>();
   readonly #config: ConversationConfig;
@@ -94,7 +121,11 @@ export class Conversation {
       const { ready, older, messages: old } = this.state.value;
       // After a reset the newest page may not overlap the loaded messages. Then it replaces them, and older messages are loaded again on demand.
       const overlaps = !ready || !more || messages.some((m) => old.some((o) => o.id === m.id));
-      this.#set({ messages: overlaps ? merged(old, messages) : messages, older: ready && overlaps ? older : more ? 'more' : 'none', ready: true });
+      this.#set({
+        messages: overlaps ? merged(old, messages) : messages,
+        older: ready && overlaps ? older : more ? 'more' : 'none',
+        ready: true,
+      });
       this.onSeen(seenUpTo);
     } catch (error) {
       if (!this.#run.signal.aborted) this.#set({ error });
@@ -144,7 +175,11 @@ export class Conversation {
   onPresence(e: LiveEvents['presence'], now = Date.now()): void {
     if (e.userId === this.#config.me) return;
     const rest = this.state.value.viewers.filter((l) => l.userId !== e.userId);
-    this.#set({ viewers: [...rest, { userId: e.userId, name: e.name, until: now + e.expiresInSeconds * 1000 }].sort((a, b) => (a.name < b.name ? -1 : 1)) });
+    this.#set({
+      viewers: [...rest, { userId: e.userId, name: e.name, until: now + e.expiresInSeconds * 1000 }].sort((a, b) =>
+        a.name < b.name ? -1 : 1,
+      ),
+    });
   }
 
   /** Removes the viewers whose presence has expired. */
@@ -189,7 +224,10 @@ export class Conversation {
       if (!item || item.problem) return;
       try {
         const message = await this.#attempt(item);
-        this.#set({ pending: this.state.value.pending.filter((p) => p.key !== key), messages: merged(this.state.value.messages, [message]) });
+        this.#set({
+          pending: this.state.value.pending.filter((p) => p.key !== key),
+          messages: merged(this.state.value.messages, [message]),
+        });
         this.#config.sent(message);
         return;
       } catch (problem) {
@@ -206,7 +244,9 @@ export class Conversation {
   async #attempt(item: Pending): Promise<Message> {
     if (!item.file) return this.#config.send(item.body!, item.key);
     const { blob, name, caption } = item.file;
-    const upload = this.#config.sendFile(blob, name, caption, item.key, (share) => this.#patch(item.key, (p) => ({ ...p, share })));
+    const upload = this.#config.sendFile(blob, name, caption, item.key, (share) =>
+      this.#patch(item.key, (p) => ({ ...p, share })),
+    );
     this.#uploads.set(item.key, upload);
     try {
       return await upload.promise;

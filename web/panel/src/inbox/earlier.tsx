@@ -14,7 +14,14 @@ export function Earlier({ chats }: { chats: Chat[] }) {
       {chats.map((c) => (
         <li key={c.id}>
           <a href={`#/inbox/${c.id}`}>{formatDate(c.activityAt)}</a>
-          <span dir="auto">{[c.assignee && s.with(c.assignee.name), c.lastMessage && summary(c.lastMessage, (kind) => strings.render[kind])].filter(Boolean).join(' · ')}</span>
+          <span dir="auto">
+            {[
+              c.assignee && s.with(c.assignee.name),
+              c.lastMessage && summary(c.lastMessage, (kind) => strings.render[kind]),
+            ]
+              .filter(Boolean)
+              .join(' · ')}
+          </span>
         </li>
       ))}
     </ul>
@@ -25,13 +32,30 @@ export function Earlier({ chats }: { chats: Chat[] }) {
 export const lastAgent = (earlier: Chat[]): Agent | undefined => earlier.find((c) => c.assignee)?.assignee ?? undefined;
 
 /** Suggests the agent who knows the visitor for a chat that waits. */
-export function Suggestion({ agent, me, online, assign }: { agent: Agent; me: string; online: boolean; assign(): void }) {
+export function Suggestion({
+  agent,
+  me,
+  online,
+  assign,
+}: {
+  agent: Agent;
+  me: string;
+  online: boolean;
+  assign(): void;
+}) {
   const mine = agent.id === me;
   return (
     <div class="handover" role="note" aria-label={s.suggestion}>
       <Glyph name="history" size={16} />
-      <p>{mine ? s.youKnow : s.knows(agent.name)}{!mine && !online && ` ${s.notHere}`}</p>
-      {(mine || online) && <Button small onClick={assign}>{mine ? s.assignMe : s.assignTo(agent.name)}</Button>}
+      <p>
+        {mine ? s.youKnow : s.knows(agent.name)}
+        {!mine && !online && ` ${s.notHere}`}
+      </p>
+      {(mine || online) && (
+        <Button small onClick={assign}>
+          {mine ? s.assignMe : s.assignTo(agent.name)}
+        </Button>
+      )}
     </div>
   );
 }

@@ -65,7 +65,9 @@ export default function Inbox() {
   const list = useMemo(
     () =>
       new ChatList({
-        load: api.list, get: api.get, me: me.id,
+        load: api.list,
+        get: api.get,
+        me: me.id,
         agentName: (id) => now.current.agents.find((a) => a.id === id)?.name ?? (id === me.id ? me.name : s.somebody),
         current: () => now.current.chatId,
         seen: (id) => id === now.current.chatId && document.hasFocus(),
@@ -114,7 +116,8 @@ export default function Inbox() {
     const keys = (e: KeyboardEvent) => {
       const at = e.target as HTMLElement;
       if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || !alerts.value.keys) return;
-      if (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || document.querySelector('dialog[open], .menu:popover-open')) return;
+      if (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || document.querySelector('dialog[open], .menu:popover-open'))
+        return;
       const act = {
         j: () => step(1),
         k: () => step(-1),
@@ -141,29 +144,98 @@ export default function Inbox() {
       <section class="chats" aria-label={s.chats}>
         <header class="chats-head">
           <div class="chats-title">
-            <span class="chats-name" aria-hidden="true">{strings.nav.inbox}</span>
+            <span class="chats-name" aria-hidden="true">
+              {strings.nav.inbox}
+            </span>
             <LiveMark state={liveState} />
             <span class="grow-1" />
             <AlertsMenu />
-            <IconButton icon="filter" label={active ? s.filtersActive(active) : s.filters} aria-expanded={filters} onClick={() => setFilters(!filters)} class={active ? 'marked' : ''} />
+            <IconButton
+              icon="filter"
+              label={active ? s.filtersActive(active) : s.filters}
+              aria-expanded={filters}
+              onClick={() => setFilters(!filters)}
+              class={active ? 'marked' : ''}
+            />
             <IconButton icon="keyboard" label={s.shortcuts} onClick={() => setHelp(true)} />
           </div>
           <Search inputRef={searchInput} value={route.query.get('q') ?? ''} />
-          <Segmented<View> label={s.view} value={view} change={(v) => setQuery({ view: v === 'open' ? undefined : v })} options={(['open', 'waiting', 'unread', 'mine', 'closed'] as View[]).map((v) => ({ value: v, label: s.views[v], count: tabCounts[v] ?? 0 }))} />
+          <Segmented<View>
+            label={s.view}
+            value={view}
+            change={(v) => setQuery({ view: v === 'open' ? undefined : v })}
+            options={(['open', 'waiting', 'unread', 'mine', 'closed'] as View[]).map((v) => ({
+              value: v,
+              label: s.views[v],
+              count: tabCounts[v] ?? 0,
+            }))}
+          />
           {filters && (
             <div class="filters">
-              <Field label={s.application}><Select value={route.query.get('app') ?? ''} change={(v) => setQuery({ app: v })} options={[{ value: '', label: s.all }, ...apps.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
-              <Field label={s.assignee}><Select disabled={view === 'mine' || view === 'waiting'} value={route.query.get('assignee') ?? ''} change={(v) => setQuery({ assignee: v })} options={[{ value: '', label: s.anybody }, { value: 'none', label: s.nobody }, ...agents.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
-              <Field label={s.handledBy}><Select disabled={view === 'waiting' || view === 'unread'} value={route.query.get('control') ?? ''} change={(v) => setQuery({ control: v })} options={[{ value: '', label: s.all }, { value: 'bot', label: s.bot }, { value: 'agent', label: s.agent }]} /></Field>
-              <Field label={s.status}><Select disabled={view === 'closed'} value={route.query.get('pending') ?? ''} change={(v) => setQuery({ pending: v })} options={[{ value: '', label: s.allOpen }, { value: '1', label: s.statuses.pending }]} /></Field>
-              {active > 0 && <Button small kind="quiet" onClick={() => setQuery({ app: '', assignee: '', control: '', pending: '' })}>{s.clearFilters}</Button>}
+              <Field label={s.application}>
+                <Select
+                  value={route.query.get('app') ?? ''}
+                  change={(v) => setQuery({ app: v })}
+                  options={[{ value: '', label: s.all }, ...apps.map((a) => ({ value: a.id, label: a.name }))]}
+                />
+              </Field>
+              <Field label={s.assignee}>
+                <Select
+                  disabled={view === 'mine' || view === 'waiting'}
+                  value={route.query.get('assignee') ?? ''}
+                  change={(v) => setQuery({ assignee: v })}
+                  options={[
+                    { value: '', label: s.anybody },
+                    { value: 'none', label: s.nobody },
+                    ...agents.map((a) => ({ value: a.id, label: a.name })),
+                  ]}
+                />
+              </Field>
+              <Field label={s.handledBy}>
+                <Select
+                  disabled={view === 'waiting' || view === 'unread'}
+                  value={route.query.get('control') ?? ''}
+                  change={(v) => setQuery({ control: v })}
+                  options={[
+                    { value: '', label: s.all },
+                    { value: 'bot', label: s.bot },
+                    { value: 'agent', label: s.agent },
+                  ]}
+                />
+              </Field>
+              <Field label={s.status}>
+                <Select
+                  disabled={view === 'closed'}
+                  value={route.query.get('pending') ?? ''}
+                  change={(v) => setQuery({ pending: v })}
+                  options={[
+                    { value: '', label: s.allOpen },
+                    { value: '1', label: s.statuses.pending },
+                  ]}
+                />
+              </Field>
+              {active > 0 && (
+                <Button
+                  small
+                  kind="quiet"
+                  onClick={() => setQuery({ app: '', assignee: '', control: '', pending: '' })}
+                >
+                  {s.clearFilters}
+                </Button>
+              )}
             </div>
           )}
         </header>
         {!state.ready && state.loading && <Skeleton class="rows" rows={9} />}
         {!state.items.length && !!state.error && <Failed error={state.error} retry={() => list.retry()} />}
         {state.ready && !state.items.length && !state.loading && !state.error && (
-          <Empty icon="inbox" title={idle ? s.noneWaiting : filtered ? s.noneFound : s.empty} action={filtered && <Button onClick={() => navigate('/inbox', { replace: true })}>{s.showAll}</Button>}>{idle ? s.noneWaitingLead : filtered ? s.noneFoundLead : s.emptyLead}</Empty>
+          <Empty
+            icon="inbox"
+            title={filtered ? s.noneFound : s.empty}
+            action={filtered && <Button onClick={() => navigate('/inbox', { replace: true })}>{s.showAll}</Button>}
+          >
+            {filtered ? s.noneFoundLead : s.emptyLead}
+          </Empty>
         )}
         {state.items.length > 0 && (
           <VirtualList
@@ -176,21 +248,43 @@ export default function Inbox() {
             onKeyDown={(e) => rowKeys(e, () => list.more())}
             footer={
               <>
-                {state.loading && state.ready && <p class="list-note" role="status">{s.loadingMore}</p>}
-                {!!state.error && <p class="list-note" role="alert">{s.moreFailed} <button type="button" class="textbutton" onClick={() => list.retry()}>{strings.tryAgain}</button></p>}
+                {state.loading && state.ready && (
+                  <p class="list-note" role="status">
+                    {s.loadingMore}
+                  </p>
+                )}
+                {!!state.error && (
+                  <p class="list-note" role="alert">
+                    {s.moreFailed}{' '}
+                    <button type="button" class="textbutton" onClick={() => list.retry()}>
+                      {strings.tryAgain}
+                    </button>
+                  </p>
+                )}
               </>
             }
-            row={(c) => <ChatRow chat={c} current={c.id === chatId} query={query} showApp={apps.length > 1} apps={apps} me={me.id} />}
+            row={(c) => (
+              <ChatRow
+                chat={c}
+                current={c.id === chatId}
+                query={query}
+                showApp={apps.length > 1}
+                apps={apps}
+                me={me.id}
+              />
+            )}
           />
         )}
       </section>
-      {chatId
-        ? <ConversationView key={chatId} chatId={chatId} list={list} agents={agents} apps={apps} query={query} />
-        : (
-          <section class="conversation none" aria-label={s.conversation}>
-            <Empty icon="inbox" title={s.noneChosen}>{s.noneChosenLead}</Empty>
-          </section>
-        )}
+      {chatId ? (
+        <ConversationView key={chatId} chatId={chatId} list={list} agents={agents} apps={apps} query={query} />
+      ) : (
+        <section class="conversation none" aria-label={s.conversation}>
+          <Empty icon="inbox" title={s.noneChosen}>
+            {s.noneChosenLead}
+          </Empty>
+        </section>
+      )}
       {help && <Shortcuts close={() => setHelp(false)} />}
     </div>
   );
@@ -257,9 +351,23 @@ function AlertsMenu() {
     <>
       <IconButton icon={a.sound ? 'bell' : 'mute'} label={s.alerts} onClick={() => setOpen(true)} />
       {open && (
-        <Dialog title={s.alerts} close={() => setOpen(false)} footer={<Button kind="primary" onClick={() => setOpen(false)}>{strings.done}</Button>}>
+        <Dialog
+          title={s.alerts}
+          close={() => setOpen(false)}
+          footer={
+            <Button kind="primary" onClick={() => setOpen(false)}>
+              {strings.done}
+            </Button>
+          }
+        >
           <Checkbox label={s.sound} hint={s.soundHint} checked={a.sound} change={(sound) => setAlerts({ sound })} />
-          <Checkbox label={s.desktop} hint={canNotify() ? s.desktopHint : s.desktopMissing} disabled={!canNotify()} checked={a.desktop && canNotify() && Notification.permission === 'granted'} change={(on) => void desktop(on)} />
+          <Checkbox
+            label={s.desktop}
+            hint={canNotify() ? s.desktopHint : s.desktopMissing}
+            disabled={!canNotify()}
+            checked={a.desktop && canNotify() && Notification.permission === 'granted'}
+            change={(on) => void desktop(on)}
+          />
         </Dialog>
       )}
     </>
@@ -272,7 +380,14 @@ function Shortcuts({ close }: { close(): void }) {
     <Dialog title={s.shortcuts} close={close}>
       <dl class="keys">
         {s.keys.map(([key, what]) => (
-          <div key={key}><dt>{key.split(' ').map((k) => <kbd key={k}>{k}</kbd>)}</dt><dd>{what}</dd></div>
+          <div key={key}>
+            <dt>
+              {key.split(' ').map((k) => (
+                <kbd key={k}>{k}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
         ))}
       </dl>
       <Checkbox label={s.singleKeys} hint={s.singleKeysHint} checked={a.keys} change={(keys) => setAlerts({ keys })} />
@@ -280,7 +395,14 @@ function Shortcuts({ close }: { close(): void }) {
   );
 }
 
-interface RowProps { chat: Chat; current: boolean; query: string; showApp: boolean; apps: Application[]; me: string }
+interface RowProps {
+  chat: Chat;
+  current: boolean;
+  query: string;
+  showApp: boolean;
+  apps: Application[];
+  me: string;
+}
 
 function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
   const last = c.waiting ? (c.question ?? c.lastMessage) : c.lastMessage;
@@ -295,14 +417,30 @@ function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
       <Avatar name={c.visitor.id} letters={initials(c.visitor.name)} />
       <span class="chat-text">
         <span class="chat-line">
-          <span class="chat-name" dir="auto" title={c.visitor.name}>{c.visitor.name}</span>
-          {c.waiting && c.controlledSince
-            ? <time class="wait" dateTime={c.controlledSince} title={s.waitsSince(formatFull(c.controlledSince))}>{s.waits(waited(c.controlledSince))}</time>
-            : <time dateTime={c.activityAt} title={formatFull(c.activityAt)}>{formatShort(c.activityAt)}</time>}
+          <span class="chat-name" dir="auto" title={c.visitor.name}>
+            {c.visitor.name}
+          </span>
+          {c.waiting && c.controlledSince ? (
+            <time class="wait" dateTime={c.controlledSince} title={s.waitsSince(formatFull(c.controlledSince))}>
+              {s.waits(waited(c.controlledSince))}
+            </time>
+          ) : (
+            <time dateTime={c.activityAt} title={formatFull(c.activityAt)}>
+              {formatShort(c.activityAt)}
+            </time>
+          )}
         </span>
         <span class="chat-line">
-          <span class="chat-words" dir="auto">{from}{words}</span>
-          {c.unread && <span class="count">{c.unreadCount > 99 ? '99+' : Math.max(1, c.unreadCount)}<span class="sr"> {s.unread}</span></span>}
+          <span class="chat-words" dir="auto">
+            {from}
+            {words}
+          </span>
+          {c.unread && (
+            <span class="count">
+              {c.unreadCount > 99 ? '99+' : Math.max(1, c.unreadCount)}
+              <span class="sr"> {s.unread}</span>
+            </span>
+          )}
         </span>
         <span class="chat-line marks">
           <AssigneeMark chat={c} me={me} />
@@ -319,13 +457,37 @@ function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
 }
 
 /** How long a chat has waited, in minutes. */
-const waited = (since: string): string => formatDuration(Math.max(60, Math.floor((Date.now() - Date.parse(since)) / 60_000) * 60));
+const waited = (since: string): string =>
+  formatDuration(Math.max(60, Math.floor((Date.now() - Date.parse(since)) / 60_000) * 60));
 
 function AssigneeMark({ chat: c, me }: { chat: Chat; me: string }) {
-  if (c.waiting) return <span class="warn"><Glyph name="hand" size={14} />{c.handover ? (c.handover.reason || s.handoverBy[c.handover.by]) : s.waiting}</span>;
-  if (c.assignee) return <span class={c.assignee.id === me ? 'mine' : ''}><Glyph name="account" size={14} />{c.assignee.id === me ? s.you : c.assignee.name}</span>;
-  if (c.control === 'agent') return <span><Glyph name="account" size={14} />{s.unassigned}</span>;
-  return c.status === 'pending' ? null : <span><Glyph name="bot" size={14} />{s.bot}</span>;
+  if (c.waiting)
+    return (
+      <span class="warn">
+        <Glyph name="hand" size={14} />
+        {c.handover ? c.handover.reason || s.handoverBy[c.handover.by] : s.waiting}
+      </span>
+    );
+  if (c.assignee)
+    return (
+      <span class={c.assignee.id === me ? 'mine' : ''}>
+        <Glyph name="account" size={14} />
+        {c.assignee.id === me ? s.you : c.assignee.name}
+      </span>
+    );
+  if (c.control === 'agent')
+    return (
+      <span>
+        <Glyph name="account" size={14} />
+        {s.unassigned}
+      </span>
+    );
+  return c.status === 'pending' ? null : (
+    <span>
+      <Glyph name="bot" size={14} />
+      {s.bot}
+    </span>
+  );
 }
 
 export type { Agent };

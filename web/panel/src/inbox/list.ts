@@ -5,15 +5,31 @@ import type { Agent, Chat, Message } from '../api/types.js';
 import type { Chunk } from '../lib/load.js';
 import { Store } from '../lib/store.js';
 
-export interface ListState { items: Chat[]; next: string; ready: boolean; loading: boolean; error?: unknown }
+export interface ListState {
+  items: Chat[];
+  next: string;
+  ready: boolean;
+  loading: boolean;
+  error?: unknown;
+}
 
 const empty: ListState = { items: [], next: '', ready: false, loading: true };
 
 /** Sorts chats by their last activity, latest first. */
-export const byActivity = (a: Chat, b: Chat): number => (a.activityAt > b.activityAt ? -1 : a.activityAt < b.activityAt ? 1 : a.id > b.id ? -1 : a.id < b.id ? 1 : 0);
+export const byActivity = (a: Chat, b: Chat): number =>
+  a.activityAt > b.activityAt ? -1 : a.activityAt < b.activityAt ? 1 : a.id > b.id ? -1 : a.id < b.id ? 1 : 0;
 
 /** Sorts waiting chats, the longest wait first. */
-export const byWait = (a: Chat, b: Chat): number => ((a.controlledSince ?? '') < (b.controlledSince ?? '') ? -1 : (a.controlledSince ?? '') > (b.controlledSince ?? '') ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+export const byWait = (a: Chat, b: Chat): number =>
+  (a.controlledSince ?? '') < (b.controlledSince ?? '')
+    ? -1
+    : (a.controlledSince ?? '') > (b.controlledSince ?? '')
+      ? 1
+      : a.id < b.id
+        ? -1
+        : a.id > b.id
+          ? 1
+          : 0;
 
 /** Whether a chat matches a filter. It ignores the search text, which only the server can match. */
 export function matches(c: Chat, f: ChatFilter, me: string): boolean {
@@ -114,8 +130,15 @@ export class ChatList {
   put(chat: Chat): void {
     if (this.#hidden.has(chat.id)) return void this.#hidden.set(chat.id, chat);
     const known = this.find(chat.id);
-    const stays = (matches(chat, this.#filter, this.config.me) && (known || !this.#filter.q)) || (known && this.config.current() === chat.id);
-    this.state.update((s) => ({ ...s, items: stays ? insertSorted(s.items, chat, this.#filter.waiting ? byWait : byActivity) : s.items.filter((c) => c.id !== chat.id) }));
+    const stays =
+      (matches(chat, this.#filter, this.config.me) && (known || !this.#filter.q)) ||
+      (known && this.config.current() === chat.id);
+    this.state.update((s) => ({
+      ...s,
+      items: stays
+        ? insertSorted(s.items, chat, this.#filter.waiting ? byWait : byActivity)
+        : s.items.filter((c) => c.id !== chat.id),
+    }));
   }
 
   /** Removes the chats that only stayed because they were open. */
@@ -171,10 +194,16 @@ export class ChatList {
         ...(newer && !isNotice(message) && { lastMessage: message }),
         ...(fromVisitor && {
           question: message,
-          activityAt: message.createdAt > c.activityAt ? message.createdAt : c.activityAt, unread: !this.config.seen(chatId), ...(c.status !== 'closed' && { inWindow: true }),
+          activityAt: message.createdAt > c.activityAt ? message.createdAt : c.activityAt,
+          unread: !this.config.seen(chatId),
+          ...(c.status !== 'closed' && { inWindow: true }),
           // The server has counted the visitor's messages up to visitorWroteAt. lastMessage may be a newer reply, so it cannot be used here.
-          ...(isUncounted && { visitorWroteAt: message.createdAt }), unreadCount: this.config.seen(chatId) ? 0 : c.unreadCount + (isUncounted ? 1 : 0),
-          ...(c.windowExpiresAt && { windowExpiresAt: new Date(Date.parse(message.createdAt) + 86_400_000).toISOString() }), status: c.status === 'pending' ? 'active' : c.status,
+          ...(isUncounted && { visitorWroteAt: message.createdAt }),
+          unreadCount: this.config.seen(chatId) ? 0 : c.unreadCount + (isUncounted ? 1 : 0),
+          ...(c.windowExpiresAt && {
+            windowExpiresAt: new Date(Date.parse(message.createdAt) + 86_400_000).toISOString(),
+          }),
+          status: c.status === 'pending' ? 'active' : c.status,
         }),
       };
     });
@@ -203,9 +232,18 @@ const isNotice = (m: Message): boolean => m.isFromSupport && !!text(m.data.notic
 
 export function applyChat(c: Chat, e: LiveEvents['chat'], agentName: (id: string) => string): Chat {
   const assignee: Agent | null = e.assigneeId ? { id: e.assigneeId, name: agentName(e.assigneeId) } : null;
-  const waiting = e.control === 'agent' && !assignee && !e.closedAt && c.status !== 'closed' && (!!c.visitorWroteAt || !!e.handover);
+  const waiting =
+    e.control === 'agent' && !assignee && !e.closedAt && c.status !== 'closed' && (!!c.visitorWroteAt || !!e.handover);
   const since = waiting && !c.waiting ? { controlledSince: e.handover?.at ?? new Date().toISOString() } : {};
-  return { ...c, ...since, control: e.control, assignee, waiting, handover: e.handover, ...(e.closedAt && { closedAt: e.closedAt, status: 'closed' as const, inWindow: false }) };
+  return {
+    ...c,
+    ...since,
+    control: e.control,
+    assignee,
+    waiting,
+    handover: e.handover,
+    ...(e.closedAt && { closedAt: e.closedAt, status: 'closed' as const, inWindow: false }),
+  };
 }
 
 /** Keeps the latest rating. A response of the server may be newer than the event. */

@@ -5,11 +5,24 @@ export const locale = 'en';
 const number = new Intl.NumberFormat(locale);
 const compact = new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 });
 const time = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hour12: false });
-const clock = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hour12: false });
+const clock = new Intl.DateTimeFormat(locale, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  fractionalSecondDigits: 3,
+  hour12: false,
+});
 const day = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short' });
 const dayYear = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year: 'numeric' });
 const longDay = new Intl.DateTimeFormat(locale, { weekday: 'long', day: 'numeric', month: 'long' });
-const full = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false });
+const full = new Intl.DateTimeFormat(locale, {
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  hour12: false,
+});
 const plural = new Intl.PluralRules(locale);
 
 export const formatNumber = (n: number): string => number.format(n);
@@ -19,12 +32,18 @@ export const formatClock = (at: number | string): string => clock.format(new Dat
 export const formatFull = (at: number | string): string => full.format(new Date(at));
 
 /** Formats a number with its noun, such as '1 chat' or '2 chats'. */
-export const count = (n: number, [one, other]: readonly [string, string]): string => `${number.format(n)} ${plural.select(n) === 'one' ? one : other}`;
+export const count = (n: number, [one, other]: readonly [string, string]): string =>
+  `${number.format(n)} ${plural.select(n) === 'one' ? one : other}`;
 
 export function formatBytes(n: number): string {
   const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'];
   const i = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
-  return new Intl.NumberFormat(locale, { style: 'unit', unit: units[i]!, unitDisplay: i ? 'short' : 'long', maximumFractionDigits: 1 }).format(n / 1024 ** i);
+  return new Intl.NumberFormat(locale, {
+    style: 'unit',
+    unit: units[i]!,
+    unitDisplay: i ? 'short' : 'long',
+    maximumFractionDigits: 1,
+  }).format(n / 1024 ** i);
 }
 
 const midnight = (at: number) => new Date(at).setHours(0, 0, 0, 0);
@@ -47,7 +66,12 @@ export function formatDay(at: number | string, now = Date.now()): string {
   return new Date(t).getFullYear() === new Date(now).getFullYear() ? longDay.format(t) : dayYear.format(t);
 }
 
-const units = [[86_400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']] as const;
+const units = [
+  [86_400, 'd'],
+  [3600, 'h'],
+  [60, 'min'],
+  [1, 's'],
+] as const;
 
 /** Formats a duration in its two largest units: 93,600 s is "1 d 2 h". */
 export function formatDuration(seconds: number): string {
@@ -67,12 +91,18 @@ export function formatDuration(seconds: number): string {
 export function formatAgo(at: number | string, now = Date.now()): string {
   const seconds = (now - new Date(at).getTime()) / 1000;
   if (seconds < 45) return strings.justNow;
-  if (seconds < 86_400) return strings.ago(formatDuration(seconds < 3600 ? Math.max(60, Math.round(seconds / 60) * 60) : Math.floor(seconds / 3600) * 3600));
+  if (seconds < 86_400)
+    return strings.ago(
+      formatDuration(seconds < 3600 ? Math.max(60, Math.round(seconds / 60) * 60) : Math.floor(seconds / 3600) * 3600),
+    );
   return formatShort(at, now);
 }
 
 /** Returns the initials of a name, for an avatar. */
 export function initials(name: string): string {
-  const words = name.trim().split(/[\s@._-]+/).filter(Boolean);
+  const words = name
+    .trim()
+    .split(/[\s@._-]+/)
+    .filter(Boolean);
   return ((words[0]?.[0] ?? '?') + (words.length > 1 ? words[1]![0]! : '')).toUpperCase();
 }

@@ -25,13 +25,18 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
     return () => stop.abort();
   }, [...deps, round]);
   return {
-    data: state.data, error: state.error, loading: state.loading,
+    data: state.data,
+    error: state.error,
+    loading: state.loading,
     reload: () => setRound((n) => n + 1),
     set: (change) => setState((s) => (s.data === undefined ? s : { ...s, data: change(s.data) })),
   };
 }
 
-export interface Chunk<T> { items: T[]; next: string }
+export interface Chunk<T> {
+  items: T[];
+  next: string;
+}
 
 export interface Pages<T> {
   items: T[];
@@ -46,8 +51,17 @@ export interface Pages<T> {
 }
 
 /** Loads a list page by page, with the cursor from the previous page. */
-export function usePages<T>(load: (cursor: string, signal: AbortSignal) => Promise<Chunk<T>>, deps: unknown[]): Pages<T> {
-  interface State { items: T[]; next: string; ready: boolean; loading: boolean; error?: unknown }
+export function usePages<T>(
+  load: (cursor: string, signal: AbortSignal) => Promise<Chunk<T>>,
+  deps: unknown[],
+): Pages<T> {
+  interface State {
+    items: T[];
+    next: string;
+    ready: boolean;
+    loading: boolean;
+    error?: unknown;
+  }
   const [state, setState] = useState<State>({ items: [], next: '', ready: false, loading: true });
   const [round, setRound] = useState(0);
   const run = useRef<AbortController>();
@@ -59,7 +73,12 @@ export function usePages<T>(load: (cursor: string, signal: AbortSignal) => Promi
       (page) => {
         if (stop.signal.aborted) return;
         busy.current = false;
-        setState((s) => ({ items: cursor ? [...s.items, ...page.items] : page.items, next: page.next, ready: true, loading: false }));
+        setState((s) => ({
+          items: cursor ? [...s.items, ...page.items] : page.items,
+          next: page.next,
+          ready: true,
+          loading: false,
+        }));
       },
       (error) => {
         if (stop.signal.aborted) return;

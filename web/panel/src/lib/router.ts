@@ -1,7 +1,11 @@
 import { Store, useStore } from './store.js';
 
 /** The current route: the path of the fragment, its segments, and its query. */
-export interface Route { parts: string[]; query: URLSearchParams; path: string }
+export interface Route {
+  parts: string[];
+  query: URLSearchParams;
+  path: string;
+}
 
 /** Parses a fragment such as "#/inbox/3f…?status=open". */
 export function parseRoute(hash: string): Route {

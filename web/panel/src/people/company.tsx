@@ -21,8 +21,19 @@ export function CompanyDialog({ company, close }: { company?: Company; close(): 
   }, !!name.trim());
   const { errors, tried } = form;
   return (
-    <FormDialog title={company ? s.renameCompany : s.newCompany} close={close} form={form} action={company ? strings.save : s.createCompany}>
-      <Field label={s.companyName} required error={errors.name ?? (tried && !name.trim() ? strings.required : undefined)}><TextInput value={name} change={setName} spellcheck maxLength={100} /></Field>
+    <FormDialog
+      title={company ? s.renameCompany : s.newCompany}
+      close={close}
+      form={form}
+      action={company ? strings.save : s.createCompany}
+    >
+      <Field
+        label={s.companyName}
+        required
+        error={errors.name ?? (tried && !name.trim() ? strings.required : undefined)}
+      >
+        <TextInput value={name} change={setName} spellcheck maxLength={100} />
+      </Field>
     </FormDialog>
   );
 }

@@ -1,6 +1,10 @@
 import type { Data } from '@parley/shared/message.js';
 
-export interface Difference { path: string; before?: string; after?: string }
+export interface Difference {
+  path: string;
+  before?: string;
+  after?: string;
+}
 
 const write = (v: unknown): string => (typeof v === 'string' ? v : JSON.stringify(v));
 
@@ -13,7 +17,8 @@ export function differences(before: Data | undefined, after: Data | undefined, p
     const [a, b] = [before?.[key], after?.[key]];
     const path = prefix ? `${prefix}.${key}` : key;
     if (isObject(a) && isObject(b)) found.push(...differences(a, b, path));
-    else if (JSON.stringify(a) !== JSON.stringify(b)) found.push({ path, ...(a !== undefined && { before: write(a) }), ...(b !== undefined && { after: write(b) }) });
+    else if (JSON.stringify(a) !== JSON.stringify(b))
+      found.push({ path, ...(a !== undefined && { before: write(a) }), ...(b !== undefined && { after: write(b) }) });
   }
   return found;
 }

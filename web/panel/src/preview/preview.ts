@@ -6,20 +6,34 @@ import type { PreviewState, PreviewStage } from './state.js';
 import { handle, fakeToken, type Backend } from './server.js';
 import { FakeRequest } from './socket.js';
 
-interface Widget { open(): void; close(): void; destroy(): void; setTheme(theme: string): void; ready(): Promise<unknown> }
+interface Widget {
+  open(): void;
+  close(): void;
+  destroy(): void;
+  setTheme(theme: string): void;
+  ready(): Promise<unknown>;
+}
 
 const KEY = 'parley.preview';
 const win = window as unknown as { Parley?: Widget };
 
-const backend: Backend = { settings: { id: 'preview', name: '', botName: '', widgetConfigs: {} }, messages: [], push: (m) => FakeRequest.emit(m) };
+const backend: Backend = {
+  settings: { id: 'preview', name: '', botName: '', widgetConfigs: {} },
+  messages: [],
+  push: (m) => FakeRequest.emit(m),
+};
 
 const realFetch = window.fetch.bind(window);
 window.fetch = async (input, init = {}) => {
   const url = new URL(input instanceof Request ? input.url : String(input), location.href);
-  if (url.origin !== location.origin || /^\/widget[./]/.test(url.pathname) && !url.pathname.endsWith('/limits.json')) return realFetch(input, init);
+  if (url.origin !== location.origin || (/^\/widget[./]/.test(url.pathname) && !url.pathname.endsWith('/limits.json')))
+    return realFetch(input, init);
   const body = typeof init.body === 'string' ? (JSON.parse(init.body) as Data) : {};
   const { status, json } = await handle(backend, init.method ?? 'GET', url.pathname, body);
-  return new Response(status === 204 ? null : JSON.stringify(json), { status, headers: { 'Content-Type': 'application/json' } });
+  return new Response(status === 204 ? null : JSON.stringify(json), {
+    status,
+    headers: { 'Content-Type': 'application/json' },
+  });
 };
 FakeRequest.backend = backend;
 window.XMLHttpRequest = FakeRequest as unknown as typeof XMLHttpRequest;
@@ -54,7 +68,13 @@ async function mount(state: PreviewState) {
   }
   const script = document.createElement('script');
   script.src = '/widget.js';
-  Object.assign(script.dataset, { appId: 'preview', theme: state.theme, lang: 'en', websocket: 'off', mediaOrigins: state.mediaOrigin });
+  Object.assign(script.dataset, {
+    appId: 'preview',
+    theme: state.theme,
+    lang: 'en',
+    websocket: 'off',
+    mediaOrigins: state.mediaOrigin,
+  });
   await new Promise((done, failed) => {
     script.onload = done;
     script.onerror = failed;
@@ -64,15 +84,29 @@ async function mount(state: PreviewState) {
   if (state.stage !== 'closed') win.Parley?.open();
 }
 
-function record(state: PreviewState, text: string, isFromSupport: boolean, minutesAgo: number, more: Partial<{ type: string; data: Data }> = {}) {
+function record(
+  state: PreviewState,
+  text: string,
+  isFromSupport: boolean,
+  minutesAgo: number,
+  more: Partial<{ type: string; data: Data }> = {},
+) {
   return {
-    id: crypto.randomUUID(), createdAt: new Date(Date.now() - minutesAgo * 60_000).toISOString(), type: 'TEXT', data: { text } as Data, nameOfSender: isFromSupport ? state.settings.botName : 'Ada', isFromSupport, ...more,
+    id: crypto.randomUUID(),
+    createdAt: new Date(Date.now() - minutesAgo * 60_000).toISOString(),
+    type: 'TEXT',
+    data: { text } as Data,
+    nameOfSender: isFromSupport ? state.settings.botName : 'Ada',
+    isFromSupport,
+    ...more,
   };
 }
 
 function greetings(state: PreviewState) {
   const messages = state.settings.widgetConfigs.greetingMessages;
-  return (Array.isArray(messages) ? (messages as { content?: unknown }[]) : []).filter((g) => typeof g.content === 'string' && g.content).map((g, i) => record(state, g.content as string, true, 3 - i / 60));
+  return (Array.isArray(messages) ? (messages as { content?: unknown }[]) : [])
+    .filter((g) => typeof g.content === 'string' && g.content)
+    .map((g, i) => record(state, g.content as string, true, 3 - i / 60));
 }
 
 /** A sample conversation. */
@@ -80,13 +114,23 @@ function conversation(state: PreviewState) {
   return [
     ...greetings(state),
     record(state, 'Where is my parcel?', false, 2),
-    record(state, 'It leaves the depot today. When shall we deliver it?', true, 1, { type: 'MULTIPLE_CHOICE', data: { text: 'It leaves the depot today. When shall we deliver it?', choices: [{ title: 'In the morning', payload: 'am' }, { title: 'In the evening', payload: 'pm' }] } }),
+    record(state, 'It leaves the depot today. When shall we deliver it?', true, 1, {
+      type: 'MULTIPLE_CHOICE',
+      data: {
+        text: 'It leaves the depot today. When shall we deliver it?',
+        choices: [
+          { title: 'In the morning', payload: 'am' },
+          { title: 'In the evening', payload: 'pm' },
+        ],
+      },
+    }),
   ];
 }
 
 let queue = Promise.resolve();
 addEventListener('message', (e: MessageEvent) => {
-  if (e.source !== parent || e.origin !== location.origin || (e.data as { kind?: string } | null)?.kind !== 'preview') return;
+  if (e.source !== parent || e.origin !== location.origin || (e.data as { kind?: string } | null)?.kind !== 'preview')
+    return;
   queue = queue.then(() => mount(e.data as PreviewState)).catch((err: unknown) => console.error(err)) as Promise<void>;
 });
 addEventListener('pagehide', () => localStorage.removeItem(KEY));

@@ -63,15 +63,29 @@ export class FakeRequest extends EventTarget {
   send(body?: unknown): void {
     if (!this.#url.pathname.startsWith('/socket.io')) {
       const file = body instanceof FormData ? body.get('file') : null;
-      const data = file instanceof File ? { fileName: file.name, size: file.size, mime: file.type, caption: String((body as FormData).get('caption') ?? '') } : {};
-      void handle(FakeRequest.backend, 'POST', this.#url.pathname, { type: 'FILE', data }).then(({ status, json }) => this.#done(JSON.stringify(json), status));
+      const data =
+        file instanceof File
+          ? {
+              fileName: file.name,
+              size: file.size,
+              mime: file.type,
+              caption: String((body as FormData).get('caption') ?? ''),
+            }
+          : {};
+      void handle(FakeRequest.backend, 'POST', this.#url.pathname, { type: 'FILE', data }).then(({ status, json }) =>
+        this.#done(JSON.stringify(json), status),
+      );
       return;
     }
     if (this.#method === 'POST') {
-      for (const packet of String(body).split('\x1e')) if (packet.startsWith('40/message')) FakeRequest.#send('40/message,{"sid":"preview","pid":"preview"}');
+      for (const packet of String(body).split('\x1e'))
+        if (packet.startsWith('40/message')) FakeRequest.#send('40/message,{"sid":"preview","pid":"preview"}');
       return this.#done('ok');
     }
-    if (!this.#url.searchParams.get('sid')) return this.#done('0{"sid":"preview","upgrades":[],"pingInterval":3600000,"pingTimeout":3600000,"maxPayload":1000000}');
+    if (!this.#url.searchParams.get('sid'))
+      return this.#done(
+        '0{"sid":"preview","upgrades":[],"pingInterval":3600000,"pingTimeout":3600000,"maxPayload":1000000}',
+      );
     FakeRequest.#waiting = this;
     if (FakeRequest.#queue.length) FakeRequest.#send(FakeRequest.#queue.pop()!);
   }

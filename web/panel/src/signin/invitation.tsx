@@ -22,18 +22,33 @@ export function AcceptInvitation({ token }: { token: string }) {
   const [password, setPassword] = useState('');
   useTitle(s.title);
   const shownName = name ?? data?.name ?? '';
-  const { busy, error: problem, errors, tried, submit } = useSubmit(async () => {
-    const session = await api.acceptInvitation({ token, name: shownName.trim(), password });
-    signedOut();
-    navigate('/', { replace: true });
-    await signedIn(session);
-  }, !!shownName.trim() && password.length >= MIN_PASSWORD);
+  const {
+    busy,
+    error: problem,
+    errors,
+    tried,
+    submit,
+  } = useSubmit(
+    async () => {
+      const session = await api.acceptInvitation({ token, name: shownName.trim(), password });
+      signedOut();
+      navigate('/', { replace: true });
+      await signedIn(session);
+    },
+    !!shownName.trim() && password.length >= MIN_PASSWORD,
+  );
   return (
     <main class="gate">
       <div class="gate-card">
         <Logo />
         {!data && !error && <Skeleton rows={4} />}
-        {isStatus(error, 404) ? <Empty icon="mail" title={s.gone}>{s.goneLead}</Empty> : error ? <Failed error={error} retry={reload} /> : null}
+        {isStatus(error, 404) ? (
+          <Empty icon="mail" title={s.gone}>
+            {s.goneLead}
+          </Empty>
+        ) : error ? (
+          <Failed error={error} retry={reload} />
+        ) : null}
         {data && (
           <>
             <h1>{s.heading(data.companyName)}</h1>
@@ -41,13 +56,27 @@ export function AcceptInvitation({ token }: { token: string }) {
             {!!problem && <Notice kind="bad">{messageOf(problem)}</Notice>}
             <form noValidate onSubmit={submit}>
               <input type="hidden" name="email" autoComplete="username" value={data.email} />
-              <Field label={s.name} required error={errors.name ?? (tried && !shownName.trim() ? strings.required : undefined)}>
+              <Field
+                label={s.name}
+                required
+                error={errors.name ?? (tried && !shownName.trim() ? strings.required : undefined)}
+              >
                 <TextInput name="name" autoComplete="name" value={shownName} change={setName} />
               </Field>
-              <Field label={s.password} hint={s.passwordHint(MIN_PASSWORD)} required error={errors.password ?? (tried && password.length < MIN_PASSWORD ? s.passwordShort(MIN_PASSWORD) : undefined)}>
+              <Field
+                label={s.password}
+                hint={s.passwordHint(MIN_PASSWORD)}
+                required
+                error={
+                  errors.password ??
+                  (tried && password.length < MIN_PASSWORD ? s.passwordShort(MIN_PASSWORD) : undefined)
+                }
+              >
                 <PasswordInput name="password" autoComplete="new-password" value={password} change={setPassword} />
               </Field>
-              <Button type="submit" kind="primary" busy={busy}>{s.submit}</Button>
+              <Button type="submit" kind="primary" busy={busy}>
+                {s.submit}
+              </Button>
             </form>
           </>
         )}

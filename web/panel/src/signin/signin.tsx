@@ -20,7 +20,9 @@ export function SignIn({ expired }: { expired: boolean }) {
   const [asksCode, setAsksCode] = useState(false);
   const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
-  const [problem, setProblem] = useState(new URLSearchParams(location.search).get('error') === 'oidc' ? s.oidcFailed : '');
+  const [problem, setProblem] = useState(
+    new URLSearchParams(location.search).get('error') === 'oidc' ? s.oidcFailed : '',
+  );
   const emailInput = useRef<HTMLInputElement>(null);
   const passwordInput = useRef<HTMLInputElement>(null);
   const codeInput = useRef<HTMLInputElement>(null);
@@ -40,7 +42,11 @@ export function SignIn({ expired }: { expired: boolean }) {
     setBusy(true);
     setProblem('');
     try {
-      const session = await api.signIn({ email: email.trim(), password, ...(asksCode && { code: code.replace(/\s/g, '') }) });
+      const session = await api.signIn({
+        email: email.trim(),
+        password,
+        ...(asksCode && { code: code.replace(/\s/g, '') }),
+      });
       if (location.search) history.replaceState(null, '', location.pathname + location.hash);
       await signedIn(session);
     } catch (err) {
@@ -69,25 +75,68 @@ export function SignIn({ expired }: { expired: boolean }) {
           {!asksCode && (
             <>
               <Field label={s.email} required error={tried && !email.trim() ? strings.required : undefined}>
-                <TextInput inputRef={emailInput} type="email" name="email" autoComplete="username" value={email} change={setEmail} />
+                <TextInput
+                  inputRef={emailInput}
+                  type="email"
+                  name="email"
+                  autoComplete="username"
+                  value={email}
+                  change={setEmail}
+                />
               </Field>
               <Field label={s.password} required error={tried && !password ? strings.required : undefined}>
-                <PasswordInput inputRef={passwordInput} name="password" autoComplete="current-password" value={password} change={setPassword} />
+                <PasswordInput
+                  inputRef={passwordInput}
+                  name="password"
+                  autoComplete="current-password"
+                  value={password}
+                  change={setPassword}
+                />
               </Field>
             </>
           )}
           {asksCode && (
-            <Field label={s.code} hint={s.codeHint} required error={tried && !code.trim() ? strings.required : undefined}>
-              <TextInput inputRef={codeInput} name="code" autoComplete="one-time-code" maxLength={24} class="code-input" value={code} change={setCode} />
+            <Field
+              label={s.code}
+              hint={s.codeHint}
+              required
+              error={tried && !code.trim() ? strings.required : undefined}
+            >
+              <TextInput
+                inputRef={codeInput}
+                name="code"
+                autoComplete="one-time-code"
+                maxLength={24}
+                class="code-input"
+                value={code}
+                change={setCode}
+              />
             </Field>
           )}
-          <Button type="submit" kind="primary" busy={busy}>{busy ? s.busy : s.submit}</Button>
-          {asksCode && <Button kind="quiet" onClick={() => { setAsksCode(false); setProblem(''); setCode(''); }}>{s.otherAccount}</Button>}
+          <Button type="submit" kind="primary" busy={busy}>
+            {busy ? s.busy : s.submit}
+          </Button>
+          {asksCode && (
+            <Button
+              kind="quiet"
+              onClick={() => {
+                setAsksCode(false);
+                setProblem('');
+                setCode('');
+              }}
+            >
+              {s.otherAccount}
+            </Button>
+          )}
         </form>
         {meta?.oidc && !asksCode && (
           <>
-            <p class="or"><span>{s.or}</span></p>
-            <LinkButton href="/api/oidc/start" icon="shield">{s.oidc(meta.oidc.name)}</LinkButton>
+            <p class="or">
+              <span>{s.or}</span>
+            </p>
+            <LinkButton href="/api/oidc/start" icon="shield">
+              {s.oidc(meta.oidc.name)}
+            </LinkButton>
           </>
         )}
       </div>

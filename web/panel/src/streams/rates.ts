@@ -1,7 +1,10 @@
 import type { Streams } from '../api/types.js';
 
 /** Events per second between two responses: published per stream, delivered per consumer. */
-export interface Rates { streams: Record<string, number>; consumers: Record<string, number> }
+export interface Rates {
+  streams: Record<string, number>;
+  consumers: Record<string, number>;
+}
 
 export function ratesOf(before: Streams | undefined, now: Streams): Rates {
   const rates: Rates = { streams: {}, consumers: {} };
@@ -13,7 +16,8 @@ export function ratesOf(before: Streams | undefined, now: Streams): Rates {
     rates.streams[s.name] = Math.max(0, s.lastSequence - old.lastSequence) / seconds;
     for (const c of s.consumers) {
       const was = old.consumers.find((o) => o.name === c.name);
-      if (was) rates.consumers[`${s.name} ${c.name}`] = Math.max(0, c.deliveredSequence - was.deliveredSequence) / seconds;
+      if (was)
+        rates.consumers[`${s.name} ${c.name}`] = Math.max(0, c.deliveredSequence - was.deliveredSequence) / seconds;
     }
   }
   return rates;

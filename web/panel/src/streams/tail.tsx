@@ -16,9 +16,24 @@ const s = strings.streams;
 const MAX_LINES = 2000;
 
 /** The event kinds of the API. */
-const KINDS = ['company-message', 'push', 'registration', 'visitor-message', 'rating', 'control', 'reply', 'outbound', 'status', 'dead', 'revocation'];
+const KINDS = [
+  'company-message',
+  'push',
+  'registration',
+  'visitor-message',
+  'rating',
+  'control',
+  'reply',
+  'outbound',
+  'status',
+  'dead',
+  'revocation',
+];
 
-interface Line { n: number; data: Data }
+interface Line {
+  n: number;
+  data: Data;
+}
 
 /** Shows events as they are published. */
 export function Tail() {
@@ -67,16 +82,53 @@ export function Tail() {
   return (
     <>
       <div class="toolbar">
-        <Field label={s.stream} class="inline"><TextInput value={filter.stream} change={(stream) => change({ stream })} placeholder={s.anyValue} /></Field>
-        <Field label={s.kind} class="inline"><Select value={filter.kind} change={(kind) => change({ kind })} options={[{ value: '', label: s.anyValue }, ...KINDS.map((value) => ({ value, label: value }))]} /></Field>
-        <Field label={strings.inbox.chatId} class="inline"><TextInput value={filter.chatId} change={(chatId) => change({ chatId: chatId.trim() })} placeholder={s.anyValue} /></Field>
-        <Field label={s.since} class="inline"><Select value={filter.since} change={(since) => change({ since })} options={s.sinces.map(([value, label]) => ({ value, label }))} /></Field>
+        <Field label={s.stream} class="inline">
+          <TextInput value={filter.stream} change={(stream) => change({ stream })} placeholder={s.anyValue} />
+        </Field>
+        <Field label={s.kind} class="inline">
+          <Select
+            value={filter.kind}
+            change={(kind) => change({ kind })}
+            options={[{ value: '', label: s.anyValue }, ...KINDS.map((value) => ({ value, label: value }))]}
+          />
+        </Field>
+        <Field label={strings.inbox.chatId} class="inline">
+          <TextInput
+            value={filter.chatId}
+            change={(chatId) => change({ chatId: chatId.trim() })}
+            placeholder={s.anyValue}
+          />
+        </Field>
+        <Field label={s.since} class="inline">
+          <Select
+            value={filter.since}
+            change={(since) => change({ since })}
+            options={s.sinces.map(([value, label]) => ({ value, label }))}
+          />
+        </Field>
         <span class="grow-1" />
-        <Badge kind={!running ? 'plain' : state === 'open' ? 'good' : state === 'lost' ? 'bad' : 'plain'}>{!running ? s.paused : s.tailStates[state]}</Badge>
-        <Button icon={running && state !== 'lost' ? 'pause' : 'play'} onClick={() => { if (state === 'lost' && running) { setFilter({ ...filter }); setRunning(false); setTimeout(() => setRunning(true)); } else setRunning(!running); }}>{running && state !== 'lost' ? s.pause : s.resume}</Button>
+        <Badge kind={!running ? 'plain' : state === 'open' ? 'good' : state === 'lost' ? 'bad' : 'plain'}>
+          {!running ? s.paused : s.tailStates[state]}
+        </Badge>
+        <Button
+          icon={running && state !== 'lost' ? 'pause' : 'play'}
+          onClick={() => {
+            if (state === 'lost' && running) {
+              setFilter({ ...filter });
+              setRunning(false);
+              setTimeout(() => setRunning(true));
+            } else setRunning(!running);
+          }}
+        >
+          {running && state !== 'lost' ? s.pause : s.resume}
+        </Button>
       </div>
       {running && state === 'lost' && <Notice kind="warn">{s.tailLost}</Notice>}
-      {!lines.length && <Empty icon="streams" title={s.tailEmpty}>{s.tailEmptyLead}</Empty>}
+      {!lines.length && (
+        <Empty icon="streams" title={s.tailEmpty}>
+          {s.tailEmptyLead}
+        </Empty>
+      )}
       {lines.length > 0 && (
         <div class="tail">
           <VirtualList
@@ -89,14 +141,27 @@ export function Tail() {
                 <time>{formatClock(text(d.time))}</time>
                 <span class="tail-stream">{text(d.stream)}</span>
                 <Badge kind={text(d.reason) ? 'bad' : 'plain'}>{text(d.kind) || text(d.type)}</Badge>
-                <span class="tail-text">{[text(d.from), text(d.reason) || text(d.text) || text(d.subject)].filter(Boolean).join(': ')}</span>
+                <span class="tail-text">
+                  {[text(d.from), text(d.reason) || text(d.text) || text(d.subject)].filter(Boolean).join(': ')}
+                </span>
               </button>
             )}
           />
         </div>
       )}
       {shown && (
-        <Dialog wide title={text(shown.kind) || s.event} close={() => setShown(undefined)} footer={text(shown.messageId) && <a class="btn secondary" href={`#/streams/trace/${text(shown.messageId)}`}><span>{s.traceAction}</span></a>}>
+        <Dialog
+          wide
+          title={text(shown.kind) || s.event}
+          close={() => setShown(undefined)}
+          footer={
+            text(shown.messageId) && (
+              <a class="btn secondary" href={`#/streams/trace/${text(shown.messageId)}`}>
+                <span>{s.traceAction}</span>
+              </a>
+            )
+          }
+        >
           <Code label={s.asJson} text={JSON.stringify(shown, null, 2)} />
         </Dialog>
       )}

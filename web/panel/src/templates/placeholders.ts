@@ -18,10 +18,14 @@ export function partsOf(text: string): Part[] {
 }
 
 /** Returns the distinct names of the placeholders, in order of first appearance. */
-export const placeholders = (text: string): string[] => [...new Set(partsOf(text).flatMap((p) => ('name' in p && p.name ? [p.name] : [])))];
+export const placeholders = (text: string): string[] => [
+  ...new Set(partsOf(text).flatMap((p) => ('name' in p && p.name ? [p.name] : []))),
+];
 
 /** Replaces the placeholders with the values, or with the defaults of the parameters. */
 export function renderTemplate(t: { text: string; parameters: Parameter[] }, values: Record<string, string>): string {
   const defaults = Object.fromEntries(t.parameters.map((p) => [p.name, p.default]));
-  return partsOf(t.text).map((p) => ('text' in p ? p.text : values[p.name] || defaults[p.name] || '')).join('');
+  return partsOf(t.text)
+    .map((p) => ('text' in p ? p.text : values[p.name] || defaults[p.name] || ''))
+    .join('');
 }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
-import { templates as api, type TemplateDraft } from '../api/api.js';
+import { templates as api } from '../api/api.js';
 import { fieldErrors, isStatus, messageOf } from '../api/client.js';
-import type { AuditEntry, Template, TestPush } from '../api/types.js';
+import type { AuditEntry, Template, TemplateDraft, TestPush } from '../api/types.js';
 import { count, formatFull } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
 import { navigate, setGuard, useRoute } from '../lib/router.js';
@@ -26,21 +26,37 @@ export default function Templates() {
 
 function List() {
   const { data, error, loading, reload } = useLoad((signal) => api.list(signal), []);
-  const create = can('templates.write') && <LinkButton href="#/templates/new" kind="primary" icon="plus">{s.create}</LinkButton>;
+  const create = can('templates.write') && (
+    <LinkButton href="#/templates/new" kind="primary" icon="plus">
+      {s.create}
+    </LinkButton>
+  );
   const waiting = data?.filter((t) => t.status === 'pending').length ?? 0;
   return (
     <Page title={s.title} lead={s.lead} actions={data?.length ? create : undefined}>
       {!data && loading && <Skeleton />}
       {!data && !!error && <Failed error={error} retry={reload} />}
-      {data?.length === 0 && <Empty icon="template" title={s.empty} action={create}>{s.emptyLead}</Empty>}
+      {data?.length === 0 && (
+        <Empty icon="template" title={s.empty} action={create}>
+          {s.emptyLead}
+        </Empty>
+      )}
       {waiting > 0 && can('templates.approve') && <Notice>{s.waiting(count(waiting, s.templateForms))}</Notice>}
       {!!data?.length && (
         <Table label={s.title} head={[s.name, s.text, s.status]}>
           {data.map((t) => (
             <tr key={t.id}>
-              <td class="wrap-any"><a class="cell-link" href={`#/templates/${t.id}`}>{t.name}</a></td>
-              <td class="clip"><Highlighted text={t.text} /></td>
-              <td><Badge kind={kinds[t.status]}>{s.statuses[t.status]}</Badge></td>
+              <td class="wrap-any">
+                <a class="cell-link" href={`#/templates/${t.id}`}>
+                  {t.name}
+                </a>
+              </td>
+              <td class="clip">
+                <Highlighted text={t.text} />
+              </td>
+              <td>
+                <Badge kind={kinds[t.status]}>{s.statuses[t.status]}</Badge>
+              </td>
             </tr>
           ))}
         </Table>
@@ -56,9 +72,14 @@ function Highlighted({ text }: { text: string }) {
 
 function Edit({ id }: { id: string }) {
   const isNew = id === 'new';
-  const { data, error, reload, set } = useLoad<Template | undefined>((signal) => (isNew ? Promise.resolve(undefined) : api.get(id, signal)), [id]);
+  const { data, error, reload, set } = useLoad<Template | undefined>(
+    (signal) => (isNew ? Promise.resolve(undefined) : api.get(id, signal)),
+    [id],
+  );
   const history = useLoad<AuditEntry[]>((signal) => (isNew ? Promise.resolve([]) : api.history(id, signal)), [id]);
-  const [draft, setDraft] = useState<TemplateDraft | undefined>(isNew ? { name: '', text: '', parameters: [] } : undefined);
+  const [draft, setDraft] = useState<TemplateDraft | undefined>(
+    isNew ? { name: '', text: '', parameters: [] } : undefined,
+  );
   const [values, setValues] = useState<Record<string, string>>({});
   const [username, setUsername] = useState(s.sampleName);
   const [tried, setTried] = useState(false);
@@ -69,7 +90,12 @@ function Edit({ id }: { id: string }) {
   const [confirming, setConfirming] = useState(false);
   const writable = can('templates.write');
   const d = draft ?? (data && { name: data.name, text: data.text, parameters: data.parameters });
-  const dirty = !!draft && (isNew ? !!(draft.name || draft.text) : JSON.stringify(draft) !== JSON.stringify(data && { name: data.name, text: data.text, parameters: data.parameters }));
+  const dirty =
+    !!draft &&
+    (isNew
+      ? !!(draft.name || draft.text)
+      : JSON.stringify(draft) !==
+        JSON.stringify(data && { name: data.name, text: data.text, parameters: data.parameters }));
   useEffect(() => {
     setGuard(dirty ? () => window.confirm(s.leave) : undefined);
     return () => setGuard(undefined);
@@ -80,14 +106,25 @@ function Edit({ id }: { id: string }) {
   if (!d) {
     return (
       <Page title={s.one} back={back}>
-        {error ? (isStatus(error, 404) ? <Empty icon="search" title={strings.notFound}>{s.goneLead}</Empty> : <Failed error={error} retry={reload} />) : <Skeleton />}
+        {error ? (
+          isStatus(error, 404) ? (
+            <Empty icon="search" title={strings.notFound}>
+              {s.goneLead}
+            </Empty>
+          ) : (
+            <Failed error={error} retry={reload} />
+          )
+        ) : (
+          <Skeleton />
+        )}
       </Page>
     );
   }
   const errors = fieldErrors(problem);
   const change = (c: Partial<TemplateDraft>) => setDraft({ ...d, ...c });
   const defaultOf = (name: string) => d.parameters.find((p) => p.name === name)?.default ?? '';
-  const setDefault = (name: string, value: string) => change({ parameters: [...d.parameters.filter((p) => p.name !== name), { name, default: value }] });
+  const setDefault = (name: string, value: string) =>
+    change({ parameters: [...d.parameters.filter((p) => p.name !== name), { name, default: value }] });
   const done = (t: Template, confirmation: string) => {
     set(() => t);
     setDraft(undefined);
@@ -107,7 +144,11 @@ function Edit({ id }: { id: string }) {
     }
   };
   /** The draft to save. Its parameters are the placeholders of the text, in their order. */
-  const ready = (): TemplateDraft => ({ name: d.name.trim(), text: d.text, parameters: names.filter((n) => n !== 'username').map((name) => ({ name, default: defaultOf(name) })) });
+  const ready = (): TemplateDraft => ({
+    name: d.name.trim(),
+    text: d.text,
+    parameters: names.filter((n) => n !== 'username').map((name) => ({ name, default: defaultOf(name) })),
+  });
   const save = async () => {
     setTried(true);
     setConfirming(false);
@@ -130,43 +171,104 @@ function Edit({ id }: { id: string }) {
     <Page
       title={isNew ? s.create : d.name || s.one}
       back={back}
-      lead={data && <span class="row-flex"><Badge kind={kinds[data.status]}>{s.statuses[data.status]}</Badge><span>{s.statusLeads[data.status]}</span></span>}
+      lead={
+        data && (
+          <span class="row-flex">
+            <Badge kind={kinds[data.status]}>{s.statuses[data.status]}</Badge>
+            <span>{s.statusLeads[data.status]}</span>
+          </span>
+        )
+      }
       actions={
         <>
-          {data && !dirty && writable && <Button icon="play" onClick={() => setTesting(true)}>{s.test}</Button>}
-          {data && !dirty && writable && (status === 'draft' || status === 'rejected') && <Button kind="primary" busy={busy === 'submit'} onClick={() => void run('submit', () => api.submit(id), s.submitted)}>{s.submit}</Button>}
+          {data && !dirty && writable && (
+            <Button icon="play" onClick={() => setTesting(true)}>
+              {s.test}
+            </Button>
+          )}
+          {data && !dirty && writable && (status === 'draft' || status === 'rejected') && (
+            <Button
+              kind="primary"
+              busy={busy === 'submit'}
+              onClick={() => void run('submit', () => api.submit(id), s.submitted)}
+            >
+              {s.submit}
+            </Button>
+          )}
           {data && !dirty && can('templates.approve') && status === 'pending' && (
             <>
               <Button onClick={() => setRejecting(true)}>{s.reject}</Button>
-              <Button kind="primary" icon="check" busy={busy === 'approve'} onClick={() => void run('approve', () => api.approve(id), s.approved)}>{s.approve}</Button>
+              <Button
+                kind="primary"
+                icon="check"
+                busy={busy === 'approve'}
+                onClick={() => void run('approve', () => api.approve(id), s.approved)}
+              >
+                {s.approve}
+              </Button>
             </>
           )}
         </>
       }
     >
-      {status === 'rejected' && data?.reason && <Notice kind="bad"><b>{s.reason}</b> {data.reason}</Notice>}
+      {status === 'rejected' && data?.reason && (
+        <Notice kind="bad">
+          <b>{s.reason}</b> {data.reason}
+        </Notice>
+      )}
       {!!problem && !Object.keys(errors).length && <Notice kind="bad">{messageOf(problem)}</Notice>}
       <div class="editor even">
         <fieldset class="stack" disabled={!writable}>
           <legend class="sr">{s.one}</legend>
           <Card>
-            <Field label={s.name} hint={s.nameHint} required error={errors.name ?? (tried && !d.name.trim() ? strings.required : undefined)}><TextInput value={d.name} change={(name) => change({ name })} maxLength={100} /></Field>
-            <Field label={s.text} hint={s.textHint} required error={errors.text ?? (tried && !d.text.trim() ? strings.required : undefined)}><TextArea rows={6} value={d.text} spellcheck change={(text) => change({ text })} /></Field>
+            <Field
+              label={s.name}
+              hint={s.nameHint}
+              required
+              error={errors.name ?? (tried && !d.name.trim() ? strings.required : undefined)}
+            >
+              <TextInput value={d.name} change={(name) => change({ name })} maxLength={100} />
+            </Field>
+            <Field
+              label={s.text}
+              hint={s.textHint}
+              required
+              error={errors.text ?? (tried && !d.text.trim() ? strings.required : undefined)}
+            >
+              <TextArea rows={6} value={d.text} spellcheck change={(text) => change({ text })} />
+            </Field>
             {names.some((n) => n !== 'username') && (
               <fieldset class="stack tight">
                 <legend class="legend">{s.defaults}</legend>
                 <p class="hint">{s.defaultsHint}</p>
-                {names.filter((n) => n !== 'username').map((n) => (
-                  <Field key={n} label={n} error={errors[`parameters.${n}`]}><TextInput value={defaultOf(n)} placeholder={s.noDefault} spellcheck change={(v) => setDefault(n, v)} /></Field>
-                ))}
+                {names
+                  .filter((n) => n !== 'username')
+                  .map((n) => (
+                    <Field key={n} label={n} error={errors[`parameters.${n}`]}>
+                      <TextInput
+                        value={defaultOf(n)}
+                        placeholder={s.noDefault}
+                        spellcheck
+                        change={(v) => setDefault(n, v)}
+                      />
+                    </Field>
+                  ))}
               </fieldset>
             )}
           </Card>
           {dirty && (
             <div class="save-bar" role="region" aria-label={strings.applications.unsaved}>
               <p>{status === 'approved' ? s.saveUnapproves : strings.applications.unsaved}</p>
-              <Button onClick={() => (isNew ? navigate('/templates', { replace: true }) : setDraft(undefined))}>{isNew ? strings.cancel : strings.applications.discard}</Button>
-              <Button kind="primary" busy={busy === 'save'} onClick={() => (status === 'approved' ? setConfirming(true) : void save())}>{strings.save}</Button>
+              <Button onClick={() => (isNew ? navigate('/templates', { replace: true }) : setDraft(undefined))}>
+                {isNew ? strings.cancel : strings.applications.discard}
+              </Button>
+              <Button
+                kind="primary"
+                busy={busy === 'save'}
+                onClick={() => (status === 'approved' ? setConfirming(true) : void save())}
+              >
+                {strings.save}
+              </Button>
             </div>
           )}
         </fieldset>
@@ -174,10 +276,19 @@ function Edit({ id }: { id: string }) {
           <Card title={strings.preview} lead={s.previewLead}>
             {names.map((n) => (
               <Field key={n} label={n === 'username' ? s.username : n}>
-                <TextInput value={n === 'username' ? username : (values[n] ?? '')} placeholder={defaultOf(n)} spellcheck change={(v) => (n === 'username' ? setUsername(v) : setValues({ ...values, [n]: v }))} />
+                <TextInput
+                  value={n === 'username' ? username : (values[n] ?? '')}
+                  placeholder={defaultOf(n)}
+                  spellcheck
+                  change={(v) => (n === 'username' ? setUsername(v) : setValues({ ...values, [n]: v }))}
+                />
               </Field>
             ))}
-            <div class="phone-sample"><p class="template-bubble" dir="auto">{preview?.text || <span class="faint">{s.previewEmpty}</span>}</p></div>
+            <div class="phone-sample">
+              <p class="template-bubble" dir="auto">
+                {preview?.text || <span class="faint">{s.previewEmpty}</span>}
+              </p>
+            </div>
             {!!preview?.missing.length && <Notice kind="warn">{s.missing(preview.missing.join(', '))}</Notice>}
           </Card>
           {!isNew && (
@@ -198,8 +309,23 @@ function Edit({ id }: { id: string }) {
           )}
         </div>
       </div>
-      {confirming && <Confirm title={s.unapproveTitle} action={strings.save} danger={false} close={() => setConfirming(false)} confirm={save}><p>{s.unapproveLead}</p></Confirm>}
-      {rejecting && <Reject close={() => setRejecting(false)} reject={async (reason) => done(await api.reject(id, reason), s.rejected)} />}
+      {confirming && (
+        <Confirm
+          title={s.unapproveTitle}
+          action={strings.save}
+          danger={false}
+          close={() => setConfirming(false)}
+          confirm={save}
+        >
+          <p>{s.unapproveLead}</p>
+        </Confirm>
+      )}
+      {rejecting && (
+        <Reject
+          close={() => setRejecting(false)}
+          reject={async (reason) => done(await api.reject(id, reason), s.rejected)}
+        />
+      )}
       {testing && data && <Test template={data} close={() => setTesting(false)} />}
     </Page>
   );
@@ -209,7 +335,11 @@ function Edit({ id }: { id: string }) {
 function usePreview(d: TemplateDraft | undefined, names: string[], values: Record<string, string>, username: string) {
   const [shown, show] = useState<{ text: string; missing: string[] }>();
   const body = d && {
-    text: d.text, parameters: names.filter((n) => n !== 'username').map((name) => ({ name, default: d.parameters.find((p) => p.name === name)?.default ?? '' })), username,
+    text: d.text,
+    parameters: names
+      .filter((n) => n !== 'username')
+      .map((name) => ({ name, default: d.parameters.find((p) => p.name === name)?.default ?? '' })),
+    username,
     values: Object.fromEntries(names.filter((n) => n !== 'username' && values[n]).map((n) => [n, values[n]!])),
   };
   const key = JSON.stringify(body ?? null);
@@ -233,7 +363,14 @@ function Reject({ close, reject }: { close(): void; reject(reason: string): Prom
   }, !!reason.trim());
   return (
     <FormDialog title={s.rejectTitle} close={close} form={form} action={s.reject} danger notice={!!form.error}>
-      <Field label={s.reason} hint={s.reasonHint} required error={form.tried && !reason.trim() ? strings.required : undefined}><TextArea value={reason} change={setReason} spellcheck maxLength={500} /></Field>
+      <Field
+        label={s.reason}
+        hint={s.reasonHint}
+        required
+        error={form.tried && !reason.trim() ? strings.required : undefined}
+      >
+        <TextArea value={reason} change={setReason} spellcheck maxLength={500} />
+      </Field>
     </FormDialog>
   );
 }
@@ -248,19 +385,64 @@ function Test({ template, close }: { template: Template; close(): void }) {
   const { busy, error, errors, submit } = useSubmit(async () => {
     setResult(undefined);
     const given = Object.fromEntries(Object.entries(values).filter(([, v]) => v));
-    setResult(await api.test(template.id, { source, ...(username.trim() && { username: username.trim() }), values: given }));
+    setResult(
+      await api.test(template.id, { source, ...(username.trim() && { username: username.trim() }), values: given }),
+    );
   });
   return (
-    <Dialog title={s.test} close={close} onSubmit={submit} footer={<><Button onClick={close}>{strings.close}</Button><Button type="submit" kind="primary" icon="play" busy={busy}>{s.testRun}</Button></>}>
+    <Dialog
+      title={s.test}
+      close={close}
+      onSubmit={submit}
+      footer={
+        <>
+          <Button onClick={close}>{strings.close}</Button>
+          <Button type="submit" kind="primary" icon="play" busy={busy}>
+            {s.testRun}
+          </Button>
+        </>
+      }
+    >
       <p class="muted">{s.testLead}</p>
       {!!error && <Notice kind="bad">{messageOf(error)}</Notice>}
-      <Field label={s.source} hint={s.sourceHint} required error={errors.source}><TextInput type="tel" value={source} change={setSource} /></Field>
-      <Field label={s.username} optional error={errors.username}><TextInput value={username} change={setUsername} /></Field>
-      {names.filter((n) => n !== 'username').map((n) => <Field key={n} label={n} error={errors[`parameters.${n}`]}><TextInput value={values[n] ?? ''} placeholder={template.parameters.find((p) => p.name === n)?.default ?? ''} change={(v) => setValues({ ...values, [n]: v })} /></Field>)}
+      <Field label={s.source} hint={s.sourceHint} required error={errors.source}>
+        <TextInput type="tel" value={source} change={setSource} />
+      </Field>
+      <Field label={s.username} optional error={errors.username}>
+        <TextInput value={username} change={setUsername} />
+      </Field>
+      {names
+        .filter((n) => n !== 'username')
+        .map((n) => (
+          <Field key={n} label={n} error={errors[`parameters.${n}`]}>
+            <TextInput
+              value={values[n] ?? ''}
+              placeholder={template.parameters.find((p) => p.name === n)?.default ?? ''}
+              change={(v) => setValues({ ...values, [n]: v })}
+            />
+          </Field>
+        ))}
       {result && (
         <div class="stack tight" role="status">
-          <Notice kind={result.wouldSend ? 'good' : 'warn'}>{result.wouldSend ? s.wouldSend(result.source) : <>{s.wouldNotSend}<ul>{result.problems.map((p) => <li key={p}>{p}</li>)}</ul></>}</Notice>
-          {result.text && <p class="template-bubble" dir="auto">{result.text}</p>}
+          <Notice kind={result.wouldSend ? 'good' : 'warn'}>
+            {result.wouldSend ? (
+              s.wouldSend(result.source)
+            ) : (
+              <>
+                {s.wouldNotSend}
+                <ul>
+                  {result.problems.map((p) => (
+                    <li key={p}>{p}</li>
+                  ))}
+                </ul>
+              </>
+            )}
+          </Notice>
+          {result.text && (
+            <p class="template-bubble" dir="auto">
+              {result.text}
+            </p>
+          )}
         </div>
       )}
     </Dialog>

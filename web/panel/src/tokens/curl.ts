@@ -5,4 +5,5 @@ export function curlFor(base: string, token: string): string {
 }
 
 /** Quotes a word for the shell, if needed. */
-export const quote = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+export const quote = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;

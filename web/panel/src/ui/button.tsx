@@ -13,10 +13,27 @@ export interface ButtonProps extends Native {
 }
 
 /** A busy button keeps the focus and its width, and ignores clicks. */
-export function Button({ kind = 'secondary', icon, small, busy, buttonRef, children, class: more, onClick, ...rest }: ButtonProps) {
+export function Button({
+  kind = 'secondary',
+  icon,
+  small,
+  busy,
+  buttonRef,
+  children,
+  class: more,
+  onClick,
+  ...rest
+}: ButtonProps) {
   const names = ['btn', kind, small && 'small', busy && 'busy', more].filter(Boolean).join(' ');
   return (
-    <button type="button" ref={buttonRef} class={names} aria-disabled={busy || undefined} onClick={(e) => !busy && onClick?.(e)} {...rest}>
+    <button
+      type="button"
+      ref={buttonRef}
+      class={names}
+      aria-disabled={busy || undefined}
+      onClick={(e) => !busy && onClick?.(e)}
+      {...rest}
+    >
       {icon && <Glyph name={icon} size={16} />}
       <span>{children}</span>
     </button>
@@ -32,13 +49,30 @@ export interface IconButtonProps extends Native {
 
 export function IconButton({ label, icon, small, buttonRef, class: more, ...rest }: IconButtonProps) {
   return (
-    <button type="button" ref={buttonRef} class={['iconbtn', small && 'small', more].filter(Boolean).join(' ')} aria-label={label} title={label} {...rest}>
+    <button
+      type="button"
+      ref={buttonRef}
+      class={['iconbtn', small && 'small', more].filter(Boolean).join(' ')}
+      aria-label={label}
+      title={label}
+      {...rest}
+    >
       <Glyph name={icon} size={small ? 16 : 18} />
     </button>
   );
 }
 
-export function LinkButton({ href, kind = 'secondary', icon, small, children, ...rest }: { href: string; kind?: ButtonProps['kind']; icon?: GlyphName; small?: boolean; children: ComponentChildren } & Omit<JSX.IntrinsicElements['a'], 'icon' | 'ref'>) {
+export function LinkButton({
+  href,
+  kind = 'secondary',
+  icon,
+  small,
+  children,
+  ...rest
+}: { href: string; kind?: ButtonProps['kind']; icon?: GlyphName; small?: boolean; children: ComponentChildren } & Omit<
+  JSX.IntrinsicElements['a'],
+  'icon' | 'ref'
+>) {
   return (
     <a href={href} class={['btn', kind, small && 'small'].filter(Boolean).join(' ')} {...rest}>
       {icon && <Glyph name={icon} size={16} />}

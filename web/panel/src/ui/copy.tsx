@@ -3,7 +3,15 @@ import { strings } from '../strings.js';
 import { Button } from './button.js';
 
 /** Copies a text to the clipboard. When the browser refuses, it selects the text so that the user can copy it with the keyboard. */
-export function CopyButton({ text, label = strings.copy, small = true }: { text: string; label?: string; small?: boolean }) {
+export function CopyButton({
+  text,
+  label = strings.copy,
+  small = true,
+}: {
+  text: string;
+  label?: string;
+  small?: boolean;
+}) {
   const [done, setDone] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>();
   useEffect(() => () => clearTimeout(timer.current), []);
@@ -23,8 +31,12 @@ export function CopyButton({ text, label = strings.copy, small = true }: { text:
   };
   return (
     <>
-      <Button small={small} icon={done ? 'check' : 'copy'} class="copy" onClick={() => void copy()}>{done ? strings.copied : label}</Button>
-      <span class="sr" role="status">{done ? strings.copied : ''}</span>
+      <Button small={small} icon={done ? 'check' : 'copy'} class="copy" onClick={() => void copy()}>
+        {done ? strings.copied : label}
+      </Button>
+      <span class="sr" role="status">
+        {done ? strings.copied : ''}
+      </span>
     </>
   );
 }
@@ -33,7 +45,9 @@ export function CopyButton({ text, label = strings.copy, small = true }: { text:
 export function Code({ text, label, copyLabel }: { text: string; label: string; copyLabel?: string }) {
   return (
     <div class="code">
-      <pre tabIndex={0} role="region" aria-label={label}><code>{text}</code></pre>
+      <pre tabIndex={0} role="region" aria-label={label}>
+        <code>{text}</code>
+      </pre>
       <CopyButton text={text} {...(copyLabel && { label: copyLabel })} />
     </div>
   );

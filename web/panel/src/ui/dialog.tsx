@@ -26,7 +26,9 @@ export function Dialog({ title, close, footer, onSubmit, wide, dismissible = tru
     const d = dialog.current!;
     const before = document.activeElement;
     d.showModal();
-    d.querySelector<HTMLElement>('[data-autofocus], .dialog-body input:not([type=hidden]), .dialog-body textarea, .dialog-body select')?.focus();
+    d.querySelector<HTMLElement>(
+      '[data-autofocus], .dialog-body input:not([type=hidden]), .dialog-body textarea, .dialog-body select',
+    )?.focus();
     return () => {
       d.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
@@ -52,9 +54,19 @@ export function Dialog({ title, close, footer, onSubmit, wide, dismissible = tru
         if (dismissible) close();
       }}
     >
-      {onSubmit
-        ? <form noValidate onSubmit={(e) => { e.preventDefault(); onSubmit(); }}>{inside}</form>
-        : <div class="form">{inside}</div>}
+      {onSubmit ? (
+        <form
+          noValidate
+          onSubmit={(e) => {
+            e.preventDefault();
+            onSubmit();
+          }}
+        >
+          {inside}
+        </form>
+      ) : (
+        <div class="form">{inside}</div>
+      )}
     </dialog>
   );
 }
@@ -81,11 +93,15 @@ export function FormDialog({ title, close, form, action, danger, notice, childre
       footer={
         <>
           <Button onClick={close}>{strings.cancel}</Button>
-          <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={form.busy}>{action}</Button>
+          <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={form.busy}>
+            {action}
+          </Button>
         </>
       }
     >
-      {(notice ?? (!!form.error && !Object.keys(form.errors).length)) && <Notice kind="bad">{messageOf(form.error)}</Notice>}
+      {(notice ?? (!!form.error && !Object.keys(form.errors).length)) && (
+        <Notice kind="bad">{messageOf(form.error)}</Notice>
+      )}
       {children}
     </Dialog>
   );
@@ -118,8 +134,12 @@ export function Confirm({ title, action, danger = true, confirm, close, typed, c
       onSubmit={submit}
       footer={
         <>
-          <Button onClick={close} {...(!typed && { 'data-autofocus': true })}>{strings.cancel}</Button>
-          <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={busy} disabled={!ready}>{action}</Button>
+          <Button onClick={close} {...(!typed && { 'data-autofocus': true })}>
+            {strings.cancel}
+          </Button>
+          <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={busy} disabled={!ready}>
+            {action}
+          </Button>
         </>
       }
     >
@@ -127,7 +147,14 @@ export function Confirm({ title, action, danger = true, confirm, close, typed, c
       {typed && (
         <div class="field">
           <label for={id}>{strings.typeToConfirm(typed)}</label>
-          <input id={id} class="input" autoComplete="off" spellcheck={false} value={word} onInput={(e) => setWord(e.currentTarget.value)} />
+          <input
+            id={id}
+            class="input"
+            autoComplete="off"
+            spellcheck={false}
+            value={word}
+            onInput={(e) => setWord(e.currentTarget.value)}
+          />
         </div>
       )}
       {!!error && <Notice kind="bad">{messageOf(error)}</Notice>}

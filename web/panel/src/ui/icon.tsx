@@ -5,7 +5,8 @@ export const paths = {
   window: 'M4 5h16v14H4V5Zm0 4h16M7 7h.01M10 7h.01',
   template: 'M6 3.5h8l4 4v13H6v-17ZM14 3.5v4h4M9 12h6M9 15.5h4',
   streams: 'M3 7c3 0 3 2 6 2s3-2 6-2 3 2 6 2M3 12c3 0 3 2 6 2s3-2 6-2 3 2 6 2M3 17c3 0 3 2 6 2s3-2 6-2 3 2 6 2',
-  people: 'M9 11.5a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM2.5 19.5c.4-3.3 3-5.5 6.5-5.5s6.1 2.2 6.5 5.5M16 4.8a3.5 3.5 0 0 1 0 6.4M18 14.4c2 .8 3.3 2.6 3.5 5.1',
+  people:
+    'M9 11.5a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM2.5 19.5c.4-3.3 3-5.5 6.5-5.5s6.1 2.2 6.5 5.5M16 4.8a3.5 3.5 0 0 1 0 6.4M18 14.4c2 .8 3.3 2.6 3.5 5.1',
   history: 'M4 12a8 8 0 1 0 2.5-5.8L4 8.5M4 4v4.5h4.5M12 8v4.5l3 1.8',
   account: 'M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8ZM4.5 20c.6-3.6 3.6-6 7.5-6s6.9 2.4 7.5 6',
   search: 'M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13ZM15.5 15.5 20 20',
@@ -32,7 +33,8 @@ export const paths = {
   bot: 'M5 9h14v10H5V9ZM12 9V5M12 5h.01M9 13.5h.01M15 13.5h.01M9.5 16.5h5M2.5 13v3M21.5 13v3',
   hand: 'M8 12V6a1.5 1.5 0 0 1 3 0v5-7a1.5 1.5 0 0 1 3 0v7-5.5a1.5 1.5 0 0 1 3 0V15a6 6 0 0 1-6 6c-3 0-4.3-1.3-6-4l-2-3.5c-.6-1 .8-2.2 1.8-1.3L8 14.5',
   eye: 'M2.5 12S6 5.5 12 5.5 21.5 12 21.5 12 18 18.5 12 18.5 2.5 12 2.5 12ZM12 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6Z',
-  eyeOff: 'M4 4l16 16M9.9 6A9 9 0 0 1 12 5.5c6 0 9.5 6.5 9.5 6.5a16 16 0 0 1-3 3.6M6.3 7.8A16 16 0 0 0 2.5 12S6 18.5 12 18.5c1.5 0 2.8-.4 4-1M10 10a3 3 0 0 0 4 4',
+  eyeOff:
+    'M4 4l16 16M9.9 6A9 9 0 0 1 12 5.5c6 0 9.5 6.5 9.5 6.5a16 16 0 0 1-3 3.6M6.3 7.8A16 16 0 0 0 2.5 12S6 18.5 12 18.5c1.5 0 2.8-.4 4-1M10 10a3 3 0 0 0 4 4',
   alert: 'M12 4 2.5 20h19L12 4Zm0 6v4.5m0 2.5h.01',
   info: 'M12 20.5a8.5 8.5 0 1 0 0-17 8.5 8.5 0 0 0 0 17ZM12 11v5.5M12 8h.01',
   clock: 'M12 20a8 8 0 1 0 0-16 8 8 0 0 0 0 16ZM12 8v4.5l3 1.5',
@@ -49,16 +51,33 @@ export const paths = {
   menu: 'M4 7h16M4 12h16M4 17h16',
   filter: 'M4 6h16l-6 7v5l-4 2v-7L4 6Z',
   keyboard: 'M3 7h18v11H3V7ZM6.5 10.5h.01M10 10.5h.01M13.5 10.5h.01M17 10.5h.01M8 14.5h8',
-  route: 'M6 19a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5ZM18 10a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5ZM8.5 16.5H15a3 3 0 0 0 3-3V10M6 14V8.5a2 2 0 0 1 2-2h7.5',
-  webhook: 'M12 4.5a3 3 0 0 1 2.4 4.8L17 14.5M12 4.5a3 3 0 0 0-2.6 4.6L6.5 14.5M6 14.5a2.5 2.5 0 1 0 2.5 2.5H15.5M18 14.5a2.5 2.5 0 1 1-2.5 2.5',
+  route:
+    'M6 19a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5ZM18 10a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5ZM8.5 16.5H15a3 3 0 0 0 3-3V10M6 14V8.5a2 2 0 0 1 2-2h7.5',
+  webhook:
+    'M12 4.5a3 3 0 0 1 2.4 4.8L17 14.5M12 4.5a3 3 0 0 0-2.6 4.6L6.5 14.5M6 14.5a2.5 2.5 0 1 0 2.5 2.5H15.5M18 14.5a2.5 2.5 0 1 1-2.5 2.5',
   archive: 'M4 5h16v4H4V5Zm1.5 4v10.5h13V9M10 13h4',
 } as const;
 
 export type GlyphName = keyof typeof paths;
 
-export function Glyph({ name, size = 18, class: more }: { name: GlyphName; size?: 14 | 16 | 18 | 20 | 24 | 32; class?: string }) {
+export function Glyph({
+  name,
+  size = 18,
+  class: more,
+}: {
+  name: GlyphName;
+  size?: 14 | 16 | 18 | 20 | 24 | 32;
+  class?: string;
+}) {
   return (
-    <svg viewBox="0 0 24 24" width={size} height={size} class={['glyph', name === 'more' && 'glyph-more', more].filter(Boolean).join(' ')} aria-hidden="true" focusable="false">
+    <svg
+      viewBox="0 0 24 24"
+      width={size}
+      height={size}
+      class={['glyph', name === 'more' && 'glyph-more', more].filter(Boolean).join(' ')}
+      aria-hidden="true"
+      focusable="false"
+    >
       <path d={paths[name]} />
     </svg>
   );

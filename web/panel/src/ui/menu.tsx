@@ -67,20 +67,44 @@ export function Menu({ label, items, children, class: more, up, named }: MenuPro
     if (to !== undefined) entries[(to + entries.length) % entries.length]?.focus();
     else if (e.key === 'Escape') close();
     else if (e.key === 'Tab') setOpen(false);
-    else if (e.key.length === 1) entries.find((x) => x.textContent!.trim().toLowerCase().startsWith(e.key.toLowerCase()))?.focus();
+    else if (e.key.length === 1)
+      entries.find((x) => x.textContent!.trim().toLowerCase().startsWith(e.key.toLowerCase()))?.focus();
     if (to !== undefined || e.key === 'Escape') {
       e.preventDefault();
       e.stopPropagation();
     }
   };
-  const press = { 'aria-haspopup': 'menu', 'aria-expanded': open, 'aria-controls': open ? id : undefined, onClick: () => setOpen(!open) } as const;
+  const press = {
+    'aria-haspopup': 'menu',
+    'aria-expanded': open,
+    'aria-controls': open ? id : undefined,
+    onClick: () => setOpen(!open),
+  } as const;
   return (
     <>
-      {children
-        ? <button type="button" ref={button} class={more} {...(!named && { 'aria-label': label, title: label })} {...press}>{children}</button>
-        : <IconButton buttonRef={button} icon="more" label={label} class={more} {...press} />}
+      {children ? (
+        <button
+          type="button"
+          ref={button}
+          class={more}
+          {...(!named && { 'aria-label': label, title: label })}
+          {...press}
+        >
+          {children}
+        </button>
+      ) : (
+        <IconButton buttonRef={button} icon="more" label={label} class={more} {...press} />
+      )}
       {open && (
-        <div ref={list} id={id} popover="manual" role="menu" aria-label={label} class={`menu ${place}`} onKeyDown={keys}>
+        <div
+          ref={list}
+          id={id}
+          popover="manual"
+          role="menu"
+          aria-label={label}
+          class={`menu ${place}`}
+          onKeyDown={keys}
+        >
           {all.map((item) => (
             <button
               key={item.label}
@@ -95,7 +119,10 @@ export function Menu({ label, items, children, class: more, up, named }: MenuPro
               }}
             >
               {item.icon && <Glyph name={item.icon} />}
-              <span>{item.label}{item.hint && <small>{item.hint}</small>}</span>
+              <span>
+                {item.label}
+                {item.hint && <small>{item.hint}</small>}
+              </span>
               {item.checked && <Glyph name="check" />}
             </button>
           ))}

@@ -20,13 +20,32 @@ export function TitleBadge({ unread }: { unread: number }) {
 }
 
 /** The page of a section: heading, actions and content. */
-export function Page({ title, lead, actions, back, wide, children }: { title: string; lead?: ComponentChildren; actions?: ComponentChildren; back?: { href: string; label: string }; wide?: boolean; children: ComponentChildren }) {
+export function Page({
+  title,
+  lead,
+  actions,
+  back,
+  wide,
+  children,
+}: {
+  title: string;
+  lead?: ComponentChildren;
+  actions?: ComponentChildren;
+  back?: { href: string; label: string };
+  wide?: boolean;
+  children: ComponentChildren;
+}) {
   useTitle(title);
   return (
     <div class={wide ? 'page wide' : 'page'}>
       <header class="page-head">
         <div class="page-title">
-          {back && <a class="back" href={back.href}><Glyph name="left" size={16} />{back.label}</a>}
+          {back && (
+            <a class="back" href={back.href}>
+              <Glyph name="left" size={16} />
+              {back.label}
+            </a>
+          )}
           <h1 tabIndex={-1}>{title}</h1>
           {lead && <p>{lead}</p>}
         </div>
@@ -37,7 +56,19 @@ export function Page({ title, lead, actions, back, wide, children }: { title: st
   );
 }
 
-export function Card({ title, lead, actions, children, class: more }: { title?: string; lead?: ComponentChildren; actions?: ComponentChildren; children: ComponentChildren; class?: string }) {
+export function Card({
+  title,
+  lead,
+  actions,
+  children,
+  class: more,
+}: {
+  title?: string;
+  lead?: ComponentChildren;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+  class?: string;
+}) {
   return (
     <section class={more ? `panel-card ${more}` : 'panel-card'}>
       {title && (
@@ -54,7 +85,12 @@ export function Card({ title, lead, actions, children, class: more }: { title?: 
   );
 }
 
-export interface TabLink { href: string; label: string; icon?: GlyphName; current: boolean }
+export interface TabLink {
+  href: string;
+  label: string;
+  icon?: GlyphName;
+  current: boolean;
+}
 
 /** Links that look like tabs. Each tab has its own address. */
 export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
@@ -71,12 +107,32 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
 }
 
 /** A table that scrolls horizontally when the page is too narrow. */
-export function Table({ label, head, numbers = [], children, class: more }: { label: string; head: ComponentChildren[]; /** The indexes of the numeric columns. */ numbers?: number[]; children: ComponentChildren; class?: string }) {
+export function Table({
+  label,
+  head,
+  numbers = [],
+  children,
+  class: more,
+}: {
+  label: string;
+  head: ComponentChildren[] /** The indexes of the numeric columns. */;
+  numbers?: number[];
+  children: ComponentChildren;
+  class?: string;
+}) {
   return (
     <div class={more ? `table-wrap ${more}` : 'table-wrap'} tabIndex={0} role="region" aria-label={label}>
       <table>
         <caption class="sr">{label}</caption>
-        <thead><tr>{head.map((h, i) => <th key={i} scope="col" class={numbers.includes(i) ? 'num' : undefined}>{h}</th>)}</tr></thead>
+        <thead>
+          <tr>
+            {head.map((h, i) => (
+              <th key={i} scope="col" class={numbers.includes(i) ? 'num' : undefined}>
+                {h}
+              </th>
+            ))}
+          </tr>
+        </thead>
         <tbody>{children}</tbody>
       </table>
     </div>

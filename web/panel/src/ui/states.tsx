@@ -5,10 +5,22 @@ import { Button } from './button.js';
 import { Glyph, type GlyphName } from './icon.js';
 
 /** The empty state: what is missing, and what to do next. */
-export function Empty({ icon, title, children, action }: { icon: GlyphName; title: string; children?: ComponentChildren; action?: ComponentChildren }) {
+export function Empty({
+  icon,
+  title,
+  children,
+  action,
+}: {
+  icon: GlyphName;
+  title: string;
+  children?: ComponentChildren;
+  action?: ComponentChildren;
+}) {
   return (
     <div class="state">
-      <span class="state-icon"><Glyph name={icon} size={24} /></span>
+      <span class="state-icon">
+        <Glyph name={icon} size={24} />
+      </span>
       <h2>{title}</h2>
       {children && <p>{children}</p>}
       {action}
@@ -21,11 +33,21 @@ export function Failed({ error, retry }: { error: unknown; retry?: (() => void) 
   const id = requestIdOf(error);
   return (
     <div class="state" role="alert">
-      <span class="state-icon bad"><Glyph name="alert" size={24} /></span>
+      <span class="state-icon bad">
+        <Glyph name="alert" size={24} />
+      </span>
       <h2>{strings.loadFailed}</h2>
       <p>{messageOf(error)}</p>
-      {id && <p class="faint small">{strings.requestId} <code>{id}</code></p>}
-      {retry && <Button icon="refresh" onClick={retry}>{strings.tryAgain}</Button>}
+      {id && (
+        <p class="faint small">
+          {strings.requestId} <code>{id}</code>
+        </p>
+      )}
+      {retry && (
+        <Button icon="refresh" onClick={retry}>
+          {strings.tryAgain}
+        </Button>
+      )}
     </div>
   );
 }
@@ -34,12 +56,22 @@ export function Failed({ error, retry }: { error: unknown; retry?: (() => void) 
 export function Skeleton({ rows = 6, class: more }: { rows?: number; class?: string }) {
   return (
     <div class={more ? `skeleton ${more}` : 'skeleton'} role="status" aria-label={strings.loading}>
-      {Array.from({ length: rows }, (_, i) => <span key={i} aria-hidden="true" />)}
+      {Array.from({ length: rows }, (_, i) => (
+        <span key={i} aria-hidden="true" />
+      ))}
     </div>
   );
 }
 
-export function Notice({ kind = 'info', children, action }: { kind?: 'info' | 'good' | 'warn' | 'bad'; children: ComponentChildren; action?: ComponentChildren }) {
+export function Notice({
+  kind = 'info',
+  children,
+  action,
+}: {
+  kind?: 'info' | 'good' | 'warn' | 'bad';
+  children: ComponentChildren;
+  action?: ComponentChildren;
+}) {
   return (
     <div class={`notice ${kind}`} role={kind === 'bad' ? 'alert' : undefined}>
       <Glyph name={kind === 'good' ? 'check' : kind === 'info' ? 'info' : 'alert'} />
@@ -49,14 +81,30 @@ export function Notice({ kind = 'info', children, action }: { kind?: 'info' | 'g
   );
 }
 
-export function Badge({ kind = 'plain', children }: { kind?: 'plain' | 'accent' | 'good' | 'warn' | 'bad'; children: ComponentChildren }) {
+export function Badge({
+  kind = 'plain',
+  children,
+}: {
+  kind?: 'plain' | 'accent' | 'good' | 'warn' | 'bad';
+  children: ComponentChildren;
+}) {
   return <span class={`badge ${kind}`}>{children}</span>;
 }
 
 const hues = 8;
 
 /** A circle with initials. The name determines its colour. */
-export function Avatar({ name, letters, size = 'normal', online }: { name: string; letters: string; size?: 'small' | 'normal' | 'large'; online?: boolean }) {
+export function Avatar({
+  name,
+  letters,
+  size = 'normal',
+  online,
+}: {
+  name: string;
+  letters: string;
+  size?: 'small' | 'normal' | 'large';
+  online?: boolean;
+}) {
   let sum = 0;
   for (const c of name) sum = (sum * 31 + c.codePointAt(0)!) % 9973;
   return (

@@ -4,9 +4,17 @@ import { IconButton } from './button.js';
 import { Glyph } from './icon.js';
 
 /** What a toast offers to do. */
-export interface ToastAction { label: string; act(): void }
+export interface ToastAction {
+  label: string;
+  act(): void;
+}
 
-interface Toast { id: number; kind: 'good' | 'bad'; text: string; action?: ToastAction | undefined }
+interface Toast {
+  id: number;
+  kind: 'good' | 'bad';
+  text: string;
+  action?: ToastAction | undefined;
+}
 
 const toasts = new Store<Toast[]>([]);
 let next = 1;
@@ -28,7 +36,18 @@ export function Toasts() {
         <div key={t.id} class={`toast ${t.kind}`}>
           <Glyph name={t.kind === 'good' ? 'check' : 'alert'} />
           <span>{t.text}</span>
-          {t.action && <button type="button" class="textbutton" onClick={() => { dismiss(t.id); t.action!.act(); }}>{t.action.label}</button>}
+          {t.action && (
+            <button
+              type="button"
+              class="textbutton"
+              onClick={() => {
+                dismiss(t.id);
+                t.action!.act();
+              }}
+            >
+              {t.action.label}
+            </button>
+          )}
           <IconButton small icon="close" label={strings.dismiss} onClick={() => dismiss(t.id)} />
         </div>
       ))}

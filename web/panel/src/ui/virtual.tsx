@@ -6,7 +6,13 @@ import { useRule } from '../lib/sheet.js';
 const MARGIN = 8;
 
 /** Returns the range of rows to render. */
-export function windowOf(scrollTop: number, height: number, rowHeight: number, total: number, margin = MARGIN): { from: number; to: number } {
+export function windowOf(
+  scrollTop: number,
+  height: number,
+  rowHeight: number,
+  total: number,
+  margin = MARGIN,
+): { from: number; to: number } {
   const from = Math.max(0, Math.min(total, Math.floor(scrollTop / rowHeight) - margin));
   const to = Math.min(total, Math.ceil((scrollTop + height) / rowHeight) + margin);
   return { from, to: Math.max(from, to) };
@@ -27,7 +33,17 @@ export interface VirtualListProps<T> {
 }
 
 /** A list of rows of equal height. The document contains only the rows in and near the viewport. */
-export function VirtualList<T>({ label, items, rowHeight, keyOf, current, onEnd, onKeyDown, footer, row }: VirtualListProps<T>) {
+export function VirtualList<T>({
+  label,
+  items,
+  rowHeight,
+  keyOf,
+  current,
+  onEnd,
+  onKeyDown,
+  footer,
+  row,
+}: VirtualListProps<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ from: 0, to: 30 });
   const measure = () => {
@@ -58,7 +74,9 @@ export function VirtualList<T>({ label, items, rowHeight, keyOf, current, onEnd,
       <div class="above" aria-hidden="true" />
       <ul aria-label={label}>
         {items.slice(from, to).map((item, i) => (
-          <li key={keyOf(item)} aria-setsize={items.length} aria-posinset={from + i + 1}>{row(item)}</li>
+          <li key={keyOf(item)} aria-setsize={items.length} aria-posinset={from + i + 1}>
+            {row(item)}
+          </li>
         ))}
       </ul>
       <div class="below" aria-hidden="true" />

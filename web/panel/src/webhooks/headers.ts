@@ -1,7 +1,10 @@
 /** Parses headers from lines of "Name: value". Returns undefined when a line is malformed. */
 export function parseHeaders(text: string): Record<string, string> | undefined {
   const headers: Record<string, string> = {};
-  for (const line of text.split('\n').map((l) => l.trim()).filter(Boolean)) {
+  for (const line of text
+    .split('\n')
+    .map((l) => l.trim())
+    .filter(Boolean)) {
     const [, name, value] = /^([^\s:]+):\s*(.+)$/.exec(line) ?? [];
     if (!name || !value) return undefined;
     headers[name] = value;

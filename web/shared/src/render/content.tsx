@@ -6,8 +6,23 @@ import { Icon, type IconName } from './icon.js';
 import { Picture } from './picture.js';
 
 export type RenderKey =
-  | 'choose' | 'chosen' | 'cardOf' | 'previousCard' | 'nextCard' | 'picture' | 'video' | 'audio' | 'file' | 'openPicture' | 'play' | 'download'
-  | 'newTab' | 'fromHost' | 'call' | 'unsupported' | 'cut';
+  | 'choose'
+  | 'chosen'
+  | 'cardOf'
+  | 'previousCard'
+  | 'nextCard'
+  | 'picture'
+  | 'video'
+  | 'audio'
+  | 'file'
+  | 'openPicture'
+  | 'play'
+  | 'download'
+  | 'newTab'
+  | 'fromHost'
+  | 'call'
+  | 'unsupported'
+  | 'cut';
 
 /** Dependencies of the renderers, provided by the surrounding app: the widget or the panel. */
 export interface Render {
@@ -57,22 +72,46 @@ export function Content(p: ContentProps) {
     case 'INTERACTIVE':
       return (
         <>
-          {sectionText(d.header) && <p class="head" dir="auto">{sectionText(d.header)}</p>}
+          {sectionText(d.header) && (
+            <p class="head" dir="auto">
+              {sectionText(d.header)}
+            </p>
+          )}
           <LinkedText text={sectionText(d.body)} {...p} />
-          {sectionText(d.footer) && <p class="foot" dir="auto">{sectionText(d.footer)}</p>}
+          {sectionText(d.footer) && (
+            <p class="foot" dir="auto">
+              {sectionText(d.footer)}
+            </p>
+          )}
           <Buttons buttons={buttonsOf(d)} label={p.render.t('choose')} {...p} />
         </>
       );
     case 'CAROUSEL':
       return <Carousel {...p} />;
     case 'IMAGE':
-      return <WithCaption {...p}><ImageFile {...p} /></WithCaption>;
+      return (
+        <WithCaption {...p}>
+          <ImageFile {...p} />
+        </WithCaption>
+      );
     case 'VIDEO':
-      return <WithCaption {...p}><Player kind="video" {...p} /></WithCaption>;
+      return (
+        <WithCaption {...p}>
+          <Player kind="video" {...p} />
+        </WithCaption>
+      );
     case 'AUDIO':
-      return <WithCaption {...p}><Player kind="audio" {...p} /></WithCaption>;
+      return (
+        <WithCaption {...p}>
+          <Player kind="audio" {...p} />
+        </WithCaption>
+      );
     case 'FILE':
-      return <WithCaption {...p}><FileLink data={d} icon="file" {...p} /></WithCaption>;
+      return (
+        <WithCaption {...p}>
+          <FileLink data={d} icon="file" {...p} />
+        </WithCaption>
+      );
     default:
       return text(d.text) ? <LinkedText text={text(d.text)} {...p} /> : <p class="foot">{p.render.t('unsupported')}</p>;
   }
@@ -84,15 +123,36 @@ const tabIndexOf = (reachable: boolean) => (reachable ? undefined : -1);
 export function LinkedText({ text: value, render, reachable }: { text: string; render: Render; reachable: boolean }) {
   return (
     <p class="words" dir="auto">
-      {linkify(value).map((segment) => (segment.href ? <Link href={segment.href} render={render} reachable={reachable}>{segment.text}</Link> : segment.text))}
+      {linkify(value).map((segment) =>
+        segment.href ? (
+          <Link href={segment.href} render={render} reachable={reachable}>
+            {segment.text}
+          </Link>
+        ) : (
+          segment.text
+        ),
+      )}
     </p>
   );
 }
 
-function Link(p: { href: string; render: Render; reachable: boolean; class?: string; download?: boolean; children: ComponentChildren }) {
+function Link(p: {
+  href: string;
+  render: Render;
+  reachable: boolean;
+  class?: string;
+  download?: boolean;
+  children: ComponentChildren;
+}) {
   const sameTab = !/^https?:/.test(p.href);
   return (
-    <a class={p.class} href={p.href} rel="noopener noreferrer nofollow" tabIndex={tabIndexOf(p.reachable)} {...(!sameTab && { target: '_blank' })}>
+    <a
+      class={p.class}
+      href={p.href}
+      rel="noopener noreferrer nofollow"
+      tabIndex={tabIndexOf(p.reachable)}
+      {...(!sameTab && { target: '_blank' })}
+    >
       {p.children}
       {!sameTab && <span class="sr"> {p.render.t('newTab')}</span>}
     </a>
@@ -100,7 +160,15 @@ function Link(p: { href: string; render: Render; reachable: boolean; class?: str
 }
 
 /** The choices stay usable after one was chosen: the visitor may want another one, or the same again. */
-function Buttons({ buttons, label, message, render, reachable, chosen, choosing }: ContentProps & { buttons: Button[]; label?: string }) {
+function Buttons({
+  buttons,
+  label,
+  message,
+  render,
+  reachable,
+  chosen,
+  choosing,
+}: ContentProps & { buttons: Button[]; label?: string }) {
   if (!buttons.length) return null;
   return (
     <div class="choices" role="group" aria-label={label}>
@@ -130,8 +198,17 @@ function Buttons({ buttons, label, message, render, reachable, chosen, choosing 
             <Icon name={b.kind === 'phone' ? 'phone' : 'link'} />
           </>
         );
-        if (!href) return <span class="choice off" dir="auto">{b.title}</span>;
-        return <Link class="choice" href={href} render={render} reachable={reachable}>{content}</Link>;
+        if (!href)
+          return (
+            <span class="choice off" dir="auto">
+              {b.title}
+            </span>
+          );
+        return (
+          <Link class="choice" href={href} render={render} reachable={reachable}>
+            {content}
+          </Link>
+        );
       })}
     </div>
   );
@@ -144,7 +221,10 @@ function Carousel(p: ContentProps) {
     const r = row.current!;
     const rtl = getComputedStyle(r).direction === 'rtl' ? -1 : 1;
     const smooth = !matchMedia('(prefers-reduced-motion: reduce)').matches;
-    r.scrollBy({ left: by * rtl * ((r.firstElementChild as HTMLElement)?.offsetWidth + 10), behavior: smooth ? 'smooth' : 'auto' });
+    r.scrollBy({
+      left: by * rtl * ((r.firstElementChild as HTMLElement)?.offsetWidth + 10),
+      behavior: smooth ? 'smooth' : 'auto',
+    });
   };
   const arrow = (e: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
@@ -154,13 +234,34 @@ function Carousel(p: ContentProps) {
   };
   return (
     <div class="carousel" role="group" aria-roledescription="carousel" aria-label={p.render.n('cards', cards.length)}>
-      <ul ref={row} class="cards" tabIndex={p.reachable ? 0 : -1} aria-label={p.render.n('cards', cards.length)} onKeyDown={arrow}>
+      <ul
+        ref={row}
+        class="cards"
+        tabIndex={p.reachable ? 0 : -1}
+        aria-label={p.render.n('cards', cards.length)}
+        onKeyDown={arrow}
+      >
         {cards.map((c, i) => (
           <li class="card" aria-label={p.render.t('cardOf', { n: i + 1, total: cards.length })}>
-            {c.imageUrl && <Picture class="cover" url={c.imageUrl} base={p.render.base} origins={p.render.origins} alt="" fallback={<ExternalPicture url={c.imageUrl} {...p} />} />}
+            {c.imageUrl && (
+              <Picture
+                class="cover"
+                url={c.imageUrl}
+                base={p.render.base}
+                origins={p.render.origins}
+                alt=""
+                fallback={<ExternalPicture url={c.imageUrl} {...p} />}
+              />
+            )}
             <div class="cardtext">
-              <p class="head" dir="auto">{c.title}</p>
-              {c.subtitle && <p class="foot" dir="auto">{c.subtitle}</p>}
+              <p class="head" dir="auto">
+                {c.title}
+              </p>
+              {c.subtitle && (
+                <p class="foot" dir="auto">
+                  {c.subtitle}
+                </p>
+              )}
             </div>
             <Buttons buttons={c.buttons} label={c.title} {...p} />
           </li>
@@ -168,8 +269,24 @@ function Carousel(p: ContentProps) {
       </ul>
       {cards.length > 1 && (
         <div class="arrows">
-          <button type="button" class="round" tabIndex={tabIndexOf(p.reachable)} aria-label={p.render.t('previousCard')} onClick={() => move(-1)}><Icon name="left" flip /></button>
-          <button type="button" class="round" tabIndex={tabIndexOf(p.reachable)} aria-label={p.render.t('nextCard')} onClick={() => move(1)}><Icon name="right" flip /></button>
+          <button
+            type="button"
+            class="round"
+            tabIndex={tabIndexOf(p.reachable)}
+            aria-label={p.render.t('previousCard')}
+            onClick={() => move(-1)}
+          >
+            <Icon name="left" flip />
+          </button>
+          <button
+            type="button"
+            class="round"
+            tabIndex={tabIndexOf(p.reachable)}
+            aria-label={p.render.t('nextCard')}
+            onClick={() => move(1)}
+          >
+            <Icon name="right" flip />
+          </button>
         </div>
       )}
     </div>
@@ -195,8 +312,25 @@ function ImageFile(p: ContentProps) {
   const link = <FileLink data={d} icon="picture" {...p} />;
   if (!url || !isFromOrigins(url, p.render.origins)) return link;
   return (
-    <button type="button" class="thumb" tabIndex={tabIndexOf(p.reachable)} aria-label={p.render.t('openPicture', { name })} onClick={() => p.render.preview({ url, name })}>
-      <Picture url={url} base={p.render.base} origins={p.render.origins} alt="" class="shot" fallback={<span class="lost"><Icon name="picture" /></span>} />
+    <button
+      type="button"
+      class="thumb"
+      tabIndex={tabIndexOf(p.reachable)}
+      aria-label={p.render.t('openPicture', { name })}
+      onClick={() => p.render.preview({ url, name })}
+    >
+      <Picture
+        url={url}
+        base={p.render.base}
+        origins={p.render.origins}
+        alt=""
+        class="shot"
+        fallback={
+          <span class="lost">
+            <Icon name="picture" />
+          </span>
+        }
+      />
     </button>
   );
 }
@@ -212,32 +346,72 @@ function Player(p: ContentProps & { kind: 'video' | 'audio' }) {
   if (!url || !isFromOrigins(url, p.render.origins) || failed) return link;
   if (!playing) {
     return (
-      <button type="button" class={`player ${p.kind}`} tabIndex={tabIndexOf(p.reachable)} onClick={() => setPlaying(true)}>
+      <button
+        type="button"
+        class={`player ${p.kind}`}
+        tabIndex={tabIndexOf(p.reachable)}
+        onClick={() => setPlaying(true)}
+      >
         <span class="sr">{p.render.t('play', { name: '' }).trim()}</span>
-        <span class="disc"><Icon name="play" /></span>
-        <span class="filetext"><span class="filename" dir="auto">{name}</span>{Number(d.size) > 0 && <span class="foot">{p.render.bytes(Number(d.size))}</span>}</span>
+        <span class="disc">
+          <Icon name="play" />
+        </span>
+        <span class="filetext">
+          <span class="filename" dir="auto">
+            {name}
+          </span>
+          {Number(d.size) > 0 && <span class="foot">{p.render.bytes(Number(d.size))}</span>}
+        </span>
       </button>
     );
   }
-  const mediaProps = { src: url, controls: true, autoPlay: true, class: p.kind, 'aria-label': name, onError: () => setFailed(true) };
+  const mediaProps = {
+    src: url,
+    controls: true,
+    autoPlay: true,
+    class: p.kind,
+    'aria-label': name,
+    onError: () => setFailed(true),
+  };
   return p.kind === 'video' ? <video playsInline {...mediaProps} /> : <audio {...mediaProps} />;
 }
 
 function FileLink({ data: d, icon, render, reachable }: ContentProps & { data: Data; icon: IconName }) {
   const url = safeLink(text(d.url), render.base);
   const name = nameOf(d, render.t('file'));
-  const details = [Number(d.size) > 0 && render.bytes(Number(d.size)), url && !isFromOrigins(url, render.origins) && render.t('fromHost', { host: hostOf(url) })].filter(Boolean);
+  const details = [
+    Number(d.size) > 0 && render.bytes(Number(d.size)),
+    url && !isFromOrigins(url, render.origins) && render.t('fromHost', { host: hostOf(url) }),
+  ].filter(Boolean);
   const content = (
     <>
-      <span class="disc"><Icon name={icon} /></span>
-      <span class="filetext"><span class="filename" dir="auto">{name}</span>{details.length > 0 && <span class="foot">{details.join(' · ')}</span>}</span>
+      <span class="disc">
+        <Icon name={icon} />
+      </span>
+      <span class="filetext">
+        <span class="filename" dir="auto">
+          {name}
+        </span>
+        {details.length > 0 && <span class="foot">{details.join(' · ')}</span>}
+      </span>
     </>
   );
-  return url ? <Link class="filelink" href={url} render={render} reachable={reachable}>{content}</Link> : <span class="filelink">{content}</span>;
+  return url ? (
+    <Link class="filelink" href={url} render={render} reachable={reachable}>
+      {content}
+    </Link>
+  ) : (
+    <span class="filelink">{content}</span>
+  );
 }
 
 /** A link that stands in for a card picture from a disallowed origin. */
 function ExternalPicture({ url, render, reachable }: ContentProps & { url: string }) {
   const href = safeLink(url, render.base);
-  return href ? <Link class="cover elsewhere" href={href} render={render} reachable={reachable}><Icon name="picture" /><span>{render.t('fromHost', { host: hostOf(href) })}</span></Link> : null;
+  return href ? (
+    <Link class="cover elsewhere" href={href} render={render} reachable={reachable}>
+      <Icon name="picture" />
+      <span>{render.t('fromHost', { host: hostOf(href) })}</span>
+    </Link>
+  ) : null;
 }

@@ -2,9 +2,17 @@
 
 import { options, type Component, type Context, type VNode } from 'preact';
 
-interface Slot { value?: unknown; deps?: unknown[] | undefined; effect?: (() => unknown) | undefined; cleanup?: unknown }
+interface Slot {
+  value?: unknown;
+  deps?: unknown[] | undefined;
+  effect?: (() => unknown) | undefined;
+  cleanup?: unknown;
+}
 
-interface Owner extends Component { slots?: Slot[]; context: Record<string, { props: { value: unknown } } | undefined> }
+interface Owner extends Component {
+  slots?: Slot[];
+  context: Record<string, { props: { value: unknown } } | undefined>;
+}
 
 /** Preact's internal option hooks, under the mangled names that preact/hooks also uses. The Preact version is pinned. */
 interface OptionHooks {

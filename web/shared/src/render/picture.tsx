@@ -26,11 +26,32 @@ export function Picture(p: PictureProps) {
   }
   const url = p.url.startsWith('data:image/') ? p.url : safeLink(p.url, p.base);
   if (!url || !isFromOrigins(url, p.origins) || broken === url) return <>{p.fallback}</>;
-  return <img src={url} alt={p.alt} class={p.class} loading="lazy" decoding="async" draggable={false} onLoad={p.onReady} onError={() => setBroken(url)} />;
+  return (
+    <img
+      src={url}
+      alt={p.alt}
+      class={p.class}
+      loading="lazy"
+      decoding="async"
+      draggable={false}
+      onLoad={p.onReady}
+      onError={() => setBroken(url)}
+    />
+  );
 }
 
 /** Draws an in-memory picture on a canvas: a data: URL, or a file that is not sent yet. */
-export function BitmapCanvas({ source, alt, class: name, fallback }: { source: string | Blob; alt: string; class?: string | undefined; fallback?: ComponentChild }) {
+export function BitmapCanvas({
+  source,
+  alt,
+  class: name,
+  fallback,
+}: {
+  source: string | Blob;
+  alt: string;
+  class?: string | undefined;
+  fallback?: ComponentChild;
+}) {
   const canvas = useRef<HTMLCanvasElement>();
   const [failed, setFailed] = useState(false);
   useEffect(() => {
@@ -54,7 +75,19 @@ export function BitmapCanvas({ source, alt, class: name, fallback }: { source: s
       current = false;
     };
   }, [source]);
-  return failed ? <>{fallback}</> : <canvas ref={canvas} class={name} role="img" aria-label={alt || undefined} aria-hidden={alt ? undefined : 'true'} width={1} height={1} />;
+  return failed ? (
+    <>{fallback}</>
+  ) : (
+    <canvas
+      ref={canvas}
+      class={name}
+      role="img"
+      aria-label={alt || undefined}
+      aria-hidden={alt ? undefined : 'true'}
+      width={1}
+      height={1}
+    />
+  );
 }
 
 function decode(url: string): { mime: string; data: string } | undefined {
@@ -81,7 +114,9 @@ export function drawSvg(url: string, alt: string, name?: string): VNode | undefi
   const source = decode(url)?.data.replace(/<!--.*?-->/gs, '') ?? '';
   const open: { name: string; attributes: Record<string, string>; children: ComponentChild[] }[] = [];
   let skip = 0;
-  for (const [, end, tag, rest, closed] of source.matchAll(/<(\/?)([a-zA-Z][\w:]*)((?:"[^"]*"|'[^']*'|[^>"'])*?)(\/?)>/g)) {
+  for (const [, end, tag, rest, closed] of source.matchAll(
+    /<(\/?)([a-zA-Z][\w:]*)((?:"[^"]*"|'[^']*'|[^>"'])*?)(\/?)>/g,
+  )) {
     if (!ELEMENTS.test(tag!)) {
       if (!closed) skip += end ? -1 : 1;
       continue;
@@ -100,7 +135,17 @@ export function drawSvg(url: string, alt: string, name?: string): VNode | undefi
     if (!done) return undefined;
     if (!open.length) {
       if (done.name !== 'svg') return undefined;
-      return h('svg', { ...done.attributes, class: name, role: 'img', 'aria-label': alt || undefined, 'aria-hidden': alt ? undefined : 'true' }, done.children) as VNode;
+      return h(
+        'svg',
+        {
+          ...done.attributes,
+          class: name,
+          role: 'img',
+          'aria-label': alt || undefined,
+          'aria-hidden': alt ? undefined : 'true',
+        },
+        done.children,
+      ) as VNode;
     }
     open.at(-1)!.children.push(h(done.name, done.attributes, done.children));
   }

@@ -55,7 +55,11 @@ const es: Strings = {
   dropHere: 'Suelta aquí los archivos para enviarlos',
   charactersLeft: { one: 'Queda {n} carácter', many: 'Quedan {n} de caracteres', other: 'Quedan {n} caracteres' },
   tooLong: 'El mensaje es demasiado largo. Se pueden enviar {max} caracteres como máximo.',
-  filesReady: { one: '{n} archivo listo para enviar', many: '{n} de archivos listos para enviar', other: '{n} archivos listos para enviar' },
+  filesReady: {
+    one: '{n} archivo listo para enviar',
+    many: '{n} de archivos listos para enviar',
+    other: '{n} archivos listos para enviar',
+  },
   fileLimit: 'Hasta {max} por archivo',
   fileTooBig: '{name} es demasiado grande: se pueden enviar {max} como máximo.',
   fileEmpty: '{name} está vacío.',

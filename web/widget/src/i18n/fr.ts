@@ -27,7 +27,8 @@ const fr: Strings = {
   slowDown: 'Trop de messages en peu de temps. Ils seront envoyés dans un instant.',
   sessionEnded: 'Votre session est terminée. Veuillez vous présenter de nouveau.',
   notAllowed: 'Le chat n’est pas disponible sur ce site.',
-  storageBlocked: 'Votre navigateur n’enregistre rien pour ce site\u00a0: le chat prendra fin lorsque vous quitterez la page.',
+  storageBlocked:
+    'Votre navigateur n’enregistre rien pour ce site\u00a0: le chat prendra fin lorsque vous quitterez la page.',
 
   // Pre-chat form
   formTitle: 'Démarrer une conversation',
@@ -43,7 +44,11 @@ const fr: Strings = {
   fieldRequired: 'Veuillez remplir ce champ.',
   emailInvalid: 'Veuillez saisir une adresse e-mail valide.',
   phoneInvalid: 'Veuillez saisir 11 ou 12 chiffres, indicatif du pays compris, sans autre caractère.',
-  formErrors: { one: 'Veuillez vérifier {n} champ.', many: 'Veuillez vérifier {n} de champs.', other: 'Veuillez vérifier {n} champs.' },
+  formErrors: {
+    one: 'Veuillez vérifier {n} champ.',
+    many: 'Veuillez vérifier {n} de champs.',
+    other: 'Veuillez vérifier {n} champs.',
+  },
 
   // Composer
   messageLabel: 'Votre message',
@@ -53,9 +58,17 @@ const fr: Strings = {
   attach: 'Joindre des fichiers',
   camera: 'Prendre une photo',
   dropHere: 'Déposez vos fichiers ici pour les envoyer',
-  charactersLeft: { one: '{n} caractère restant', many: '{n} de caractères restants', other: '{n} caractères restants' },
+  charactersLeft: {
+    one: '{n} caractère restant',
+    many: '{n} de caractères restants',
+    other: '{n} caractères restants',
+  },
   tooLong: 'Le message est trop long\u00a0: {max} caractères au maximum.',
-  filesReady: { one: '{n} fichier prêt à l’envoi', many: '{n} de fichiers prêts à l’envoi', other: '{n} fichiers prêts à l’envoi' },
+  filesReady: {
+    one: '{n} fichier prêt à l’envoi',
+    many: '{n} de fichiers prêts à l’envoi',
+    other: '{n} fichiers prêts à l’envoi',
+  },
   fileLimit: '{max} maximum par fichier',
   fileTooBig: '{name} est trop volumineux\u00a0: {max} au maximum.',
   fileEmpty: '{name} est vide.',

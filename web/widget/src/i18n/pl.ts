@@ -7,7 +7,9 @@ const pl: Strings = {
   close: 'Zamknij czat',
   chatWith: 'Czat: {name}',
   unread: {
-    one: '{n} nieprzeczytana wiadomość', few: '{n} nieprzeczytane wiadomości', many: '{n} nieprzeczytanych wiadomości',
+    one: '{n} nieprzeczytana wiadomość',
+    few: '{n} nieprzeczytane wiadomości',
+    many: '{n} nieprzeczytanych wiadomości',
     other: '{n} nieprzeczytanej wiadomości',
   },
   menu: 'Więcej opcji',
@@ -46,7 +48,12 @@ const pl: Strings = {
   fieldRequired: 'Wypełnij to pole.',
   emailInvalid: 'Podaj prawidłowy adres e-mail.',
   phoneInvalid: 'Podaj 11 lub 12 cyfr, z numerem kierunkowym kraju i bez innych znaków.',
-  formErrors: { one: 'Sprawdź {n} pole.', few: 'Sprawdź {n} pola.', many: 'Sprawdź {n} pól.', other: 'Sprawdź {n} pola.' },
+  formErrors: {
+    one: 'Sprawdź {n} pole.',
+    few: 'Sprawdź {n} pola.',
+    many: 'Sprawdź {n} pól.',
+    other: 'Sprawdź {n} pola.',
+  },
 
   // Composer
   messageLabel: 'Twoja wiadomość',
@@ -56,10 +63,17 @@ const pl: Strings = {
   attach: 'Dołącz pliki',
   camera: 'Zrób zdjęcie',
   dropHere: 'Upuść pliki tutaj, aby je wysłać',
-  charactersLeft: { one: 'Pozostał {n} znak', few: 'Pozostały {n} znaki', many: 'Pozostało {n} znaków', other: 'Pozostało {n} znaku' },
+  charactersLeft: {
+    one: 'Pozostał {n} znak',
+    few: 'Pozostały {n} znaki',
+    many: 'Pozostało {n} znaków',
+    other: 'Pozostało {n} znaku',
+  },
   tooLong: 'Wiadomość jest zbyt długa. Maksymalna liczba znaków: {max}.',
   filesReady: {
-    one: '{n} plik gotowy do wysłania', few: '{n} pliki gotowe do wysłania', many: '{n} plików gotowych do wysłania',
+    one: '{n} plik gotowy do wysłania',
+    few: '{n} pliki gotowe do wysłania',
+    many: '{n} plików gotowych do wysłania',
     other: '{n} pliku gotowego do wysłania',
   },
   fileLimit: 'Do {max} na plik',
@@ -82,7 +96,12 @@ const pl: Strings = {
   stopWriting: 'Zatrzymaj',
   uploading: 'Wysyłanie {name}: {percent}',
   cancelUpload: 'Anuluj wysyłanie {name}',
-  newMessages: { one: '{n} nowa wiadomość', few: '{n} nowe wiadomości', many: '{n} nowych wiadomości', other: '{n} nowej wiadomości' },
+  newMessages: {
+    one: '{n} nowa wiadomość',
+    few: '{n} nowe wiadomości',
+    many: '{n} nowych wiadomości',
+    other: '{n} nowej wiadomości',
+  },
   toNewest: 'Przejdź do najnowszej wiadomości',
   loadingOlder: 'Wczytywanie wcześniejszych wiadomości…',
   olderFailed: 'Nie udało się wczytać wcześniejszych wiadomości.',

@@ -27,7 +27,8 @@ const vi: Strings = {
   slowDown: 'Quá nhiều tin nhắn trong thời gian ngắn. Tin nhắn sẽ được gửi sau giây lát.',
   sessionEnded: 'Phiên của bạn đã kết thúc. Vui lòng nhập lại thông tin.',
   notAllowed: 'Không thể trò chuyện trên trang web này.',
-  storageBlocked: 'Trình duyệt của bạn không lưu dữ liệu của trang web này: cuộc trò chuyện sẽ kết thúc khi bạn rời trang.',
+  storageBlocked:
+    'Trình duyệt của bạn không lưu dữ liệu của trang web này: cuộc trò chuyện sẽ kết thúc khi bạn rời trang.',
 
   // Pre-chat form
   formTitle: 'Bắt đầu trò chuyện',

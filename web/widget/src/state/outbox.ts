@@ -20,7 +20,13 @@ export interface OutboxItem {
 /** Sends items to the server. */
 export interface Transport {
   send(body: Data, key: string): Promise<Message>;
-  upload(file: Blob, name: string, caption: string, key: string, progress: (share: number) => void): { promise: Promise<Message>; abort(): void };
+  upload(
+    file: Blob,
+    name: string,
+    caption: string,
+    key: string,
+    progress: (share: number) => void,
+  ): { promise: Promise<Message>; abort(): void };
 }
 
 export interface OutboxConfig {

@@ -3,9 +3,22 @@ import { Emitter } from '@socket.io/component-emitter';
 // Replaces socket.io-parser in the official client. It handles the same packets (Socket.IO protocol 5) except binary ones, which the gateway
 // does not send.
 
-export enum PacketType { CONNECT, DISCONNECT, EVENT, ACK, CONNECT_ERROR, BINARY_EVENT, BINARY_ACK }
+export enum PacketType {
+  CONNECT,
+  DISCONNECT,
+  EVENT,
+  ACK,
+  CONNECT_ERROR,
+  BINARY_EVENT,
+  BINARY_ACK,
+}
 
-export interface Packet { type: number; nsp: string; id?: number | undefined; data?: unknown }
+export interface Packet {
+  type: number;
+  nsp: string;
+  id?: number | undefined;
+  data?: unknown;
+}
 
 /** Event names reserved by the client. A packet from the server with one of them is invalid. */
 const RESERVED = ['connect', 'connect_error', 'disconnect', 'disconnecting', 'newListener', 'removeListener'];
@@ -39,9 +52,15 @@ function valid({ type, data }: Packet): boolean {
     case PacketType.DISCONNECT:
       return false;
     case PacketType.EVENT:
-      return Array.isArray(data) && (typeof data[0] === 'number' || (typeof data[0] === 'string' && !RESERVED.includes(data[0])));
+      return (
+        Array.isArray(data) &&
+        (typeof data[0] === 'number' || (typeof data[0] === 'string' && !RESERVED.includes(data[0])))
+      );
     case PacketType.ACK:
       return Array.isArray(data);
   }
-  return (type === PacketType.CONNECT_ERROR && typeof data === 'string') || (typeof data === 'object' && !!data && !Array.isArray(data));
+  return (
+    (type === PacketType.CONNECT_ERROR && typeof data === 'string') ||
+    (typeof data === 'object' && !!data && !Array.isArray(data))
+  );
 }

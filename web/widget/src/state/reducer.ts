@@ -68,8 +68,23 @@ export type Action =
   | { type: 'ended'; notice?: State['notice'] };
 
 export const initial: State = {
-  phase: 'loading', connection: 'idle', slow: false, messages: [], firstOrdinal: 0, older: 'unknown', ends: [], outbox: [], progress: {}, read: ['', ''], unread: 0,
-  seen: '', typing: [], open: false, sound: true, skipped: '', form: { busy: false, errors: {}, problem: '' },
+  phase: 'loading',
+  connection: 'idle',
+  slow: false,
+  messages: [],
+  firstOrdinal: 0,
+  older: 'unknown',
+  ends: [],
+  outbox: [],
+  progress: {},
+  read: ['', ''],
+  unread: 0,
+  seen: '',
+  typing: [],
+  open: false,
+  sound: true,
+  skipped: '',
+  form: { busy: false, errors: {}, problem: '' },
 };
 
 export function reduce(s: State, a: Action): State {
@@ -85,9 +100,14 @@ export function reduce(s: State, a: Action): State {
     case 'messages':
       return withUnreadCount(withoutCompletedStream(merge(s, a.messages, a.more)));
     case 'end': // an earlier chat counts as read
-      return reduce({ ...s, ends: [...s.ends, a.message.id] }, { type: 'read', read: [a.message.createdAt, a.message.id] });
+      return reduce(
+        { ...s, ends: [...s.ends, a.message.id] },
+        { type: 'read', read: [a.message.createdAt, a.message.id] },
+      );
     case 'part': {
-      const streaming = s.messages.some((m) => m.id === a.part.messageId) ? s.streaming : applyPart(s.streaming, a.part);
+      const streaming = s.messages.some((m) => m.id === a.part.messageId)
+        ? s.streaming
+        : applyPart(s.streaming, a.part);
       return streaming === s.streaming ? s : { ...s, streaming };
     }
     case 'streamStalled': // the text stays until the message or another attempt replaces it
@@ -98,7 +118,11 @@ export function reduce(s: State, a: Action): State {
       return { ...s, older: a.older };
     case 'outbox': {
       const keys = new Set(a.outbox.map((i) => i.key));
-      return { ...s, outbox: a.outbox, progress: Object.fromEntries(Object.entries(s.progress).filter(([k]) => keys.has(k))) };
+      return {
+        ...s,
+        outbox: a.outbox,
+        progress: Object.fromEntries(Object.entries(s.progress).filter(([k]) => keys.has(k))),
+      };
     }
     case 'progress':
       return { ...s, progress: { ...s.progress, [a.key]: a.share } };
@@ -120,8 +144,23 @@ export function reduce(s: State, a: Action): State {
       return { ...s, form: { ...s.form, ...a.form } };
     case 'ended':
       return {
-        ...s, phase: s.phase === 'chat' ? 'form' : s.phase, notice: a.notice, connection: 'idle', messages: [], streaming: undefined, firstOrdinal: 0, older: 'unknown', ends: [],
-        outbox: a.notice ? s.outbox : [], progress: {}, read: ['', ''], unread: 0, chat: undefined, skipped: '', seen: '', typing: [],
+        ...s,
+        phase: s.phase === 'chat' ? 'form' : s.phase,
+        notice: a.notice,
+        connection: 'idle',
+        messages: [],
+        streaming: undefined,
+        firstOrdinal: 0,
+        older: 'unknown',
+        ends: [],
+        outbox: a.notice ? s.outbox : [],
+        progress: {},
+        read: ['', ''],
+        unread: 0,
+        chat: undefined,
+        skipped: '',
+        seen: '',
+        typing: [],
       };
   }
 }
@@ -135,9 +174,15 @@ function merge(s: State, incoming: Message[], more: boolean | undefined): State 
   const first = s.messages[0];
   const last = s.messages.at(-1);
   if (!last || before(last, fresh[0]!)) return { ...s, older, messages: [...s.messages, ...fresh] };
-  if (before(fresh.at(-1)!, first!)) return { ...s, older, messages: [...fresh, ...s.messages], firstOrdinal: s.firstOrdinal - fresh.length };
+  if (before(fresh.at(-1)!, first!))
+    return { ...s, older, messages: [...fresh, ...s.messages], firstOrdinal: s.firstOrdinal - fresh.length };
   const ahead = fresh.filter((m) => before(m, first!)).length;
-  return { ...s, older, messages: [...s.messages, ...fresh].sort((a, b) => (before(a, b) ? -1 : 1)), firstOrdinal: s.firstOrdinal - ahead };
+  return {
+    ...s,
+    older,
+    messages: [...s.messages, ...fresh].sort((a, b) => (before(a, b) ? -1 : 1)),
+    firstOrdinal: s.firstOrdinal - ahead,
+  };
 }
 
 /** Removes the streamed text once its final message is there. */
@@ -145,7 +190,8 @@ function withoutCompletedStream(s: State): State {
   return s.streaming && s.messages.some((m) => m.id === s.streaming!.messageId) ? { ...s, streaming: undefined } : s;
 }
 
-const laterCursor = (a: State['read'], b: State['read']): State['read'] => (b[0] > a[0] || (b[0] === a[0] && b[1] > a[1]) ? b : a);
+const laterCursor = (a: State['read'], b: State['read']): State['read'] =>
+  b[0] > a[0] || (b[0] === a[0] && b[1] > a[1]) ? b : a;
 
 /** Recounts the unread messages from the other side. */
 function withUnreadCount(s: State): State {

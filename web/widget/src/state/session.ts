@@ -79,7 +79,12 @@ export class Session {
       progress: (key, share) => this.#progressed(key, share),
       blocked: (err) => this.#blocked(err),
     });
-    this.#tabs = new Tabs({ name: config.host.key, isolated: this.storage.blocked, onEvent: (e) => this.#onTabEvent(e), onLeadershipChange: (isLeader) => this.#onLeadershipChange(isLeader) });
+    this.#tabs = new Tabs({
+      name: config.host.key,
+      isolated: this.storage.blocked,
+      onEvent: (e) => this.#onTabEvent(e),
+      onLeadershipChange: (isLeader) => this.#onLeadershipChange(isLeader),
+    });
     addEventListener('online', this.#onOnline);
     addEventListener('offline', this.#onOffline);
     addEventListener('storage', this.#onStorage);
@@ -96,7 +101,8 @@ export class Session {
     this.state = reduce(before, a);
     if (this.state === before) return;
     if (this.state.unread > before.unread && this.config.isReading()) return this.markRead(); // nobody sees it unread
-    if (this.state.connection !== before.connection || this.state.phase !== before.phase) this.#host.emit('state', this.#publicState());
+    if (this.state.connection !== before.connection || this.state.phase !== before.phase)
+      this.#host.emit('state', this.#publicState());
     if (this.state.unread !== before.unread) this.#updateUnread();
     for (const f of [...this.#listeners]) f();
   }
@@ -125,7 +131,8 @@ export class Session {
     if (this.#destroyed) return;
     this.dispatch({ type: 'settings', settings });
     if (this.registered) this.dispatch({ type: 'phase', phase: 'chat' });
-    else if (!(await this.#registerSilently()) && this.state.phase !== 'form') this.dispatch({ type: 'phase', phase: 'form', ...(this.state.notice && { notice: this.state.notice }) });
+    else if (!(await this.#registerSilently()) && this.state.phase !== 'form')
+      this.dispatch({ type: 'phase', phase: 'form', ...(this.state.notice && { notice: this.state.notice }) });
   }
 
   #settingsFailed(err: unknown): void {
@@ -186,14 +193,26 @@ export class Session {
   }
 
   async register(fields: Record<string, string>): Promise<boolean> {
-    const body: Data = { language: this.#host.language, ...withoutEmpty(this.#host.identity ?? {}), ...withoutEmpty(fields), appId: this.#host.appId };
+    const body: Data = {
+      language: this.#host.language,
+      ...withoutEmpty(this.#host.identity ?? {}),
+      ...withoutEmpty(fields),
+      appId: this.#host.appId,
+    };
     if (!body.email && !body.phone && !body.userId && !body.identityToken) body.userId = `web-${crypto.randomUUID()}`;
     this.dispatch({ type: 'form', form: { busy: true, errors: {}, problem: '' } });
     try {
       const token = await this.api.register(body);
       if (this.#destroyed) return false;
       this.#fingerprint = fingerprint(this.#host.identity);
-      this.storage.update({ t: token, u: { ...body, userHash: undefined, identityToken: undefined }, i: this.#fingerprint || undefined, n: 0, w: true, p: undefined });
+      this.storage.update({
+        t: token,
+        u: { ...body, userHash: undefined, identityToken: undefined },
+        i: this.#fingerprint || undefined,
+        n: 0,
+        w: true,
+        p: undefined,
+      });
       this.#beginSession(token);
       this.#registration = body;
       this.dispatch({ type: 'phase', phase: 'chat' });
@@ -210,7 +229,10 @@ export class Session {
       }
       const errors = Object.fromEntries((e?.details ?? []).map((d) => [d.field, d.message]));
       this.dispatch({ type: 'phase', phase: 'form' });
-      this.dispatch({ type: 'form', form: { busy: false, errors, problem: e?.isTemporary === false ? 'loadFailed' : 'unavailable' } });
+      this.dispatch({
+        type: 'form',
+        form: { busy: false, errors, problem: e?.isTemporary === false ? 'loadFailed' : 'unavailable' },
+      });
       return false;
     }
   }
@@ -294,7 +316,9 @@ export class Session {
       reconnectionDelayMax: 5_000,
       timeout: 10_000,
     });
-    const socket = (this.#socket = manager.socket('/message', { auth: (give) => give({ token: this.api.token, ...this.#recoveryFields(socket) }) }));
+    const socket = (this.#socket = manager.socket('/message', {
+      auth: (give) => give({ token: this.api.token, ...this.#recoveryFields(socket) }),
+    }));
     socket.on('connect', () => {
       this.#setConnection('online');
       this.#storeRecovery();
@@ -324,7 +348,13 @@ export class Session {
         this.#emitError(new ApiError(403, code, err.message));
         return this.#refuse();
       }
-      this.#setConnection(navigator.onLine ? (this.state.connection === 'connecting' ? 'unavailable' : this.#disconnectedState()) : 'offline');
+      this.#setConnection(
+        navigator.onLine
+          ? this.state.connection === 'connecting'
+            ? 'unavailable'
+            : this.#disconnectedState()
+          : 'offline',
+      );
       if (code) this.#retryLater('connect', () => socket.connect()); // socket.io-client does not reconnect after a refused CONNECT
     });
     socket.on('token_expiring', () => void this.#renew());
@@ -402,12 +432,14 @@ export class Session {
       this.#markAvailable();
     } catch (err) {
       if (generation !== this.#generation || !(err instanceof ApiError)) return;
-      if (err.status === 404) return this.state.older === 'unknown' ? this.dispatch({ type: 'older', older: 'more' }) : undefined; // no open chat; the next message opens one
+      if (err.status === 404)
+        return this.state.older === 'unknown' ? this.dispatch({ type: 'older', older: 'more' }) : undefined; // no open chat; the next message opens one
       if (err.status === 401) return this.#unauthorized();
       if (err.status === 403) return this.#blocked(err);
       // A gap stays until a sync succeeds: a socket that is connected delivers only what follows.
       const delay = Math.min(MAX_SYNC_DELAY, 1_000 * 2 ** this.#syncFailures++);
-      if (err.isTemporary) this.#retryLater('sync', () => void this.sync(), Math.max(delay, err.retryAfter * 1_000) * (1 + Math.random()));
+      if (err.isTemporary)
+        this.#retryLater('sync', () => void this.sync(), Math.max(delay, err.retryAfter * 1_000) * (1 + Math.random()));
     }
   }
 
@@ -417,7 +449,8 @@ export class Session {
     this.dispatch({ type: 'messages', messages, ...(more !== undefined && { more }) });
     const reply = newestReply(this.state);
     if (reply) this.#typing.message(reply.createdAt);
-    if (missed && last) for (const m of messages) if (!known.has(m.id) && m.isFromSupport && before(last, m)) this.#notifyMessage(m);
+    if (missed && last)
+      for (const m of messages) if (!known.has(m.id) && m.isFromSupport && before(last, m)) this.#notifyMessage(m);
   }
 
   /** Applies the read state from the history response. */
@@ -451,7 +484,11 @@ export class Session {
       const chatId = sameChat ? this.#earliest.chatId : await this.api.chatBefore(this.#earliest.chatId);
       if (generation !== this.#generation) return;
       if (!chatId && !sameChat) return this.dispatch({ type: 'older', older: 'none' });
-      const { messages, more } = await this.api.history(HISTORY_PAGE_SIZE, sameChat ? this.state.messages[0]?.id : undefined, chatId);
+      const { messages, more } = await this.api.history(
+        HISTORY_PAGE_SIZE,
+        sameChat ? this.state.messages[0]?.id : undefined,
+        chatId,
+      );
       if (generation !== this.#generation) return;
       this.#earliest = { chatId, more };
       const last = messages.at(-1);
@@ -487,14 +524,20 @@ export class Session {
     if (!streaming || streaming === before) return;
     clearTimeout(this.#streamTimer);
     const { messageId } = streaming;
-    if (streaming.done) this.#streamTimer = setTimeout(() => this.dispatch({ type: 'streamDropped', messageId }), FINAL_MESSAGE_TIMEOUT);
+    if (streaming.done)
+      this.#streamTimer = setTimeout(() => this.dispatch({ type: 'streamDropped', messageId }), FINAL_MESSAGE_TIMEOUT);
     else this.#streamTimer = setTimeout(() => this.dispatch({ type: 'streamStalled', messageId }), STREAM_TIMEOUT);
   }
 
   /** Stops the bot's stream; the text received so far stays. */
   stopStreaming(): void {
     const id = this.state.streaming?.messageId;
-    if (id) void this.api.stop(id).catch((err: unknown) => (err instanceof ApiError && (err.status === 404 || err.status === 409) ? undefined : this.#emitError(err)));
+    if (id)
+      void this.api
+        .stop(id)
+        .catch((err: unknown) =>
+          err instanceof ApiError && (err.status === 404 || err.status === 409) ? undefined : this.#emitError(err),
+        );
   }
 
   #addMessage(m: Message): void {
@@ -592,13 +635,15 @@ export class Session {
     this.#emitError(err);
     if (err.status === 403) return this.#refuse();
     if (err.status === 429) return this.dispatch({ type: 'slow', slow: true });
-    if (this.state.connection === 'online' || err.status !== 0) this.dispatch({ type: 'connection', connection: navigator.onLine === false ? 'offline' : 'unavailable' });
+    if (this.state.connection === 'online' || err.status !== 0)
+      this.dispatch({ type: 'connection', connection: navigator.onLine === false ? 'offline' : 'unavailable' });
   }
 
   #markAvailable(): void {
     this.dispatch({ type: 'slow', slow: false });
     const c = this.state.connection;
-    if (c === 'unavailable' && (this.#socket?.connected || !this.#tabs.isLeader)) this.dispatch({ type: 'connection', connection: 'online' });
+    if (c === 'unavailable' && (this.#socket?.connected || !this.#tabs.isLeader))
+      this.dispatch({ type: 'connection', connection: 'online' });
   }
 
   // Read cursor
@@ -640,7 +685,8 @@ export class Session {
     if (!this.registered || this.#destroyed) return;
     const waits = this.outbox.pending || this.state.messages.at(-1)?.isFromSupport === false;
     const s = this.storage.session();
-    if (s.t && ((s.n ?? 0) !== this.state.unread || !!s.w !== waits)) this.storage.update({ n: this.state.unread, w: waits || undefined });
+    if (s.t && ((s.n ?? 0) !== this.state.unread || !!s.w !== waits))
+      this.storage.update({ n: this.state.unread, w: waits || undefined });
   }
 
   // Other tabs
@@ -764,7 +810,11 @@ export class Session {
       this.#reported.add(reason);
       console.error(reason);
     }
-    this.#host.emit('error', { code: e?.code ?? 'INTERNAL', status: e?.status ?? 0, message: e?.message ?? String(err) });
+    this.#host.emit('error', {
+      code: e?.code ?? 'INTERNAL',
+      status: e?.status ?? 0,
+      message: e?.message ?? String(err),
+    });
   }
 
   /** The public name of the state, for the `state` event. */
@@ -773,7 +823,8 @@ export class Session {
   }
 }
 
-const stringList = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string' && v !== '') : []);
+const stringList = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string' && v !== '') : [];
 
 function withoutEmpty(fields: Record<string, unknown>): Data {
   return Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== undefined && v !== null && v !== ''));

@@ -31,7 +31,11 @@ export class Storage {
   readonly #blobs: Blobs;
   readonly blocked: boolean;
 
-  constructor(readonly key: string, local: globalThis.Storage | undefined = availableLocalStorage(), idb: IDBFactory | undefined = local && globalThis.indexedDB) {
+  constructor(
+    readonly key: string,
+    local: globalThis.Storage | undefined = availableLocalStorage(),
+    idb: IDBFactory | undefined = local && globalThis.indexedDB,
+  ) {
     this.blocked = !local;
     this.#entries = local ? onLocalStorage(local) : inMemory();
     this.#blobs = new Blobs(key, idb);
@@ -49,7 +53,10 @@ export class Storage {
   /** Returns the entries under a prefix of the session's key, ordered by name. */
   list<T>(prefix: string): T[] {
     const start = `${this.key}.${prefix}.`;
-    const names = this.#entries.keys().filter((k) => k.startsWith(start)).sort();
+    const names = this.#entries
+      .keys()
+      .filter((k) => k.startsWith(start))
+      .sort();
     return names.map((k) => decode<T>(this.#entries.getItem(k))).filter((v): v is T => v !== undefined);
   }
 
@@ -75,7 +82,8 @@ export class Storage {
 
   /** Removes all stored data of the session. */
   async clear(): Promise<void> {
-    for (const k of this.#entries.keys()) if (k === this.key || k.startsWith(this.key + '.')) this.#entries.removeItem(k);
+    for (const k of this.#entries.keys())
+      if (k === this.key || k.startsWith(this.key + '.')) this.#entries.removeItem(k);
     await this.#blobs.clear();
   }
 
@@ -134,7 +142,10 @@ class Blobs {
   #memory = new Map<string, Blob>();
   #opening: Promise<IDBDatabase> | undefined;
 
-  constructor(readonly name: string, readonly idb: IDBFactory | undefined) {}
+  constructor(
+    readonly name: string,
+    readonly idb: IDBFactory | undefined,
+  ) {}
 
   async put(name: string, blob: Blob): Promise<void> {
     this.#memory.set(name, blob);
@@ -162,7 +173,10 @@ class Blobs {
   }
 
   close(): void {
-    void this.#opening?.then((db) => db.close(), () => {});
+    void this.#opening?.then(
+      (db) => db.close(),
+      () => {},
+    );
     this.#opening = undefined;
   }
 

@@ -1,6 +1,17 @@
-import { ApiError, type ChatState } from '@parley/shared/api.js';
+import { type Api, ApiError, type ChatState } from '@parley/shared/api.js';
 import { text, type Message } from '@parley/shared/message.js';
-import type { Session } from './session.js';
+import type { Action, State } from './reducer.js';
+import type { Storage } from './storage.js';
+
+/** What the support features need of the session. */
+export interface SupportSession {
+  readonly state: State;
+  readonly api: Api;
+  readonly storage: Storage;
+  dispatch(a: Action): void;
+  /** Adds an offline message that the server has accepted. */
+  addOfflineMessage(m: Message): void;
+}
 
 /** Support features: chat state, handover to agents, offline message and rating. The server decides which of them are offered. */
 export class Support {
@@ -9,7 +20,7 @@ export class Support {
   /** The last offline message without a response, and its idempotency key. The server rejects a key that is reused with another body. */
   #unsent = { body: '', key: '' };
 
-  constructor(readonly session: Session) {}
+  constructor(readonly session: SupportSession) {}
 
   async load(): Promise<void> {
     await this.#update(() => this.session.api.chat()).catch(() => {}); // the server lacks the endpoint, or there is no chat yet
@@ -59,7 +70,8 @@ export class Support {
       const chat = await request();
       if (run === this.#requests && token === this.session.api.token) this.session.dispatch({ type: 'chat', chat });
     } catch (err) {
-      if (err instanceof ApiError && err.status === 404 && run === this.#requests) this.session.dispatch({ type: 'chat', chat: undefined });
+      if (err instanceof ApiError && err.status === 404 && run === this.#requests)
+        this.session.dispatch({ type: 'chat', chat: undefined });
       throw err;
     }
   }

@@ -9,7 +9,11 @@ export function Avatar({ name, class: more = '' }: { name: string; class?: strin
   const letter = <span class="letter">{[...(name || '?')][0]!.toUpperCase()}</span>;
   return (
     <span class={`avatar ${more}`} aria-hidden="true">
-      {url ? <Picture url={url} base={host.base} origins={host.mediaOrigins} alt="" class="face" fallback={letter} /> : letter}
+      {url ? (
+        <Picture url={url} base={host.base} origins={host.mediaOrigins} alt="" class="face" fallback={letter} />
+      ) : (
+        letter
+      )}
     </span>
   );
 }

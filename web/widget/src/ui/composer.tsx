@@ -8,7 +8,12 @@ import { useScreen } from './context.js';
 const MAX_TEXT_LENGTH = 4096;
 const COUNTER_THRESHOLD = 200;
 
-interface ComposerProps { children?: ComponentChildren; draft: { current: string | null }; dropped: { files: File[] } | undefined; onSent(): void }
+interface ComposerProps {
+  children?: ComponentChildren;
+  draft: { current: string | null };
+  dropped: { files: File[] } | undefined;
+  onSent(): void;
+}
 
 /** The message input. Files that are chosen, dropped or pasted are staged above the text, which becomes the caption of the first file. */
 export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
@@ -86,9 +91,27 @@ export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
           <ul class="staged">
             {files.map((f, i) => (
               <li>
-                {/^image\/(?!svg)/.test(f.type) ? <BitmapCanvas source={f} alt="" class="mini" fallback={<Icon name="file" />} /> : <span class="mini"><Icon name="file" /></span>}
-                <span class="filetext"><span class="filename" dir="auto">{f.name}</span><span class="foot">{language.bytes(f.size)}</span></span>
-                <button type="button" class="round" aria-label={language.t('removeFile', { name: f.name })} onClick={() => setFiles(files.filter((_, n) => n !== i))}><Icon name="close" /></button>
+                {/^image\/(?!svg)/.test(f.type) ? (
+                  <BitmapCanvas source={f} alt="" class="mini" fallback={<Icon name="file" />} />
+                ) : (
+                  <span class="mini">
+                    <Icon name="file" />
+                  </span>
+                )}
+                <span class="filetext">
+                  <span class="filename" dir="auto">
+                    {f.name}
+                  </span>
+                  <span class="foot">{language.bytes(f.size)}</span>
+                </span>
+                <button
+                  type="button"
+                  class="round"
+                  aria-label={language.t('removeFile', { name: f.name })}
+                  onClick={() => setFiles(files.filter((_, n) => n !== i))}
+                >
+                  <Icon name="close" />
+                </button>
               </li>
             ))}
           </ul>
@@ -96,8 +119,24 @@ export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
         </>
       )}
       <div class="line">
-        <button type="button" class="round" aria-label={language.t('attach')} title={language.t('attach')} onClick={() => picker.current!.click()}><Icon name="attach" /></button>
-        <button type="button" class="round camera" aria-label={language.t('camera')} title={language.t('camera')} onClick={() => camera.current!.click()}><Icon name="camera" /></button>
+        <button
+          type="button"
+          class="round"
+          aria-label={language.t('attach')}
+          title={language.t('attach')}
+          onClick={() => picker.current!.click()}
+        >
+          <Icon name="attach" />
+        </button>
+        <button
+          type="button"
+          class="round camera"
+          aria-label={language.t('camera')}
+          title={language.t('camera')}
+          onClick={() => camera.current!.click()}
+        >
+          <Icon name="camera" />
+        </button>
         <input ref={picker} type="file" multiple hidden onChange={choose} />
         <input ref={camera} type="file" accept="image/*" capture="environment" hidden onChange={choose} />
         <div class="grow" data-value={value}>
@@ -120,9 +159,23 @@ export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
             onPaste={onPaste}
           />
         </div>
-        <button type="submit" class="round sendbutton" aria-label={language.t('send')} title={language.t('send')} aria-disabled={!ready}><Icon name="send" flip /></button>
+        <button
+          type="submit"
+          class="round sendbutton"
+          aria-label={language.t('send')}
+          title={language.t('send')}
+          aria-disabled={!ready}
+        >
+          <Icon name="send" flip />
+        </button>
       </div>
-      {left < COUNTER_THRESHOLD && <p class={left < 0 ? 'error note' : 'note'} id="parley-left">{left < 0 ? language.t('tooLong', { max: language.number(MAX_TEXT_LENGTH) }) : language.n('charactersLeft', left)}</p>}
+      {left < COUNTER_THRESHOLD && (
+        <p class={left < 0 ? 'error note' : 'note'} id="parley-left">
+          {left < 0
+            ? language.t('tooLong', { max: language.number(MAX_TEXT_LENGTH) })
+            : language.n('charactersLeft', left)}
+        </p>
+      )}
     </form>
   );
 }

@@ -4,7 +4,7 @@ import { text } from '@parley/shared/message.js';
 import { useEffect, useRef, useState } from '@parley/shared/render/hooks.js';
 import { Icon } from '@parley/shared/render/icon.js';
 import type { Host } from '../host.js';
-import { useScreen } from './context.js';
+import { type ExtrasModule, useScreen } from './context.js';
 
 declare const __EXTRAS__: string;
 declare const __EXTRAS_INTEGRITY__: string;
@@ -14,37 +14,44 @@ const shared = { Fragment, jsx, jsxs, ApiError, text, useEffect, useRef, useStat
 
 export type Shared = typeof shared;
 
-type ExtrasModule = typeof import('../extras.js');
+/** The module as it is loaded: with what only this file uses. */
+export interface LoadedExtras extends ExtrasModule {
+  provide(given: Shared): void;
+  styles: string;
+}
 
 /** Minimum delay before a failed load is retried, because every render calls `getOrLoad`. */
 const RETRY_DELAY = 5_000;
 
 /** Loads the extras on first use. The chat works without them. */
 export class Extras {
-  #module: ExtrasModule | undefined;
-  #loading: Promise<ExtrasModule> | undefined;
+  #module: LoadedExtras | undefined;
+  #loading: Promise<LoadedExtras> | undefined;
   #failures = 0;
   #notBefore = 0;
 
-  constructor(readonly host: Host, readonly onLoaded: () => void) {}
+  constructor(
+    readonly host: Host,
+    readonly onLoaded: () => void,
+  ) {}
 
   /** Returns the extras if loaded; otherwise starts loading, which ends with a call of `onLoaded`. */
-  getOrLoad(): ExtrasModule | undefined {
+  getOrLoad(): LoadedExtras | undefined {
     if (!this.#module && Date.now() >= this.#notBefore) this.load().catch(() => {});
     return this.#module;
   }
 
-  load(): Promise<ExtrasModule> {
+  load(): Promise<LoadedExtras> {
     return (this.#loading ??= this.#fetch());
   }
 
-  async #fetch(): Promise<ExtrasModule> {
+  async #fetch(): Promise<LoadedExtras> {
     const { host } = this;
     // Browsers may cache a failed module by its URL, so a retry needs another URL.
     const file = __EXTRAS__ + (this.#failures ? `?${this.#failures}` : '');
     const link = host.preload(file, __EXTRAS_INTEGRITY__);
     try {
-      const module = (await import(host.base + file)) as ExtrasModule;
+      const module = (await import(host.base + file)) as LoadedExtras;
       module.provide(shared);
       const sheet = new CSSStyleSheet();
       sheet.replaceSync(module.styles);

@@ -37,13 +37,17 @@ export function Form() {
     e.preventDefault();
     if (busy) return;
     const values: Record<string, string> = {};
-    for (const f of fields) values[f.name] = (form.current!.elements.namedItem(f.name) as HTMLInputElement).value.trim();
+    for (const f of fields)
+      values[f.name] = (form.current!.elements.namedItem(f.name) as HTMLInputElement).value.trim();
     if (values.phone) values.phone = values.phone.replace(/[\s()+.-]/g, '');
     const missing = fields.filter((f) => f.required && !values[f.name]).map((f) => f.name);
     if (anyContact && !missing.length && !contacts.some((f) => values[f.name])) missing.push(contacts[0]!.name);
     if (missing.length) {
       const text = language.t('fieldRequired');
-      session.dispatch({ type: 'form', form: { errors: Object.fromEntries(missing.map((n) => [n, text])), problem: '' } });
+      session.dispatch({
+        type: 'form',
+        form: { errors: Object.fromEntries(missing.map((n) => [n, text])), problem: '' },
+      });
       return;
     }
     void session.register(values);
@@ -62,7 +66,9 @@ export function Form() {
             <div class="field">
               <label for={`parley-${name}`}>
                 {known ? language.t(name as TextKey) : name}
-                {!required && !(anyContact && contacts[0]!.name === name) && <span class="opt"> ({language.t('optional')})</span>}
+                {!required && !(anyContact && contacts[0]!.name === name) && (
+                  <span class="opt"> ({language.t('optional')})</span>
+                )}
               </label>
               <input
                 id={`parley-${name}`}
@@ -77,12 +83,22 @@ export function Form() {
                 aria-invalid={error ? 'true' : undefined}
                 aria-describedby={error ? `parley-${name}-error` : undefined}
               />
-              {error && <p class="error" id={`parley-${name}-error`}>{error}</p>}
+              {error && (
+                <p class="error" id={`parley-${name}-error`}>
+                  {error}
+                </p>
+              )}
             </div>
           );
         })}
-        {problem && !invalid.length && <p class="error" role="alert">{language.t(problem)}</p>}
-        <button type="submit" class="primary" aria-disabled={busy}>{language.t(busy ? 'starting' : 'start')}</button>
+        {problem && !invalid.length && (
+          <p class="error" role="alert">
+            {language.t(problem)}
+          </p>
+        )}
+        <button type="submit" class="primary" aria-disabled={busy}>
+          {language.t(busy ? 'starting' : 'start')}
+        </button>
       </form>
     </div>
   );

@@ -36,26 +36,58 @@ export function OfflineForm({ draft }: { draft: { current: string | null } }) {
     setBusy(false);
   };
   const field = (name: string) => ({
-    id: `parley-left-${name}`, name, required: true, 'aria-required': true, 'aria-invalid': errors[name] ? ('true' as const) : undefined,
+    id: `parley-left-${name}`,
+    name,
+    required: true,
+    'aria-required': true,
+    'aria-invalid': errors[name] ? ('true' as const) : undefined,
     'aria-describedby': errors[name] ? `parley-left-${name}-error` : undefined,
   });
-  const error = (name: string) => errors[name] && <p class="error" id={`parley-left-${name}-error`}>{errors[name]}</p>;
+  const error = (name: string) =>
+    errors[name] && (
+      <p class="error" id={`parley-left-${name}-error`}>
+        {errors[name]}
+      </p>
+    );
   return (
     <form ref={form} class="rate" noValidate onSubmit={submit} aria-labelledby="parley-left-title">
       <h3 id="parley-left-title">{language.t('leaveMessage')}</h3>
-      <p class="note">{opens ? language.t('awayUntil', { at: language.when(opens, Date.now()) }) : language.t('away')}</p>
+      <p class="note">
+        {opens ? language.t('awayUntil', { at: language.when(opens, Date.now()) }) : language.t('away')}
+      </p>
       <div class="field">
         <label for="parley-left-message">{language.t('messageLabel')}</label>
-        <textarea {...field('message')} rows={3} maxLength={4096} dir="auto" defaultValue={draft.current ?? ''} onInput={(e: InputEvent) => (draft.current = (e.currentTarget as HTMLTextAreaElement).value)} />
+        <textarea
+          {...field('message')}
+          rows={3}
+          maxLength={4096}
+          dir="auto"
+          defaultValue={draft.current ?? ''}
+          onInput={(e: InputEvent) => (draft.current = (e.currentTarget as HTMLTextAreaElement).value)}
+        />
         {error('message')}
       </div>
       <div class="field">
         <label for="parley-left-email">{language.t('email')}</label>
-        <input {...field('email')} type="email" autocomplete="email" inputMode="email" dir="ltr" maxLength={254} defaultValue={text(knownEmail)} />
+        <input
+          {...field('email')}
+          type="email"
+          autocomplete="email"
+          inputMode="email"
+          dir="ltr"
+          maxLength={254}
+          defaultValue={text(knownEmail)}
+        />
         {error('email')}
       </div>
-      {problem && <p class="error" role="alert">{problem}</p>}
-      <button type="submit" class="primary" aria-disabled={busy}><Icon name="send" flip /> {language.t('send')}</button>
+      {problem && (
+        <p class="error" role="alert">
+          {problem}
+        </p>
+      )}
+      <button type="submit" class="primary" aria-disabled={busy}>
+        <Icon name="send" flip /> {language.t('send')}
+      </button>
     </form>
   );
 }

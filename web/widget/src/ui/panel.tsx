@@ -71,7 +71,8 @@ export function Panel(p: PanelProps) {
 
   const onKeyDown = (e: KeyboardEvent) => {
     // Trap focus while the panel fills the screen or a picture is open.
-    if (e.key === 'Tab' && (picture || fullScreen(panel.current!))) trapFocus(e, picture ? panel.current!.querySelector('.preview')! : panel.current!);
+    if (e.key === 'Tab' && (picture || fullScreen(panel.current!)))
+      trapFocus(e, picture ? panel.current!.querySelector('.preview')! : panel.current!);
   };
 
   const dragHandlers = {
@@ -105,7 +106,9 @@ export function Panel(p: PanelProps) {
         <div class="inside" inert={!!picture}>
           <Header />
           {state.phase === 'chat' && <Banner />}
-          {(state.phase === 'loading' || !state.settings) && state.phase !== 'failed' && state.phase !== 'refused' && <Loading />}
+          {(state.phase === 'loading' || !state.settings) && state.phase !== 'failed' && state.phase !== 'refused' && (
+            <Loading />
+          )}
           {(state.phase === 'failed' || state.phase === 'refused') && <Failed />}
           {state.phase === 'form' && state.settings && <Form />}
           {state.phase === 'chat' && state.settings && (
@@ -121,13 +124,24 @@ export function Panel(p: PanelProps) {
                 onEndVisible={() => state.open && document.visibilityState === 'visible' && session.markRead()}
               />
               <SupportBar />
-              {OfflineForm ? <OfflineForm draft={draft} /> : <Composer draft={draft} dropped={dropped} onSent={() => p.transcript.current?.scrollToEnd()} />}
+              {OfflineForm ? (
+                <OfflineForm draft={draft} />
+              ) : (
+                <Composer draft={draft} dropped={dropped} onSent={() => p.transcript.current?.scrollToEnd()} />
+              )}
             </>
           )}
         </div>
-        {dragDepth > 0 && <div class="drop" aria-hidden="true"><Icon name="attach" /><p>{language.t('dropHere')}</p></div>}
+        {dragDepth > 0 && (
+          <div class="drop" aria-hidden="true">
+            <Icon name="attach" />
+            <p>{language.t('dropHere')}</p>
+          </div>
+        )}
         {Preview && <Preview {...picture!} close={closePicture} />}
-        <div class="sr" role="status" aria-live="polite" aria-atomic="true" key="announcer">{p.announcement.text + (p.announcement.count % 2 ? '\u00a0' : '')}</div>
+        <div class="sr" role="status" aria-live="polite" aria-atomic="true" key="announcer">
+          {p.announcement.text + (p.announcement.count % 2 ? '\u00a0' : '')}
+        </div>
       </div>
     </ScreenContext.Provider>
   );
@@ -169,30 +183,69 @@ function Header() {
     <div ref={header} class="header" onKeyDown={onKeyDown}>
       <Avatar name={settings?.botName ?? settings?.name ?? ''} />
       <div class="names">
-        <h2 class="title" tabIndex={-1}>{settings?.name}</h2>
+        <h2 class="title" tabIndex={-1}>
+          {settings?.name}
+        </h2>
         <p class="sub">
           {(!who || who === 'online') && settings?.botName}
-          {who && <>{who !== 'away' && <span class="dot" />} {language.t(who)}</>}
+          {who && (
+            <>
+              {who !== 'away' && <span class="dot" />} {language.t(who)}
+            </>
+          )}
         </p>
       </div>
-      <button ref={button} type="button" class="round" aria-label={language.t('menu')} aria-expanded={menu} onClick={() => (menu ? closeAndFocusButton() : setMenu(true))}><Icon name="more" /></button>
-      <button type="button" class="round" aria-label={language.t('close')} onClick={close}><Icon name="close" /></button>
+      <button
+        ref={button}
+        type="button"
+        class="round"
+        aria-label={language.t('menu')}
+        aria-expanded={menu}
+        onClick={() => (menu ? closeAndFocusButton() : setMenu(true))}
+      >
+        <Icon name="more" />
+      </button>
+      <button type="button" class="round" aria-label={language.t('close')} onClick={close}>
+        <Icon name="close" />
+      </button>
       {menu && (
         <div class="menu" role="group" aria-label={language.t('menu')}>
           {confirming ? (
             <>
               <p>{language.t('forgetConfirm')}</p>
               <div class="pair">
-                <button type="button" class="secondary" onClick={closeAndFocusButton}>{language.t('cancel')}</button>
-                <button type="button" class="danger" onClick={() => { closeAndFocusButton(); session.end(); }}>{language.t('forgetYes')}</button>
+                <button type="button" class="secondary" onClick={closeAndFocusButton}>
+                  {language.t('cancel')}
+                </button>
+                <button
+                  type="button"
+                  class="danger"
+                  onClick={() => {
+                    closeAndFocusButton();
+                    session.end();
+                  }}
+                >
+                  {language.t('forgetYes')}
+                </button>
               </div>
             </>
           ) : (
             <>
-              <button type="button" class="item" aria-pressed={state.sound} onClick={() => session.setSound(!state.sound)}>
-                <Icon name={state.sound ? 'bell' : 'mute'} />{language.t(state.sound ? 'soundOff' : 'soundOn')}
+              <button
+                type="button"
+                class="item"
+                aria-pressed={state.sound}
+                onClick={() => session.setSound(!state.sound)}
+              >
+                <Icon name={state.sound ? 'bell' : 'mute'} />
+                {language.t(state.sound ? 'soundOff' : 'soundOn')}
               </button>
-              {session.registered && <button type="button" class="item" onClick={() => setConfirming(true)}><Icon name="trash" />{language.t('forget')}</button>}
+              {session.registered && (
+                <button type="button" class="item" onClick={() => setConfirming(true)}>
+                  <Icon name="trash" />
+                  {language.t('forget')}
+                </button>
+              )}
             </>
           )}
         </div>
@@ -215,7 +268,9 @@ function Loading() {
   return (
     <div class="scroll blank">
       <p class="sr">{language.t('loading')}</p>
-      <div class="ghost" /><div class="ghost mine" /><div class="ghost" />
+      <div class="ghost" />
+      <div class="ghost mine" />
+      <div class="ghost" />
     </div>
   );
 }
@@ -227,7 +282,11 @@ function Failed() {
     <div class="scroll blank center">
       <Icon name="alert" />
       <p>{language.t(refused ? 'notAllowed' : 'loadFailed')}</p>
-      {!refused && <button type="button" class="primary" onClick={() => session.retryLoading()}>{language.t('tryAgain')}</button>}
+      {!refused && (
+        <button type="button" class="primary" onClick={() => session.retryLoading()}>
+          {language.t('tryAgain')}
+        </button>
+      )}
     </div>
   );
 }
@@ -237,9 +296,9 @@ const hasFiles = (e: DragEvent) => !!e.dataTransfer?.types.includes('Files');
 const fullScreen = (panel: HTMLElement) => panel.offsetWidth >= innerWidth;
 
 function trapFocus(e: KeyboardEvent, within: HTMLElement) {
-  const tabbable = [...within.querySelectorAll<HTMLElement>('button,a[href],input:not([hidden]),textarea,[tabindex="0"]')].filter(
-    (s) => s.tabIndex >= 0 && !(s as HTMLButtonElement).disabled && s.offsetParent !== null,
-  );
+  const tabbable = [
+    ...within.querySelectorAll<HTMLElement>('button,a[href],input:not([hidden]),textarea,[tabindex="0"]'),
+  ].filter((s) => s.tabIndex >= 0 && !(s as HTMLButtonElement).disabled && s.offsetParent !== null);
   const active = (within.getRootNode() as ShadowRoot).activeElement;
   const edge = e.shiftKey ? tabbable[0] : tabbable.at(-1);
   if (active !== edge && tabbable.includes(active as HTMLElement)) return;

@@ -16,8 +16,15 @@ export function Rating({ chat }: { chat: ChatState }) {
   if (!open) {
     return (
       <div class="ask" role="status">
-        <span class="stars small" role="img" aria-label={language.n('stars', score)}>{STARS.map((n) => <Star key={n} on={n <= score} />)}</span> {language.t('rateThanks')}{' '}
-        <button type="button" class="textbutton" onClick={() => setOpen(true)}>{language.t('rateChange')}</button>
+        <span class="stars small" role="img" aria-label={language.n('stars', score)}>
+          {STARS.map((n) => (
+            <Star key={n} on={n <= score} />
+          ))}
+        </span>{' '}
+        {language.t('rateThanks')}{' '}
+        <button type="button" class="textbutton" onClick={() => setOpen(true)}>
+          {language.t('rateChange')}
+        </button>
       </div>
     );
   }
@@ -42,7 +49,14 @@ export function Rating({ chat }: { chat: ChatState }) {
         <div class="stars">
           {STARS.map((n) => (
             <label key={n} class={n <= score ? 'star on' : 'star'}>
-              <input type="radio" name="parley-score" class="sr" value={n} checked={n === score} onChange={() => setScore(n)} />
+              <input
+                type="radio"
+                name="parley-score"
+                class="sr"
+                value={n}
+                checked={n === score}
+                onChange={() => setScore(n)}
+              />
               <Star on={n <= score} />
               <span class="sr">{language.n('stars', n)}</span>
             </label>
@@ -50,13 +64,37 @@ export function Rating({ chat }: { chat: ChatState }) {
         </div>
       </fieldset>
       <div class="field" hidden={!score}>
-        <label for="parley-comment">{language.t('rateComment')}<span class="opt"> ({language.t('optional')})</span></label>
-        <textarea ref={comment} id="parley-comment" rows={2} maxLength={1000} dir="auto" defaultValue={saved?.comment} />
+        <label for="parley-comment">
+          {language.t('rateComment')}
+          <span class="opt"> ({language.t('optional')})</span>
+        </label>
+        <textarea
+          ref={comment}
+          id="parley-comment"
+          rows={2}
+          maxLength={1000}
+          dir="auto"
+          defaultValue={saved?.comment}
+        />
       </div>
-      {problem && <p class="error" role="alert">{problem}</p>}
+      {problem && (
+        <p class="error" role="alert">
+          {problem}
+        </p>
+      )}
       <div class="pair">
-        <button type="button" class="secondary" onClick={() => (saved ? setOpen(false) : session.support.skipRating(chat.chatId))}>{language.t(saved ? 'cancel' : 'rateSkip')}</button>
-        {score > 0 && <button type="submit" class="primary" aria-disabled={busy}>{language.t('send')}</button>}
+        <button
+          type="button"
+          class="secondary"
+          onClick={() => (saved ? setOpen(false) : session.support.skipRating(chat.chatId))}
+        >
+          {language.t(saved ? 'cancel' : 'rateSkip')}
+        </button>
+        {score > 0 && (
+          <button type="submit" class="primary" aria-disabled={busy}>
+            {language.t('send')}
+          </button>
+        )}
       </div>
     </form>
   );

@@ -32,7 +32,8 @@ export function answering(chat: ChatState | undefined): '' | 'online' | 'agentsO
 }
 
 /** Whether to show the offline form: the chat waits for agents, none is available, and it was not handed over by that form. */
-export const isAway = (chat: ChatState | undefined): boolean => !!chat?.waiting && !chat.available && chat.handoverBy !== 'offline_form';
+export const isAway = (chat: ChatState | undefined): boolean =>
+  !!chat?.waiting && !chat.available && chat.handoverBy !== 'offline_form';
 
 /** The bar above the composer: the rating, or the button that requests an agent. */
 export function SupportBar() {
@@ -52,7 +53,9 @@ export function SupportBar() {
   };
   return (
     <div class="ask">
-      <button type="button" class="textbutton" aria-disabled={busy} onClick={() => void requestAgent()}>{language.t('talkToPerson')}</button>
+      <button type="button" class="textbutton" aria-disabled={busy} onClick={() => void requestAgent()}>
+        {language.t('talkToPerson')}
+      </button>
     </div>
   );
 }

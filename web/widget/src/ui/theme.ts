@@ -10,7 +10,8 @@ export function palette(configs: Data, dark: boolean): Palette {
   const pick = (key: string, otherwise: Rgb) => parseHex(configs[key]) ?? otherwise;
   const primary = pick('primaryBackgroundColor', hex('#0f766e'));
   // The dark theme has its own surface colours and keeps the site's accent colours.
-  const surface = (key: string, light: string, night: string) => (dark ? mix(hex(night), primary, 0.04) : pick(key, hex(light)));
+  const surface = (key: string, light: string, night: string) =>
+    dark ? mix(hex(night), primary, 0.04) : pick(key, hex(light));
   const content = surface('contentBackgroundColor', '#ffffff', '#15171c');
   const footer = surface('footerBackgroundColor', '#ffffff', '#1b1e24');
   const form = surface('formBackgroundColor', '#ffffff', '#1b1e24');
@@ -18,7 +19,8 @@ export function palette(configs: Data, dark: boolean): Palette {
   const received = surface('receivedMessageBubbleBgColor', '#eef0f3', '#2a2e37');
   const sent = pick('sentMessageBubbleBgColor', primary);
   const ink = dark ? hex('#f2f4f7') : hex('#16181d');
-  const textOn = (key: string, back: Rgb) => readable(dark && key !== 'sentMessageBubbleTextColor' && key !== 'primaryTextColor' ? ink : pick(key, ink), [back]);
+  const textOn = (key: string, back: Rgb) =>
+    readable(dark && key !== 'sentMessageBubbleTextColor' && key !== 'primaryTextColor' ? ink : pick(key, ink), [back]);
   const faint = (...backs: Rgb[]) => readable(mix(ink, backs[0]!, 0.35), backs);
   const line = (back: Rgb) => mix(ink, back, 0.86);
   const unadjusted = { content, footer, form, input, received, sent, primary };
@@ -54,7 +56,10 @@ function headerShade(primary: Rgb, front: Rgb): Rgb {
 
 /** The panel's colour rules for the themes light, dark and auto (prefers-color-scheme). */
 export function themeRules(configs: Data): string {
-  const rule = (p: Palette) => Object.entries(p).map(([k, v]) => `${k}:${v}`).join(';');
+  const rule = (p: Palette) =>
+    Object.entries(p)
+      .map(([k, v]) => `${k}:${v}`)
+      .join(';');
   const light = rule(palette(configs, false));
   const dark = rule(palette(configs, true));
   return `.p{${light}}.p[data-theme=dark]{${dark}}@media(prefers-color-scheme:dark){.p[data-theme=auto]{${dark}}}`;

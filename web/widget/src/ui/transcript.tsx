@@ -31,9 +31,17 @@ export interface TranscriptProps {
   onEndVisible(): void;
 }
 
-interface Page { key: number; messages: Message[] }
+interface Page {
+  key: number;
+  messages: Message[];
+}
 
-interface TranscriptState { from: number; to: number; active: string; scrolledUp: boolean }
+interface TranscriptState {
+  from: number;
+  to: number;
+  active: string;
+  scrolledUp: boolean;
+}
 
 /**
  * The virtualised message list: only the pages around the viewport are in the DOM, between two spacers. At the end it sticks to the
@@ -127,7 +135,8 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
   }
 
   #onResize(entries: ResizeObserverEntry[]) {
-    for (const { target } of entries) this.#pageHeights.set(Number((target as HTMLElement).dataset.page), (target as HTMLElement).offsetHeight);
+    for (const { target } of entries)
+      this.#pageHeights.set(Number((target as HTMLElement).dataset.page), (target as HTMLElement).offsetHeight);
     this.#adjustScroll();
     this.#updateWindow();
   }
@@ -162,7 +171,9 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
     const log = this.#log.current!;
     if (!log.clientHeight) return; // the panel is hidden
     // Stay at the end unless scrollTop has decreased: the log may shrink or its content grow before the event of our own scroll arrives.
-    this.#stickToEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 48 || (this.#stickToEnd && log.scrollTop >= this.#scrollTop);
+    this.#stickToEnd =
+      log.scrollHeight - log.scrollTop - log.clientHeight < 48 ||
+      (this.#stickToEnd && log.scrollTop >= this.#scrollTop);
     if (this.#stickToEnd) this.#adjustScroll();
     else this.#rememberAnchor();
     this.#updateWindow();
@@ -186,9 +197,14 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
     if (this.#stickToEnd) to = this.#pages.length;
     const { state } = this.props;
     if (log.scrollTop < OVERSCAN && state.older === 'more' && !this.#stickToEnd) void this.props.session.loadOlder();
-    if (log.scrollTop < OVERSCAN && state.older === 'more' && log.scrollHeight <= log.clientHeight + 1) void this.props.session.loadOlder();
+    if (log.scrollTop < OVERSCAN && state.older === 'more' && log.scrollHeight <= log.clientHeight + 1)
+      void this.props.session.loadOlder();
     from = Math.max(0, from);
-    if (from !== this.state.from || to !== Math.min(this.state.to, this.#pages.length) || this.state.scrolledUp === this.#stickToEnd) {
+    if (
+      from !== this.state.from ||
+      to !== Math.min(this.state.to, this.#pages.length) ||
+      this.state.scrolledUp === this.#stickToEnd
+    ) {
       this.#rescueFocus(from, to);
       this.setState({ from, to, scrolledUp: !this.#stickToEnd });
     }
@@ -263,19 +279,33 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
     const common = { language, render: p.render, active: w.active, now: p.now };
     return (
       <div class="transcript">
-        <div ref={this.#log} class="scroll log" role="log" aria-live="off" aria-label={language.t('messages')} tabIndex={0} onScroll={this.#onScroll} onKeyDown={this.#onKeyDown}>
+        <div
+          ref={this.#log}
+          class="scroll log"
+          role="log"
+          aria-live="off"
+          aria-label={language.t('messages')}
+          tabIndex={0}
+          onScroll={this.#onScroll}
+          onKeyDown={this.#onKeyDown}
+        >
           <div class="top">
             {state.older === 'loading' && <p class="note spin">{language.t('loadingOlder')}</p>}
             {state.older === 'failed' && (
               <p class="note">
-                {language.t('olderFailed')} <button type="button" class="textbutton" onClick={() => void session.loadOlder()}>{language.t('tryAgain')}</button>
+                {language.t('olderFailed')}{' '}
+                <button type="button" class="textbutton" onClick={() => void session.loadOlder()}>
+                  {language.t('tryAgain')}
+                </button>
               </p>
             )}
-            {state.older === 'none' && from === 0 && <p class="note">{language.t(last || state.outbox.length ? 'chatStart' : 'empty')}</p>}
+            {state.older === 'none' && from === 0 && (
+              <p class="note">{language.t(last || state.outbox.length ? 'chatStart' : 'empty')}</p>
+            )}
           </div>
           <div class="above" />
           {rendered.map((page, i) => {
-            const at = (from + i === 0 ? 0 : page.key * PAGE_SIZE - state.firstOrdinal);
+            const at = from + i === 0 ? 0 : page.key * PAGE_SIZE - state.firstOrdinal;
             return (
               <PageView
                 key={page.key}
@@ -292,23 +322,42 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
             );
           })}
           <div class="below" />
-          {state.streaming && <StreamedRow message={state.streaming} session={session} language={language} render={p.render} />}
+          {state.streaming && (
+            <StreamedRow message={state.streaming} session={session} language={language} render={p.render} />
+          )}
           {state.outbox.length > 0 && (
             <div class="page" data-page="outbox">
               {state.outbox.map((item, i) => (
-                <PendingMessage key={item.key} item={item} last={i === state.outbox.length - 1} share={state.progress[item.key]} session={session} language={language} offline={state.connection !== 'online'} />
+                <PendingMessage
+                  key={item.key}
+                  item={item}
+                  last={i === state.outbox.length - 1}
+                  share={state.progress[item.key]}
+                  session={session}
+                  language={language}
+                  offline={state.connection !== 'online'}
+                />
               ))}
             </div>
           )}
           {state.typing.length > 0 && (
             <div class="row theirs typing" aria-hidden="true">
               <Avatar name={state.typing[0]!} class="small" />
-              <div class="bubble"><i /><i /><i /></div>
+              <div class="bubble">
+                <i />
+                <i />
+                <i />
+              </div>
             </div>
           )}
         </div>
         {w.scrolledUp && (
-          <button type="button" class={state.unread ? 'pill new' : 'pill'} aria-label={state.unread ? undefined : language.t('toNewest')} onClick={() => this.scrollToEnd(true)}>
+          <button
+            type="button"
+            class={state.unread ? 'pill new' : 'pill'}
+            aria-label={state.unread ? undefined : language.t('toNewest')}
+            onClick={() => this.scrollToEnd(true)}
+          >
             {state.unread > 0 && <span>{language.n('newMessages', state.unread)}</span>}
             <Icon name="down" />
           </button>
@@ -326,7 +375,8 @@ function chosenPayloads({ messages, outbox }: State, page: Message[]): string {
   const asked = new Set(page.filter((m) => m.isFromSupport).map((m) => m.id));
   const found: Record<string, Answer> = {};
   const add = (type: string, { replyTo: to, payload }: Data, choosing?: boolean) => {
-    if (type === 'MULTIPLE_CHOICE_REPLY' && typeof to === 'string' && asked.has(to) && typeof payload === 'string') found[to] = [payload, choosing];
+    if (type === 'MULTIPLE_CHOICE_REPLY' && typeof to === 'string' && asked.has(to) && typeof payload === 'string')
+      found[to] = [payload, choosing];
   };
   for (const m of messages) add(m.type, m.data);
   for (const { body, failed } of outbox) if (body && !failed) add(body.type, body.data, true);
@@ -356,7 +406,15 @@ class PageView extends Component<PageProps> {
     const touches = (key: string) => key !== '' && next.messages.some((m) => m.id === key);
     if (next.active !== p.active && (touches(next.active) || touches(p.active))) return true;
     if (next.newest !== p.newest && (touches(next.newest) || touches(p.newest))) return true;
-    return next.before !== p.before || next.after !== p.after || next.seen !== p.seen || next.answers !== p.answers || next.language !== p.language || next.render !== p.render || next.now !== p.now;
+    return (
+      next.before !== p.before ||
+      next.after !== p.after ||
+      next.seen !== p.seen ||
+      next.answers !== p.answers ||
+      next.language !== p.language ||
+      next.render !== p.render ||
+      next.now !== p.now
+    );
   }
 
   override render({ messages, before, after, id, active, newest, answers, ...p }: PageProps) {
@@ -395,7 +453,12 @@ interface RowProps {
 const timeOf = (m: Message) => Date.parse(m.createdAt);
 
 const sameGroup = (a: Message | undefined, b: Message | undefined): boolean =>
-  !!a && !!b && a.isFromSupport === b.isFromSupport && a.nameOfSender === b.nameOfSender && timeOf(b) - timeOf(a) < GROUP_INTERVAL && midnight(timeOf(a)) === midnight(timeOf(b));
+  !!a &&
+  !!b &&
+  a.isFromSupport === b.isFromSupport &&
+  a.nameOfSender === b.nameOfSender &&
+  timeOf(b) - timeOf(a) < GROUP_INTERVAL &&
+  midnight(timeOf(a)) === midnight(timeOf(b));
 
 function Row({ message: m, before, after, reachable, answer, seen, ends, language, render, now }: RowProps) {
   const opens = !!before && ends.includes(before.id); // the first message of its chat
@@ -406,27 +469,53 @@ function Row({ message: m, before, after, reachable, answer, seen, ends, languag
   const read = !m.isFromSupport && seen >= m.createdAt;
   const author = m.isFromSupport ? m.nameOfSender : language.t('you');
   const notice = noticeText(m, language, now);
-  const heading = day && <h3 class={opens ? 'day opens' : 'day'}><span>{language.day(timeOf(m), now)}</span></h3>;
+  const heading = day && (
+    <h3 class={opens ? 'day opens' : 'day'}>
+      <span>{language.day(timeOf(m), now)}</span>
+    </h3>
+  );
   if (notice) {
     return (
       <>
         {heading}
-        <article class="row notice" data-key={m.id} data-id={m.id} tabIndex={-1} aria-label={language.full(timeOf(m))}><p class="note">{notice}</p></article>
+        <article class="row notice" data-key={m.id} data-id={m.id} tabIndex={-1} aria-label={language.full(timeOf(m))}>
+          <p class="note">{notice}</p>
+        </article>
       </>
     );
   }
   return (
     <>
       {heading}
-      <article class={`row ${side}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`} data-key={m.id} data-id={m.id} tabIndex={-1} aria-label={`${author}, ${language.full(timeOf(m))}`}>
-        {m.isFromSupport && (last ? <Avatar name={m.nameOfSender} class="small" /> : <span class="avatar small none" />)}
+      <article
+        class={`row ${side}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`}
+        data-key={m.id}
+        data-id={m.id}
+        tabIndex={-1}
+        aria-label={`${author}, ${language.full(timeOf(m))}`}
+      >
+        {m.isFromSupport &&
+          (last ? <Avatar name={m.nameOfSender} class="small" /> : <span class="avatar small none" />)}
         <div class="body">
-          {first && m.isFromSupport && <p class="author" dir="auto">{m.nameOfSender}</p>}
-          <div class="bubble"><Content message={m} render={render} reachable={reachable} chosen={answer?.[0]} choosing={answer?.[1]} /></div>
+          {first && m.isFromSupport && (
+            <p class="author" dir="auto">
+              {m.nameOfSender}
+            </p>
+          )}
+          <div class="bubble">
+            <Content message={m} render={render} reachable={reachable} chosen={answer?.[0]} choosing={answer?.[1]} />
+          </div>
           {last && (
             <p class="meta">
-              <time dateTime={m.createdAt} title={language.full(timeOf(m))}>{language.ago(timeOf(m), now)}</time>
-              {!m.isFromSupport && <span class={read ? 'mark read' : 'mark'}><Icon name={read ? 'checks' : 'check'} />{language.t(read ? 'seen' : 'sent')}</span>}
+              <time dateTime={m.createdAt} title={language.full(timeOf(m))}>
+                {language.ago(timeOf(m), now)}
+              </time>
+              {!m.isFromSupport && (
+                <span class={read ? 'mark read' : 'mark'}>
+                  <Icon name={read ? 'checks' : 'check'} />
+                  {language.t(read ? 'seen' : 'sent')}
+                </span>
+              )}
             </p>
           )}
         </div>
@@ -436,16 +525,40 @@ function Row({ message: m, before, after, reachable, answer, seen, ends, languag
 }
 
 /** A message that a bot is streaming. It is announced only when it is complete. */
-function StreamedRow({ message: m, session, language, render }: { message: StreamedMessage; session: Session; language: Language; render: Render }) {
+function StreamedRow({
+  message: m,
+  session,
+  language,
+  render,
+}: {
+  message: StreamedMessage;
+  session: Session;
+  language: Language;
+  render: Render;
+}) {
   return (
     <div class="page" data-page="writing">
-      <article class={`row theirs first last writing${m.done ? ' done' : ''}`} data-key={m.messageId} tabIndex={-1} aria-busy={!m.done} aria-label={m.nameOfSender}>
+      <article
+        class={`row theirs first last writing${m.done ? ' done' : ''}`}
+        data-key={m.messageId}
+        tabIndex={-1}
+        aria-busy={!m.done}
+        aria-label={m.nameOfSender}
+      >
         <Avatar name={m.nameOfSender} class="small" />
         <div class="body">
-          <p class="author" dir="auto">{m.nameOfSender}</p>
-          <div class="bubble"><LinkedText text={m.text} render={render} reachable={false} /></div>
+          <p class="author" dir="auto">
+            {m.nameOfSender}
+          </p>
+          <div class="bubble">
+            <LinkedText text={m.text} render={render} reachable={false} />
+          </div>
           <p class="meta">
-            {!m.done && <button type="button" class="textbutton" onClick={() => session.stopStreaming()}>{language.t('stopWriting')}</button>}
+            {!m.done && (
+              <button type="button" class="textbutton" onClick={() => session.stopStreaming()}>
+                {language.t('stopWriting')}
+              </button>
+            )}
           </p>
         </div>
       </article>
@@ -453,7 +566,14 @@ function StreamedRow({ message: m, session, language, render }: { message: Strea
   );
 }
 
-interface PendingMessageProps { item: OutboxItem; last: boolean; share: number | undefined; session: Session; language: Language; offline: boolean }
+interface PendingMessageProps {
+  item: OutboxItem;
+  last: boolean;
+  share: number | undefined;
+  session: Session;
+  language: Language;
+  offline: boolean;
+}
 
 /** A message in the outbox. */
 function PendingMessage({ item, last, share = 0, session, language, offline }: PendingMessageProps) {
@@ -461,31 +581,58 @@ function PendingMessage({ item, last, share = 0, session, language, offline }: P
   const name = file ? file.name : String(item.body?.data.text ?? '');
   const word = language.t(item.failed ? 'failed' : offline ? 'waiting' : 'sending');
   return (
-    <article class={`row mine pending${item.failed ? ' bad' : ''}`} data-key={item.key} tabIndex={-1} aria-label={`${language.t('you')}, ${word}`}>
+    <article
+      class={`row mine pending${item.failed ? ' bad' : ''}`}
+      data-key={item.key}
+      tabIndex={-1}
+      aria-label={`${language.t('you')}, ${word}`}
+    >
       <div class="body">
         <div class="bubble">
-          {file ? <PendingFile item={item} share={share} session={session} language={language} /> : <p class="words" dir="auto">{name}</p>}
+          {file ? (
+            <PendingFile item={item} share={share} session={session} language={language} />
+          ) : (
+            <p class="words" dir="auto">
+              {name}
+            </p>
+          )}
         </div>
         {item.failed ? (
           <p class="meta bad">
             <Icon name="alert" /> {word}
-            <button type="button" class="textbutton" onClick={() => session.outbox.retry(item.key)}>{language.t('retry')}</button>
-            <button type="button" class="textbutton" onClick={() => session.discard(item.key)}>{language.t('discard')}</button>
+            <button type="button" class="textbutton" onClick={() => session.outbox.retry(item.key)}>
+              {language.t('retry')}
+            </button>
+            <button type="button" class="textbutton" onClick={() => session.discard(item.key)}>
+              {language.t('discard')}
+            </button>
           </p>
         ) : (
-          last && <p class="meta"><span class="mark"><Icon name="clock" />{word}</span></p>
+          last && (
+            <p class="meta">
+              <span class="mark">
+                <Icon name="clock" />
+                {word}
+              </span>
+            </p>
+          )
         )}
       </div>
     </article>
   );
 }
 
-class PendingFile extends Component<{ item: OutboxItem; share: number; session: Session; language: Language }, { blob?: Blob }> {
+class PendingFile extends Component<
+  { item: OutboxItem; share: number; session: Session; language: Language },
+  { blob?: Blob }
+> {
   #unmounted = false;
 
   override componentDidMount() {
     if (/^image\/(?!svg)/.test(this.props.item.file!.mime)) {
-      void this.props.session.storage.blob(this.props.item.key).then((blob) => !this.#unmounted && blob && this.setState({ blob }));
+      void this.props.session.storage
+        .blob(this.props.item.key)
+        .then((blob) => !this.#unmounted && blob && this.setState({ blob }));
     }
   }
 
@@ -502,12 +649,32 @@ class PendingFile extends Component<{ item: OutboxItem; share: number; session: 
       <>
         {this.state.blob && <BitmapCanvas source={this.state.blob} alt="" class="shot" />}
         <div class="filelink">
-          <span class="disc"><Icon name="file" /></span>
-          <span class="filetext"><span class="filename" dir="auto">{name}</span><span class="foot">{language.bytes(file.size)}</span></span>
-          {!item.failed && <button type="button" class="round" aria-label={language.t('cancelUpload', { name })} onClick={() => session.discard(item.key)}><Icon name="close" /></button>}
+          <span class="disc">
+            <Icon name="file" />
+          </span>
+          <span class="filetext">
+            <span class="filename" dir="auto">
+              {name}
+            </span>
+            <span class="foot">{language.bytes(file.size)}</span>
+          </span>
+          {!item.failed && (
+            <button
+              type="button"
+              class="round"
+              aria-label={language.t('cancelUpload', { name })}
+              onClick={() => session.discard(item.key)}
+            >
+              <Icon name="close" />
+            </button>
+          )}
         </div>
         {!item.failed && <progress max={1} value={share} aria-label={language.t('uploading', { name, percent })} />}
-        {file.caption && <p class="words" dir="auto">{file.caption}</p>}
+        {file.caption && (
+          <p class="words" dir="auto">
+            {file.caption}
+          </p>
+        )}
       </>
     );
   }
