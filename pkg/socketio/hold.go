@@ -21,7 +21,7 @@ type heldEvent struct {
 // application send missed events before new ones. A connecting socket is held automatically until the CONNECT
 // answer; Hold in a middleware extends that until Release. If more than Options.SendBuffer bytes are buffered,
 // the session is closed as slow.
-func (s *Socket) Hold() {
+func (s *Socket) HoldBroadcasts() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held.on, s.held.asked = true, true
@@ -29,11 +29,11 @@ func (s *Socket) Hold() {
 
 // Release sends the held broadcasts in order and ends Hold. If keep is not nil, broadcasts for which it
 // returns false are dropped.
-func (s *Socket) Release(keep func(b *Broadcast) bool) {
-	s.release(keep)
+func (s *Socket) ReleaseBroadcasts(keep func(b *Broadcast) bool) {
+	s.releaseBroadcasts(keep)
 }
 
-func (s *Socket) release(keep func(*Broadcast) bool) {
+func (s *Socket) releaseBroadcasts(keep func(*Broadcast) bool) {
 	for {
 		s.mu.Lock()
 		events := s.held.events
@@ -58,12 +58,12 @@ func (s *Socket) releaseConnecting() {
 	asked := s.held.asked
 	s.mu.Unlock()
 	if !asked {
-		s.release(nil)
+		s.releaseBroadcasts(nil)
 	}
 }
 
 // deliver sends a broadcast to the socket, or buffers it while the socket is held.
-func (s *Socket) deliver(m *engineio.Message, b *Broadcast) {
+func (s *Socket) enqueue(m *engineio.Message, b *Broadcast) {
 	s.mu.Lock()
 	if s.held.on {
 		full := s.held.size > 0 && s.held.size+m.Size() > s.nsp.srv.opts.SendBuffer

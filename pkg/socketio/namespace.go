@@ -87,15 +87,15 @@ func (n *Namespace) OnBroadcast(fn func(b *Broadcast) int) {
 
 // Deliver sends b to the sockets of this node, bypassing OnBroadcast, and returns their number. It does not
 // block.
-func (n *Namespace) Deliver(b *Broadcast) int { return n.deliver(b) }
+func (n *Namespace) EmitLocal(b *Broadcast) int { return n.emit(b) }
 
 // arrive handles every broadcast for the sockets of this node.
-func (n *Namespace) arrive(b *Broadcast) int {
+func (n *Namespace) handleBroadcast(b *Broadcast) int {
 	n.mu.RLock()
 	fn := n.onBroadcast
 	n.mu.RUnlock()
 	if fn == nil {
-		return n.deliver(b)
+		return n.emit(b)
 	}
 	return fn(b)
 }
@@ -263,10 +263,10 @@ func (s *Socket) info() SocketInfo {
 	return SocketInfo{ID: s.id, Handshake: s.client.info(auth), Rooms: rooms, Data: encoded}
 }
 
-func (l local) Deliver(b *Broadcast) int { return l.arrive(b) }
+func (l local) HandleBroadcast(b *Broadcast) int { return l.handleBroadcast(b) }
 
-func (l local) DeliverWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
-	return l.deliverWithAck(b, timeout, ack)
+func (l local) HandleBroadcastWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
+	return l.emitWithAck(b, timeout, ack)
 }
 
 func (l local) Apply(ctx context.Context, c Command) error { return l.apply(ctx, c) }

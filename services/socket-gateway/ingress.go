@@ -102,46 +102,46 @@ func (s *Service) advertiseAddr(ln net.Listener) string {
 }
 
 // register registers the gateway before it serves: requests for its first sessions may reach other gateways at once.
-func (e *ingress) register(ctx context.Context, addr string) {
+func (i *ingress) register(ctx context.Context, addr string) {
 	if addr != "" {
-		_ = e.registry.Register(ctx, addr) // run retries; the loss of Redis is logged elsewhere
+		_ = i.registry.Register(ctx, addr) // run retries; the loss of Redis is logged elsewhere
 	}
 }
 
 // run keeps the gateway registered until rest is done, then ends the forwarded requests. The legacy server
 // closes its sockets when ctx is done, concurrently with the gateway's own.
-func (e *ingress) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
+func (i *ingress) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer e.forwarder.Close()
+	defer i.forwarder.Close()
 	if addr != "" {
-		running.Go(func() { e.registry.Run(rest, addr) })
+		running.Go(func() { i.registry.Run(rest, addr) })
 	}
-	if e.legacy != nil {
-		running.Go(func() { e.legacy.Run(ctx) })
+	if i.legacy != nil {
+		running.Go(func() { i.legacy.Run(ctx) })
 	}
 	<-rest.Done()
 	return nil
 }
 
 // revoked forwards the revocation of a visitor's tokens to the legacy server.
-func (e *ingress) revoked(ctx context.Context, chatUserID string) {
-	if e.legacy != nil {
-		e.legacy.Revoke(ctx, chatUserID)
+func (i *ingress) revoked(ctx context.Context, chatUserID string) {
+	if i.legacy != nil {
+		i.legacy.Revoke(ctx, chatUserID)
 	}
 }
 
-func (e *ingress) legacyConnections() int {
-	if e.legacy == nil {
+func (i *ingress) legacyConnections() int {
+	if i.legacy == nil {
 		return 0
 	}
-	return e.legacy.Connections()
+	return i.legacy.Connections()
 }
 
-func (e *ingress) close() error {
-	e.forwarder.Close()
-	if e.legacy == nil {
+func (i *ingress) close() error {
+	i.forwarder.Close()
+	if i.legacy == nil {
 		return nil
 	}
-	return e.legacy.Close()
+	return i.legacy.Close()
 }

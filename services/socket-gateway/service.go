@@ -259,7 +259,7 @@ func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	group.Go(func() error { return s.ingress.run(running, rest, s.advertiseAddr(ln), s.bus) })
 	group.Go(func() error { return s.gateway.Run(rest) })
 	group.Go(func() error {
-		return stayAlone(running, s.bus, hello{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil})
+		return requireSingleReplica(running, s.bus, announcement{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil})
 	})
 	if s.redis != nil {
 		group.Go(func() error { s.redis.watch(rest); return nil })
@@ -273,7 +273,7 @@ func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	group.Go(func() error {
 		defer stopRest()
 		defer context.AfterFunc(running, s.ingress.limiter.Shut)()
-		err := s.gateway.Deliver(running)
+		err := s.gateway.Read(running)
 		s.gateway.Drain(rest, s.cfg.DrainTimeout)
 		return errors.Join(err, s.sockets.Close())
 	})

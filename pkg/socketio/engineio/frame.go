@@ -193,7 +193,7 @@ func (a *assembler) frame(h frameHeader, data []byte, fn func(opcode, []byte) er
 	case (h.op == opContinuation) != (a.op != opContinuation):
 		return errFrame // continuation without a message, or a new message inside another
 	case h.fin && a.op == opContinuation:
-		return a.deliver(h.op, data, h.rsv1, fn)
+		return a.complete(h.op, data, h.rsv1, fn)
 	}
 	if h.op != opContinuation {
 		a.op, a.compressed = h.op, h.rsv1
@@ -207,10 +207,10 @@ func (a *assembler) frame(h frameHeader, data []byte, fn func(opcode, []byte) er
 	}
 	op, whole := a.op, a.message
 	a.op, a.message = opContinuation, nil
-	return a.deliver(op, whole, a.compressed, fn)
+	return a.complete(op, whole, a.compressed, fn)
 }
 
-func (a *assembler) deliver(op opcode, data []byte, compressed bool, fn func(opcode, []byte) error) error {
+func (a *assembler) complete(op opcode, data []byte, compressed bool, fn func(opcode, []byte) error) error {
 	if compressed {
 		var err error
 		if data, err = a.deflaters.inflate(data, a.maxPayload); err != nil {

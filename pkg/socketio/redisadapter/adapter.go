@@ -165,7 +165,7 @@ func (a *adapter) startSubscriber(client redis.UniversalClient, rehome func(*sub
 	s := &subscriber{
 		client: client, sharded: a.opts.Sharded, single: single && a.opts.Sharded,
 		health: a.opts.HealthInterval, logger: a.opts.Logger,
-		deliver: a.format.handle, onState: a.onState,
+		handle: a.format.handle, onState: a.onState,
 		kick:     make(chan struct{}, 1),
 		channels: make(map[string]*subscription),
 	}

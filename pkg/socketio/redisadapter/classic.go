@@ -78,7 +78,7 @@ func (c *classic) onBroadcast(payload string) {
 	if string(m.uid) == c.uid || string(m.nsp) != c.local.Name() || !eventData(m.Data) {
 		return
 	}
-	c.local.Deliver(&m.Broadcast)
+	c.local.HandleBroadcast(&m.Broadcast)
 }
 
 // eventData reports whether data is a non-empty array, as required for an event.
@@ -214,7 +214,7 @@ func (c *classic) broadcastWithAck(ctx context.Context, q classicRequest, attach
 		timeout = time.Duration(ms * float64(time.Millisecond))
 	}
 	b := &socketio.Broadcast{Selection: q.selection(), Data: q.Packet.Data, Attachments: attachments}
-	n := c.local.DeliverWithAck(b, timeout, func(arg json.RawMessage) {
+	n := c.local.HandleBroadcastWithAck(b, timeout, func(arg json.RawMessage) {
 		c.later(func(ctx context.Context) {
 			c.sendResponse(ctx, q, map[string]any{"type": answerBroadcastAck, "packet": arg})
 		})

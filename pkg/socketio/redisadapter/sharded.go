@@ -182,7 +182,7 @@ func (s *sharded) handle(_, payload string) {
 
 func (s *sharded) onBroadcast(m shardedMessage, attachments [][]byte) {
 	if b, ok := m.broadcast(attachments); ok {
-		s.local.Deliver(b)
+		s.local.HandleBroadcast(b)
 	}
 }
 
@@ -253,7 +253,7 @@ func (s *sharded) broadcastWithAck(ctx context.Context, m shardedMessage, attach
 	if ms := m.Data.Opts.Flags.Timeout; ms > 0 && ms < 1e9 {
 		timeout = time.Duration(ms * float64(time.Millisecond))
 	}
-	n := s.local.DeliverWithAck(b, timeout, func(arg json.RawMessage) {
+	n := s.local.HandleBroadcastWithAck(b, timeout, func(arg json.RawMessage) {
 		s.later(func(ctx context.Context) { s.sendResponse(ctx, m, messageBroadcastAck, shardedData{Packet: arg}) })
 	})
 	s.sendResponse(ctx, m, messageBroadcastCount, shardedData{ClientCount: &n})

@@ -34,7 +34,7 @@ type subscriber struct {
 	single  bool // one channel per command, as a cluster requires
 	health  time.Duration
 	logger  *slog.Logger
-	deliver func(channel, payload string)
+	handle func(channel, payload string)
 	onState func(connected bool, since time.Time)
 	rehome  func() // called before connecting again
 
@@ -278,7 +278,7 @@ func (s *subscriber) receive(ctx context.Context, c *connection) error {
 		}
 		switch r := received.(type) {
 		case *redis.Message:
-			s.deliver(r.Channel, r.Payload)
+			s.handle(r.Channel, r.Payload)
 		case *redis.Subscription:
 			if err := s.onConfirmation(r); err != nil {
 				return err

@@ -24,7 +24,7 @@ const (
 // Tokens verifies the token of a client on a page of an origin. Enter returns apperr.Unauthenticated for an
 // invalid token and apperr.Invalid for an origin that is not allowed.
 type Tokens interface {
-	Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error)
+	Authenticate(ctx context.Context, token, origin string) (credential.VisitorClaims, error)
 }
 
 // Is reports whether an old client sent the request.
@@ -115,7 +115,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, query url.Values
 }
 
 func (p *proxy) visitor(ctx context.Context, token, origin string) visitor {
-	claims, err := p.tokens.Enter(ctx, token, origin)
+	claims, err := p.tokens.Authenticate(ctx, token, origin)
 	switch {
 	case err == nil:
 		return visitor{Room: p.room(claims.AppID, claims.ChatUserID), ExpiresAt: claims.ExpiresAt}

@@ -18,18 +18,18 @@ const (
 	presenceTimeout = 5 * time.Second
 )
 
-// Occupied is the part of a namespace that presence needs.
-type Occupied interface {
+// occupancy is the part of a namespace that presence needs.
+type occupancy interface {
 	RoomSize(room string) int
 	Rooms() []string
 }
 
-// Presence writes the visitors with a socket on this gateway to a store. A connect or disconnect only records
+// presenceWriter writes the visitors with a socket on this gateway to a store. A connect or disconnect only records
 // the room's name; one goroutine writes the changes once a second and all connected visitors every 20
 // seconds, so that sockets need no timers or commands of their own.
-type Presence struct {
+type presenceWriter struct {
 	store  presence.Store // nil: presence is not stored
-	rooms  Occupied
+	rooms  occupancy
 	holder string
 	now    func() time.Time
 	logger *slog.Logger
@@ -38,15 +38,15 @@ type Presence struct {
 	changed map[string]struct{}
 }
 
-// NewPresence returns a Presence that writes while Run runs. holder is the id of this gateway.
-func NewPresence(
+// newPresenceWriter returns a writer that writes while run runs. holder is the id of this gateway.
+func newPresenceWriter(
 	store presence.Store,
-	rooms Occupied,
+	rooms occupancy,
 	holder string,
 	now func() time.Time,
 	logger *slog.Logger,
-) *Presence {
-	return &Presence{
+) *presenceWriter {
+	return &presenceWriter{
 		store:   store,
 		rooms:   rooms,
 		holder:  holder,
@@ -56,8 +56,8 @@ func NewPresence(
 	}
 }
 
-// Changed records that a socket has joined or left a room.
-func (p *Presence) Changed(room string) {
+// markChanged records that a socket has joined or left a room.
+func (p *presenceWriter) markChanged(room string) {
 	if p.store == nil {
 		return
 	}
@@ -66,9 +66,9 @@ func (p *Presence) Changed(room string) {
 	p.changed[room] = struct{}{}
 }
 
-// Run writes changes and refreshes until ctx is done, then writes the remaining changes. By then the sockets
+// run writes changes and refreshes until ctx is done, then writes the remaining changes. By then the sockets
 // are closed, so their visitors are absent until they have reconnected to another gateway.
-func (p *Presence) Run(ctx context.Context) {
+func (p *presenceWriter) run(ctx context.Context) {
 	if p.store == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (p *Presence) Run(ctx context.Context) {
 }
 
 // take returns the changed rooms and resets them.
-func (p *Presence) take() map[string]struct{} {
+func (p *presenceWriter) take() map[string]struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.changed) == 0 {
@@ -110,7 +110,7 @@ func (p *Presence) take() map[string]struct{} {
 
 // flush writes the changes. A failed write needs no retry: the next refresh writes all connected visitors,
 // and other entries expire.
-func (p *Presence) flush(ctx context.Context) error {
+func (p *presenceWriter) flush(ctx context.Context) error {
 	changed := p.take()
 	var here, gone []string
 	for room := range changed {
@@ -120,23 +120,25 @@ func (p *Presence) flush(ctx context.Context) error {
 			gone = append(gone, room)
 		}
 	}
-	if err := p.write(ctx, here, p.hold); err != nil {
+	if err := p.write(ctx, here, p.setOnline); err != nil {
 		return err
 	}
-	return p.write(ctx, gone, p.leave)
+	return p.write(ctx, gone, p.setOffline)
 }
 
-func (p *Presence) refresh(ctx context.Context) error { return p.write(ctx, p.rooms.Rooms(), p.hold) }
-
-func (p *Presence) hold(ctx context.Context, keys []string) error {
-	return p.store.Hold(ctx, p.holder, keys...)
+func (p *presenceWriter) refresh(ctx context.Context) error {
+	return p.write(ctx, p.rooms.Rooms(), p.setOnline)
 }
 
-func (p *Presence) leave(ctx context.Context, keys []string) error {
-	return p.store.Leave(ctx, p.holder, p.now(), keys...)
+func (p *presenceWriter) setOnline(ctx context.Context, keys []string) error {
+	return p.store.SetOnline(ctx, p.holder, keys...)
 }
 
-func (p *Presence) write(
+func (p *presenceWriter) setOffline(ctx context.Context, keys []string) error {
+	return p.store.SetOffline(ctx, p.holder, p.now(), keys...)
+}
+
+func (p *presenceWriter) write(
 	ctx context.Context,
 	rooms []string,
 	write func(ctx context.Context, keys []string) error,

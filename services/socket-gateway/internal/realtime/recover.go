@@ -35,11 +35,11 @@ type missed struct {
 	upTo   uint64 // offset up to which the client has all events after the replay
 }
 
-// Missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
+// missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
 // there are too many, if some may have been removed from the stream, or if the pid or offset is invalid, and
 // apperr.Unavailable if the stream cannot be read.
-func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
-	state, err := l.State(ctx)
+func (l *replyLog) missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
+	state, err := l.state(ctx)
 	if err != nil {
 		return missed{}, apperr.Unreachable("NATS", err)
 	}
@@ -67,7 +67,7 @@ func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string)
 	return found, err
 }
 
-func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (missed, error) {
+func (l *replyLog) missedSince(ctx context.Context, stored string, position uint64) (missed, error) {
 	found, size := missed{upTo: position}, 0
 	err := l.read(ctx, stored, position, func(d bus.Delivery) error {
 		found.upTo = d.Sequence
@@ -90,13 +90,13 @@ func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (
 
 // confirm continues reading until it has the last reply of the stream's leader: the replica that served the
 // read may lag.
-func (l *Log) confirm(ctx context.Context, stored string, found *missed) error {
+func (l *replyLog) confirm(ctx context.Context, stored string, found *missed) error {
 	for {
 		last, err := l.lastOf(ctx, stored)
 		if err != nil || last <= found.upTo {
 			return err
 		}
-		pause(ctx, replicaPause)
+		sleep(ctx, replicaPause)
 		more, err := l.missedSince(ctx, stored, found.upTo)
 		if err != nil {
 			return err

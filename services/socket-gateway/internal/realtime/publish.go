@@ -14,21 +14,21 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
-// Event is the name of the event for a reply (spec, "Events").
-const Event = "message"
+// eventMessage is the name of the event for a reply (spec, "Events").
+const eventMessage = "message"
 
 const (
 	// durable is the consumer that all gateways share. Each gateway reads a share of the partitions.
 	durable = "socket-gateway"
 	// deliverers is the number of concurrent batches: one is encoded while the other is sent to Redis.
-	deliverers = 2
+	concurrentBatches = 2
 	// retryPause is the maximum pause between retries while Redis is not connected. It is short because
 	// visitors are waiting.
 	retryPause = 200 * time.Millisecond
 )
 
-// Deliverer emits replies into their rooms.
-type Deliverer struct {
+// replyPublisher emits replies into their rooms.
+type replyPublisher struct {
 	namespace *socketio.Namespace
 	metrics   *Metrics
 	now       func() time.Time
@@ -38,32 +38,32 @@ type Deliverer struct {
 // consumer returns the consumer of replies. Replies to one visitor are emitted one at a time in stream order,
 // those to different visitors in batches. A reply that cannot be emitted is retried, by another gateway if
 // this consumer ends.
-func (d *Deliverer) consumer() bus.Consumer {
+func (p *replyPublisher) consumer() bus.Consumer {
 	return bus.Consumer{
-		Stream: subject.Replies, Durable: durable, Positions: true, Concurrency: deliverers, MaxPause: retryPause,
-		HandleBatch: d.deliver,
+		Stream: subject.Replies, Durable: durable, Positions: true, Concurrency: concurrentBatches, MaxPause: retryPause,
+		HandleBatch: p.publish,
 	}
 }
 
-// deliver emits a batch of replies to different visitors. All gateways, including this one, receive them over
+// emit emits a batch of replies to different visitors. All gateways, including this one, receive them over
 // Redis, so that rooms see one order even while two gateways read the same partition. Failed publishes are
 // retried until Redis is connected; rooms drop duplicates.
-func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
+func (p *replyPublisher) publish(ctx context.Context, batch []bus.Delivery) []error {
 	errs := make([]error, len(batch))
 	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))
 	for i := range batch {
-		b, err := d.broadcast(&batch[i])
+		b, err := p.broadcast(&batch[i])
 		if errs[i] = err; b != nil {
 			events, places = append(events, b), append(places, i)
 		}
 	}
-	failed := d.namespace.EmitAll(ctx, events)
+	failed := p.namespace.EmitAll(ctx, events)
 	for k, place := range places {
 		if failed == nil || failed[k] == nil {
-			d.metrics.emitted("ok")
+			p.metrics.emitted("ok")
 			continue
 		}
-		d.metrics.emitted("failed")
+		p.metrics.emitted("failed")
 		errs[place] = apperr.Unreachable("redis", failed[k])
 	}
 	return errs
@@ -72,13 +72,13 @@ func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
 // broadcast encodes a reply for its room. It returns nil for a reply older than chat.Window, which must not
 // pop up in a page; the history has it. Such replies occur when positions are lost and the stream is read
 // from its beginning.
-func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
+func (p *replyPublisher) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
 	e, err := event.DecodeReply(delivery.Subject, delivery.Data)
 	if err != nil {
 		return nil, err
 	}
-	if d.now().Sub(e.Message.CreatedAt) > chat.Window {
-		d.metrics.emitted("stale")
+	if p.now().Sub(e.Message.CreatedAt) > chat.Window {
+		p.metrics.emitted("stale")
 		return nil, nil
 	}
 	data := encodeReply(&e, delivery.Sequence, len(delivery.Data))
@@ -87,7 +87,7 @@ func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, erro
 	}
 	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(e.AppID, e.ChatUserID)}}, Data: data}
 	m := metadata.Metadata{Offset: delivery.Sequence, Receipt: receiptOf(&e)}
-	if d.traced {
+	if p.traced {
 		m.TraceParent = delivery.TraceParent
 	}
 	m.Put(b)

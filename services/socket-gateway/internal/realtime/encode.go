@@ -40,7 +40,7 @@ func parseOffset(s string) (sequence uint64, ok bool) {
 }
 
 const (
-	eventHead = `["` + Event + `",`
+	eventHead = `["` + eventMessage + `",`
 	maxOffset = 24 // bytes of an offset with its JSON syntax
 )
 

@@ -10,21 +10,21 @@ import (
 )
 
 // helloRetry is the pause before a failed announcement is retried.
-const helloRetry = time.Second
+const announceRetry = time.Second
 
-var errNotAlone = errors.New(
+var errOtherReplica = errors.New(
 	"another socket-gateway is running; set the same REDIS_URL for all of them, or run only one",
 )
 
 // hello is the announcement of a gateway.
-type hello struct {
+type announcement struct {
 	ID        string    `json:"id"`
 	StartedAt time.Time `json:"startedAt"`
 	Alone     bool      `json:"alone"` // without Redis: its emits do not reach the sockets of other gateways
 }
 
 // before reports whether h started before other; equal times are ordered by id.
-func (h hello) before(other hello) bool {
+func (h announcement) before(other announcement) bool {
 	if c := h.StartedAt.Compare(other.StartedAt); c != 0 {
 		return c < 0
 	}
@@ -35,10 +35,10 @@ func (h hello) before(other hello) bool {
 // Redis: replies would reach only some of the sockets. Otherwise it returns nil when ctx is done.
 //
 // On the hello of a later gateway it announces itself again, so that the later one stops.
-func stayAlone(ctx context.Context, b *bus.Bus, own hello) error {
-	heard := make(chan hello, 16)
+func requireSingleReplica(ctx context.Context, b *bus.Bus, own announcement) error {
+	heard := make(chan announcement, 16)
 	stop, err := b.OnHello(serviceName, func(text []byte) {
-		var h hello
+		var h announcement
 		if json.Unmarshal(text, &h) != nil || h.ID == own.ID {
 			return
 		}
@@ -63,14 +63,14 @@ func stayAlone(ctx context.Context, b *bus.Bus, own hello) error {
 			return nil
 		case <-announce.C:
 			if b.Hello(ctx, serviceName, text) != nil {
-				announce.Reset(helloRetry)
+				announce.Reset(announceRetry)
 			}
 		case h := <-heard:
 			if !own.Alone && !h.Alone {
 				continue
 			}
 			if h.before(own) {
-				return errNotAlone
+				return errOtherReplica
 			}
 			announce.Reset(0)
 		}

@@ -22,90 +22,90 @@ const (
 	gapRead   = 30 * time.Second
 )
 
-// Gap replays into local rooms the replies that were published while the Redis subscriptions were lost. From
+// outageReplay replays into local rooms the replies that were published while the Redis subscriptions were lost. From
 // the loss until the missing replies have been read from the log, live deliveries are held back.
-type Gap struct {
-	rooms  *Rooms
-	log    *Log
-	floors *Floors
-	logger *slog.Logger
+type outageReplay struct {
+	rooms      *rooms
+	log        *replyLog
+	watermarks *lowWatermarks
+	logger     *slog.Logger
 
 	wake chan struct{} // holds at most one
 
 	mu    sync.Mutex
 	open  bool     // replies may be missing
-	first bool     // the last loss opened the gap
+	first bool     // the last loss began the outage
 	lost  bool     // subscriptions not restored yet
 	from  []uint64 // by partition: all replies up to here have arrived
 }
 
-// NewGap returns a Gap. Run does the replays.
-func NewGap(rooms *Rooms, log *Log, floors *Floors, logger *slog.Logger) *Gap {
-	return &Gap{rooms: rooms, log: log, floors: floors, logger: logger, wake: make(chan struct{}, 1)}
+// newOutageReplay returns an outage replay. run does the replays.
+func newOutageReplay(rooms *rooms, log *replyLog, watermarks *lowWatermarks, logger *slog.Logger) *outageReplay {
+	return &outageReplay{rooms: rooms, log: log, watermarks: watermarks, logger: logger, wake: make(chan struct{}, 1)}
 }
 
-// Lost must be called when subscriptions are lost, before they are restored.
-func (g *Gap) Lost() {
-	from, _ := g.floors.At(time.Now().Add(-gapNotice))
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.first = !g.open; g.first {
-		g.from = from
+// subscriptionsLost must be called when subscriptions are lost, before they are restored.
+func (o *outageReplay) subscriptionsLost() {
+	from, _ := o.watermarks.at(time.Now().Add(-gapNotice))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.first = !o.open; o.first {
+		o.from = from
 	}
-	g.open, g.lost = true, true
-	g.rooms.Hold()
+	o.open, o.lost = true, true
+	o.rooms.pause()
 }
 
-// Back must be called when all subscriptions are restored; since is the time at which the connection was last
+// subscriptionsRestored must be called when all subscriptions are restored; since is the time at which the connection was last
 // known to work.
-func (g *Gap) Back(since time.Time) {
-	g.mu.Lock()
-	if from, ok := g.floors.At(since.Add(-gapMargin)); ok && g.first {
-		g.from = highest(g.from, from)
+func (o *outageReplay) subscriptionsRestored(since time.Time) {
+	o.mu.Lock()
+	if from, ok := o.watermarks.at(since.Add(-gapMargin)); ok && o.first {
+		o.from = highest(o.from, from)
 	}
-	g.first, g.lost = false, false
-	g.mu.Unlock()
+	o.first, o.lost = false, false
+	o.mu.Unlock()
 	select {
-	case g.wake <- struct{}{}:
+	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Run replays after each loss until ctx is done.
-func (g *Gap) Run(ctx context.Context) {
+// run replays after each loss until ctx is done.
+func (o *outageReplay) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-g.wake:
-			g.close(ctx)
+		case <-o.wake:
+			o.catchUp(ctx)
 		}
 	}
 }
 
 // close replays until no reply is missing or the subscriptions are lost again; in that case the next Back
 // triggers it again.
-func (g *Gap) close(ctx context.Context) {
-	losses := g.rooms.Losses()
-	g.mu.Lock()
-	reached, lost := g.from, g.lost
-	g.mu.Unlock()
+func (o *outageReplay) catchUp(ctx context.Context) {
+	losses := o.rooms.pauses()
+	o.mu.Lock()
+	reached, lost := o.from, o.lost
+	o.mu.Unlock()
 	if lost {
 		return
 	}
 	began, count := time.Now(), 0
-	for ctx.Err() == nil && g.rooms.Losses() == losses {
-		n, last, upTo, err := g.replay(ctx, reached)
+	for ctx.Err() == nil && o.rooms.pauses() == losses {
+		n, last, upTo, err := o.replay(ctx, reached)
 		reached, count = last, count+n
 		if err != nil {
 			if ctx.Err() == nil {
-				g.logger.WarnContext(ctx, "reading replies missed while Redis was unavailable failed, retrying", "error", err)
+				o.logger.WarnContext(ctx, "reading replies missed while Redis was unavailable failed, retrying", "error", err)
 			}
-			pause(ctx, gapPause)
+			sleep(ctx, gapPause)
 			continue
 		}
-		if g.finish(upTo, losses) {
-			g.logger.InfoContext(
+		if o.finish(upTo, losses) {
+			o.logger.InfoContext(
 				ctx, "delivered replies missed while Redis was unavailable", "deliveries", count, "after",
 				time.Since(began).String(),
 			)
@@ -114,26 +114,26 @@ func (g *Gap) close(ctx context.Context) {
 	}
 }
 
-func (g *Gap) finish(reached uint64, losses int) bool {
-	if !g.rooms.Release(reached, losses) {
+func (o *outageReplay) finish(reached uint64, losses int) bool {
+	if !o.rooms.resume(reached, losses) {
 		return false
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.open = g.lost // if lost again meanwhile, the gap stays open with the positions of that loss
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open = o.lost // if lost again meanwhile, the outage stays open with the positions of that loss
 	return true
 }
 
 // replay reads each partition from a position to its end. It returns the position reached in each partition,
 // also on error, and upTo, the sequence up to which no reply is missing.
-func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last []uint64, upTo uint64, err error) {
+func (o *outageReplay) replay(ctx context.Context, after []uint64) (deliveries int, last []uint64, upTo uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gapRead)
 	defer cancel()
-	state, err := g.log.State(ctx)
+	state, err := o.log.state(ctx)
 	if err != nil {
 		return 0, after, 0, err
 	}
-	partitions, err := g.log.bus.Partitions(ctx, subject.Replies)
+	partitions, err := o.log.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
 		return 0, after, 0, err
 	}
@@ -143,7 +143,7 @@ func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last 
 		if partitions > 1 {
 			filter = subject.InPartition(filter, p)
 		}
-		n, err := g.replayPartition(ctx, filter, &last[p], state.Replicas > 1)
+		n, err := o.replayPartition(ctx, filter, &last[p], state.Replicas > 1)
 		deliveries += n
 		if err != nil {
 			return deliveries, last, 0, err
@@ -154,33 +154,33 @@ func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last 
 
 // replayPartition reads a partition to its end; on a replicated stream to the last sequence of the leader,
 // since replicas may lag.
-func (g *Gap) replayPartition(
+func (o *outageReplay) replayPartition(
 	ctx context.Context,
 	filter string,
 	last *uint64,
 	replicated bool,
 ) (deliveries int, err error) {
 	for {
-		err := g.log.read(ctx, filter, *last, func(d bus.Delivery) error {
+		err := o.log.read(ctx, filter, *last, func(d bus.Delivery) error {
 			*last = d.Sequence
-			deliveries += g.deliver(d)
+			deliveries += o.replayReply(d)
 			return nil
 		})
 		if err != nil || !replicated {
 			return deliveries, err
 		}
-		end, err := g.log.lastOf(ctx, filter)
+		end, err := o.log.lastOf(ctx, filter)
 		if err != nil || end <= *last {
 			return deliveries, err
 		}
-		pause(ctx, replicaPause)
+		sleep(ctx, replicaPause)
 	}
 }
 
-func (g *Gap) deliver(d bus.Delivery) int {
+func (o *outageReplay) replayReply(d bus.Delivery) int {
 	appID, chatUserID, ok := subject.ParseReply(d.Subject)
 	room := Room(appID, chatUserID)
-	if !ok || emitted(d) || !g.rooms.Wants(room, d.Sequence) {
+	if !ok || emitted(d) || !o.rooms.wants(room, d.Sequence) {
 		return 0
 	}
 	reply, err := event.Decode[event.Reply](d.Subject, d.Data)
@@ -192,11 +192,11 @@ func (g *Gap) deliver(d bus.Delivery) int {
 		Data:      encodeReply(&reply, d.Sequence, len(d.Data)),
 	}
 	metadata.Metadata{Offset: d.Sequence, Receipt: receiptOf(&reply)}.Put(b)
-	return g.rooms.Replay(b)
+	return o.rooms.replay(b)
 }
 
-// pause waits for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
+// sleep waits for d or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
