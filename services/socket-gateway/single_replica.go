@@ -9,42 +9,43 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 )
 
-// helloRetry is the pause before a failed announcement is retried.
+// announceRetry is the pause before a failed announcement is retried.
 const announceRetry = time.Second
 
 var errOtherReplica = errors.New(
 	"another socket-gateway is running; set the same REDIS_URL for all of them, or run only one",
 )
 
-// hello is the announcement of a gateway.
+// announcement is the announcement of a gateway.
 type announcement struct {
 	ID        string    `json:"id"`
 	StartedAt time.Time `json:"startedAt"`
 	Alone     bool      `json:"alone"` // without Redis: its emits do not reach the sockets of other gateways
 }
 
-// before reports whether h started before other; equal times are ordered by id.
-func (h announcement) before(other announcement) bool {
-	if c := h.StartedAt.Compare(other.StartedAt); c != 0 {
+// before reports whether a started before other; equal times are ordered by id.
+func (a announcement) before(other announcement) bool {
+	c := a.StartedAt.Compare(other.StartedAt)
+	if c != 0 {
 		return c < 0
 	}
-	return h.ID < other.ID
+	return a.ID < other.ID
 }
 
-// stayAlone returns errNotAlone when it receives the hello of an earlier gateway and either of the two has no
-// Redis: replies would reach only some of the sockets. Otherwise it returns nil when ctx is done.
+// requireSingleReplica returns errOtherReplica when it receives the announcement of an earlier gateway and either
+// of the two has no Redis: replies would reach only some of the sockets. Otherwise it returns nil when ctx is done.
 //
-// On the hello of a later gateway it announces itself again, so that the later one stops.
+// On the announcement of a later gateway it announces itself again, so that the later one stops.
 func requireSingleReplica(ctx context.Context, b *bus.Bus, own announcement) error {
 	heard := make(chan announcement, 16)
 	stop, err := b.OnHello(serviceName, func(text []byte) {
-		var h announcement
-		if json.Unmarshal(text, &h) != nil || h.ID == own.ID {
+		var other announcement
+		if json.Unmarshal(text, &other) != nil || other.ID == own.ID {
 			return
 		}
 		select {
-		case heard <- h:
-		default: // many gateways start at once; each repeats its hello until it is received or the gateway stops
+		case heard <- other:
+		default: // many gateways start at once; each repeats its announcement until it is received or the gateway stops
 		}
 	})
 	if err != nil {
@@ -65,11 +66,11 @@ func requireSingleReplica(ctx context.Context, b *bus.Bus, own announcement) err
 			if b.Hello(ctx, serviceName, text) != nil {
 				announce.Reset(announceRetry)
 			}
-		case h := <-heard:
-			if !own.Alone && !h.Alone {
-				continue
+		case other := <-heard:
+			if !own.Alone && !other.Alone {
+				continue // Redis connects them
 			}
-			if h.before(own) {
+			if other.before(own) {
 				return errOtherReplica
 			}
 			announce.Reset(0)

@@ -1,21 +1,3 @@
-// Package realtime connects visitors' sockets to the stream of replies. Reading order: connect.go
-// (authentication and rooms), origin.go (allowed pages), token.go and expiry.go (token renewal and expiry),
-// publish.go (reads replies and publishes them to all gateways), live.go (typing and read cursors), presence.go (connected visitors),
-// encode.go (events and offsets), part.go and unfinished.go (messages that are still being written), room.go
-// (exactly-once, ordered delivery), log.go and recover.go (replay for a client), receipt.go (delivery
-// reports), low_watermarks.go and outage.go (replay for this gateway), drain.go, metrics.go.
-//
-// The engine (pkg/socketio) has sockets and rooms, the bus has streams; only this package has visitors and replies.
-//
-// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in
-// 0014-partitions.md, 0027-positions.md and 0029-one-order-in-redis.md):
-//
-//   - The position of a partition passes a reply only after Redis has accepted it, and the next reply of the
-//     same room follows only then.
-//   - A room delivers increasing offsets only; other events were delivered before, or were published before
-//     the room had a socket.
-//   - A client that reconnects with pid and offset receives the replies after them from the stream, and later
-//     replies live.
 package realtime
 
 import (
@@ -56,7 +38,8 @@ type tokenVerifier interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
 }
 
-// authenticator admits visitors to the namespace.
+// authenticator admits visitors to the namespace. Its methods run concurrently, one call for each socket; its
+// fields are set once, and each part guards itself.
 type authenticator struct {
 	namespace   *socketio.Namespace
 	tokens      tokenVerifier
@@ -71,15 +54,37 @@ type authenticator struct {
 	renewals    *ratelimit.Limiter
 	watermarks  *lowWatermarks
 	metrics     *Metrics
-	now         func() time.Time
 	logger      *slog.Logger
 	live        *liveEvents
 	presence    *presenceWriter
 }
 
-// guard makes the namespace admit only sockets with a valid token, and handles eventToken. live.go handles
+// newAuthenticator returns the authenticator of a gateway whose other parts are made.
+func newAuthenticator(g *Gateway, log *replyLog) *authenticator {
+	cfg := g.cfg
+	return &authenticator{
+		namespace:   cfg.Namespace,
+		tokens:      cfg.Tokens,
+		expiry:      g.expiry,
+		revocations: newRevocations(cfg.Now),
+		origins:     g.origins,
+		rooms:       g.rooms,
+		receipts:    g.receipts,
+		log:         log,
+		unfinished:  newUnfinishedMessages(cfg.Bus, cfg.Now),
+		recoveries:  ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
+		renewals:    ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),
+		watermarks:  g.watermarks,
+		metrics:     cfg.Metrics,
+		logger:      cfg.Logger,
+		live:        g.live,
+		presence:    g.presence,
+	}
+}
+
+// handleConnections makes the namespace admit only sockets with a valid token, and handles eventToken. live.go handles
 // typing and read cursors; visitors send messages over HTTP.
-func (a *authenticator) guard() {
+func (a *authenticator) handleConnections() {
 	a.namespace.Use(a.admit)
 	a.namespace.OnConnection(a.connected)
 	a.namespace.On(eventToken, a.renew)
@@ -155,7 +160,7 @@ func (a *authenticator) authenticate(ctx context.Context, token, origin string) 
 	return claims, a.origins.check(ctx, claims.AppID, origin)
 }
 
-// join joins the socket to its room. The session starts at a position read before the join, so that later
+// join joins the socket to its room. The session starts at a low watermark read before the join, so that later
 // events that do not reach the client live are replayed when it reconnects.
 func (a *authenticator) join(
 	ctx context.Context,
@@ -165,7 +170,7 @@ func (a *authenticator) join(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	position, stream, err := a.watermarks.of(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
+	watermark, stream, err := a.watermarks.of(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
 	if err != nil {
 		return apperr.Unreachable("NATS", err)
 	}
@@ -175,7 +180,8 @@ func (a *authenticator) join(
 		until:  claims.ExpiresAt,
 		unread: bool(shown.Unread),
 	}
-	if a.rooms.open(known.room, claims.CompanyID, position); shown.PID != "" {
+	a.rooms.open(known.room, claims.CompanyID, watermark)
+	if shown.PID != "" {
 		s.HoldBroadcasts()
 		known.held = true
 	}
@@ -185,13 +191,14 @@ func (a *authenticator) join(
 	if err := a.revocations.check(ctx, claims); err != nil { // again: it may have been revoked during the join
 		return err
 	}
-	pid := newPID(position, stream)
-	if shown.PID != "" {
-		if pid, err = a.recover(ctx, s, known, claims, shown, pid); err != nil {
+	pid := newPID(watermark, stream)
+	if shown.PID == "" {
+		a.metrics.recovery(recoveryNone)
+	} else {
+		pid, err = a.recover(ctx, s, known, claims, shown, pid)
+		if err != nil {
 			return err
 		}
-	} else {
-		a.metrics.recovery(recoveryNone)
 	}
 	a.showUnfinished(ctx, s, known, claims)
 	s.SetData(known)
@@ -215,7 +222,8 @@ func (a *authenticator) showUnfinished(
 		return
 	}
 	s.HoldBroadcasts()
-	known.held, known.part = true, metadata.Part{MessageID: whole.MessageID, N: whole.N}
+	known.held = true
+	known.part = metadata.Part{MessageID: whole.MessageID, N: whole.N}
 	a.rooms.markPartsReplayed(known.room, s.ID(), known.part)
 	if s.Emit(eventPart, json.RawMessage(whole.AppendShown(nil))) == nil {
 		a.metrics.part(partSnapshot)

@@ -6,13 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/presence"
-	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/tracing"
 )
@@ -36,7 +33,8 @@ type Config struct {
 	ID       string         // of this gateway in Presence
 }
 
-// Gateway serves the visitors' namespace.
+// Gateway serves the visitors' namespace. It owns the parts of this package and the wiring between them: New
+// makes them, Run and Read run them, and they end when the contexts of both are done. Its fields are set once.
 type Gateway struct {
 	cfg           Config
 	authenticator *authenticator
@@ -54,42 +52,37 @@ type Gateway struct {
 
 // New installs a gateway's handlers in its namespace. Sockets are admitted while Run runs.
 func New(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, expiry: newExpiry(cfg.Now), origins: newOriginCache(cfg.Origins, cfg.Now)}
 	log := newReplyLog(cfg.Bus)
-	g.receipts = newReceiptQueue(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
-	g.rooms = newRooms(cfg.Namespace, cfg.Metrics, cfg.Now, g.receipts.report)
-	g.rooms.tracer = cfg.Tracer
-	g.watermarks = newLowWatermarks(log, g.rooms.resetOffsets)
-	g.outages = newOutageReplay(g.rooms, log, g.watermarks, cfg.Logger)
-	g.live = &liveEvents{
-		namespace:   cfg.Namespace,
-		rooms:       g.rooms,
-		signals:     cfg.Bus,
-		reader:      cfg.Bus,
-		metrics:     cfg.Metrics,
-		now:         cfg.Now,
-		logger:      cfg.Logger,
-		typing:      ratelimit.New(ratelimit.Config{Name: "typing", Rate: typingRate, Now: cfg.Now}),
-		reads:       ratelimit.New(ratelimit.Config{Name: "read", Rate: readRate, Now: cfg.Now}),
-		signalQueue: make(chan *socketio.Broadcast, signalQueueSize),
+	receipts := newReceiptQueue(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
+	rooms := newRooms(roomsConfig{
+		members: cfg.Namespace,
+		metrics: cfg.Metrics,
+		now:     cfg.Now,
+		receipt: receipts.report,
+		tracer:  cfg.Tracer,
+	})
+	watermarks := newLowWatermarks(log, rooms.resetOffsets)
+	g := &Gateway{
+		cfg:        cfg,
+		rooms:      rooms,
+		receipts:   receipts,
+		watermarks: watermarks,
+		outages:    newOutageReplay(rooms, log, watermarks, cfg.Logger),
+		expiry:     newExpiry(cfg.Now),
+		origins:    newOriginCache(cfg.Origins, cfg.Now),
+		live:       newLiveEvents(cfg, rooms),
+		presence:   newPresenceWriter(cfg),
+		replies: &replyPublisher{
+			namespace: cfg.Namespace,
+			metrics:   cfg.Metrics,
+			now:       cfg.Now,
+			traced:    cfg.Tracer != nil,
+		},
+		parts: &partPublisher{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now},
 	}
-	g.presence = newPresenceWriter(cfg.Presence, cfg.Namespace, cfg.ID, cfg.Now, cfg.Logger)
-	g.authenticator = &authenticator{
-		namespace:   cfg.Namespace,
-		tokens:      cfg.Tokens,
-		expiry:      g.expiry,
-		revocations: newRevocations(cfg.Now),
-		origins:     g.origins,
-		rooms:       g.rooms,
-		receipts:    g.receipts, log: log, unfinished: newUnfinishedMessages(cfg.Bus, cfg.Now),
-		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
-		renewals:   ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),
-		watermarks: g.watermarks, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger, live: g.live, presence: g.presence,
-	}
-	g.replies = &replyPublisher{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now, traced: cfg.Tracer != nil}
-	g.parts = &partPublisher{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now}
-	cfg.Namespace.OnBroadcast(g.rooms.handleBroadcast)
-	g.authenticator.guard()
+	g.authenticator = newAuthenticator(g, log)
+	cfg.Namespace.OnBroadcast(rooms.handleBroadcast)
+	g.authenticator.handleConnections()
 	g.live.handleEvents()
 	return g
 }
@@ -103,27 +96,26 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
-	for _, run := range []func(context.Context){g.watermarks.run, g.outages.run, g.rooms.run, g.expiry.run, g.receipts.run, g.followRevocations, g.live.run, g.presence.run} {
+	for _, run := range []func(context.Context){
+		g.watermarks.run,
+		g.outages.run,
+		g.rooms.run,
+		g.expiry.run,
+		g.receipts.run,
+		g.followRevocations,
+		g.live.run,
+		g.presence.run,
+	} {
 		running.Go(func() { run(ctx) })
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// Enter returns the claims of a token that is valid, not revoked, and presented by a page of an allowed origin. The
+// Authenticate returns the claims of a token that is valid, not revoked, and presented by a page of an allowed origin. The
 // origin is empty if the client is not a page.
 func (g *Gateway) Authenticate(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	return g.authenticator.authenticate(ctx, token, origin)
-}
-
-// Deliver consumes replies and parts and emits them until ctx is done. It returns when none is in progress;
-// other gateways take over.
-func (g *Gateway) Read(ctx context.Context) error {
-	group, delivering := errgroup.WithContext(ctx)
-	for _, c := range []bus.Consumer{g.replies.consumer(), g.parts.consumer()} {
-		group.Go(func() error { return g.cfg.Bus.Consume(delivering, c) })
-	}
-	return group.Wait()
 }
 
 // Drain closes all sockets evenly over the duration within, or immediately when ctx is done.
@@ -134,6 +126,6 @@ func (g *Gateway) Drain(ctx context.Context, within time.Duration) {
 // RedisLost must be called when Redis subscriptions are lost, before they are restored.
 func (g *Gateway) RedisLost() { g.outages.subscriptionsLost() }
 
-// RedisBack must be called when all subscriptions are restored, before later events are delivered. since is
+// RedisRestored must be called when all subscriptions are restored, before later events are delivered. since is
 // the time at which the connection was last known to work.
 func (g *Gateway) RedisRestored(since time.Time) { g.outages.subscriptionsRestored(since) }

@@ -73,6 +73,22 @@ type liveEvents struct {
 	signalQueue chan *socketio.Broadcast
 }
 
+// newLiveEvents returns the transient events of a gateway. run forwards those from the other services.
+func newLiveEvents(cfg Config, rooms *rooms) *liveEvents {
+	return &liveEvents{
+		namespace:   cfg.Namespace,
+		rooms:       rooms,
+		signals:     cfg.Bus,
+		reader:      cfg.Bus,
+		metrics:     cfg.Metrics,
+		now:         cfg.Now,
+		logger:      cfg.Logger,
+		typing:      ratelimit.New(ratelimit.Config{Name: "typing", Rate: typingRate, Now: cfg.Now}),
+		reads:       ratelimit.New(ratelimit.Config{Name: "read", Rate: readRate, Now: cfg.Now}),
+		signalQueue: make(chan *socketio.Broadcast, signalQueueSize),
+	}
+}
+
 // handleEvents registers the handlers of visitors' events.
 func (l *liveEvents) handleEvents() {
 	l.namespace.On(eventTyping, l.visitorTypes)
@@ -240,7 +256,7 @@ func (l *liveEvents) cursorMoved(subj string, data []byte) {
 	})
 }
 
-// emit queues an event for a visitor's room. A volatile event is dropped for sockets that cannot send it immediately.
+// queueSignal queues an event for a visitor's room. A volatile event is dropped for sockets that cannot send it immediately.
 func (l *liveEvents) queueSignal(appID, chatUserID string, volatile bool, name string, argument any) {
 	data, err := json.Marshal([]any{name, argument})
 	if err != nil {

@@ -8,22 +8,27 @@ import (
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
-	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
+// Replay for this gateway: redis.go of the service reports the loss and the return of the Redis subscriptions,
+// and outageReplay reads what was published in between from the log. For the replay to a client see recover.go.
+
 const (
-	// gapMargin allows for messages in flight when the connection was last known to work.
-	gapMargin = 3 * time.Second
-	// gapNotice is an upper bound of the time until a dead connection is detected.
-	gapNotice = 20 * time.Second
-	gapPause  = 200 * time.Millisecond
-	gapRead   = 30 * time.Second
+	// outageMargin allows for messages in flight when the connection was last known to work.
+	outageMargin = 3 * time.Second
+	// detectionTime is an upper bound of the time until a dead connection is detected.
+	detectionTime = 20 * time.Second
+	outageRetry   = 200 * time.Millisecond
+	outageRead    = 30 * time.Second
 )
 
-// outageReplay replays into local rooms the replies that were published while the Redis subscriptions were lost. From
-// the loss until the missing replies have been read from the log, live deliveries are held back.
+// outageReplay replays into local rooms the replies that were published while the Redis subscriptions were
+// lost. From the loss until the missing replies have been read from the log, the rooms are paused.
+//
+// An outage begins with subscriptionsLost and ends in finish, when the log was replayed to its end. Several
+// losses may belong to one outage.
 type outageReplay struct {
 	rooms      *rooms
 	log        *replyLog
@@ -32,11 +37,11 @@ type outageReplay struct {
 
 	wake chan struct{} // holds at most one
 
-	mu    sync.Mutex
-	open  bool     // replies may be missing
-	first bool     // the last loss began the outage
-	lost  bool     // subscriptions not restored yet
-	from  []uint64 // by partition: all replies up to here have arrived
+	mu    sync.Mutex // guards the fields below; rooms.mu may be locked under it
+	open  bool       // replies may be missing
+	first bool       // the last loss began the outage
+	lost  bool       // subscriptions not restored yet
+	from  []uint64   // by partition: all replies up to here have been received
 }
 
 // newOutageReplay returns an outage replay. run does the replays.
@@ -46,28 +51,32 @@ func newOutageReplay(rooms *rooms, log *replyLog, watermarks *lowWatermarks, log
 
 // subscriptionsLost must be called when subscriptions are lost, before they are restored.
 func (o *outageReplay) subscriptionsLost() {
-	from, _ := o.watermarks.at(time.Now().Add(-gapNotice))
+	from, _ := o.watermarks.at(time.Now().Add(-detectionTime))
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.first = !o.open; o.first {
+	o.first = !o.open
+	if o.first {
 		o.from = from
 	}
-	o.open, o.lost = true, true
+	o.open = true
+	o.lost = true
 	o.rooms.pause()
 }
 
-// subscriptionsRestored must be called when all subscriptions are restored; since is the time at which the connection was last
-// known to work.
+// subscriptionsRestored must be called when all subscriptions are restored; since is the time at which the
+// connection was last known to work.
 func (o *outageReplay) subscriptionsRestored(since time.Time) {
 	o.mu.Lock()
-	if from, ok := o.watermarks.at(since.Add(-gapMargin)); ok && o.first {
-		o.from = highest(o.from, from)
+	from, ok := o.watermarks.at(since.Add(-outageMargin))
+	if ok && o.first {
+		o.from = highest(o.from, from) // less to read than from the detection
 	}
-	o.first, o.lost = false, false
+	o.first = false
+	o.lost = false
 	o.mu.Unlock()
 	select {
 	case o.wake <- struct{}{}:
-	default:
+	default: // run is woken already
 	}
 }
 
@@ -83,51 +92,57 @@ func (o *outageReplay) run(ctx context.Context) {
 	}
 }
 
-// close replays until no reply is missing or the subscriptions are lost again; in that case the next Back
-// triggers it again.
+// catchUp replays until no reply is missing or the subscriptions are lost again; in that case the next
+// subscriptionsRestored triggers it again.
 func (o *outageReplay) catchUp(ctx context.Context) {
-	losses := o.rooms.pauses()
+	pauses := o.rooms.pauses()
 	o.mu.Lock()
-	reached, lost := o.from, o.lost
+	reached := o.from
+	lost := o.lost
 	o.mu.Unlock()
 	if lost {
 		return
 	}
-	began, count := time.Now(), 0
-	for ctx.Err() == nil && o.rooms.pauses() == losses {
+	began := time.Now()
+	count := 0
+	// What was replayed stays replayed: after an error, the next turn reads on from there.
+	for ctx.Err() == nil && o.rooms.pauses() == pauses {
 		n, last, upTo, err := o.replay(ctx, reached)
-		reached, count = last, count+n
+		reached = last
+		count += n
 		if err != nil {
 			if ctx.Err() == nil {
 				o.logger.WarnContext(ctx, "reading replies missed while Redis was unavailable failed, retrying", "error", err)
 			}
-			sleep(ctx, gapPause)
+			sleep(ctx, outageRetry)
 			continue
 		}
-		if o.finish(upTo, losses) {
-			o.logger.InfoContext(
-				ctx, "delivered replies missed while Redis was unavailable", "deliveries", count, "after",
-				time.Since(began).String(),
-			)
+		if o.finish(upTo, pauses) {
+			o.logger.InfoContext(ctx, "delivered replies missed while Redis was unavailable",
+				"deliveries", count, "after", time.Since(began).String())
 			return
 		}
 	}
 }
 
-func (o *outageReplay) finish(reached uint64, losses int) bool {
-	if !o.rooms.resume(reached, losses) {
+// finish resumes the rooms and ends the outage. It returns false if the log must be read again.
+func (o *outageReplay) finish(reached uint64, pauses int) bool {
+	if !o.rooms.resume(reached, pauses) {
 		return false
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.open = o.lost // if lost again meanwhile, the outage stays open with the positions of that loss
+	o.open = o.lost // if lost again meanwhile, the outage stays open with the watermarks of that loss
 	return true
 }
 
-// replay reads each partition from a position to its end. It returns the position reached in each partition,
-// also on error, and upTo, the sequence up to which no reply is missing.
-func (o *outageReplay) replay(ctx context.Context, after []uint64) (deliveries int, last []uint64, upTo uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, gapRead)
+// replay reads each partition from an offset to its end. It returns the offset reached in each partition, also
+// on error, and upTo, the sequence up to which no reply is missing.
+func (o *outageReplay) replay(
+	ctx context.Context,
+	after []uint64,
+) (deliveries int, last []uint64, upTo uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, outageRead)
 	defer cancel()
 	state, err := o.log.state(ctx)
 	if err != nil {
@@ -177,6 +192,8 @@ func (o *outageReplay) replayPartition(
 	}
 }
 
+// replayReply emits a reply from the log to its room and returns the number of sockets. It decodes only what a
+// local socket lacks: the log has the replies of all visitors.
 func (o *outageReplay) replayReply(d bus.Delivery) int {
 	appID, chatUserID, ok := subject.ParseReply(d.Subject)
 	room := Room(appID, chatUserID)
@@ -187,11 +204,9 @@ func (o *outageReplay) replayReply(d bus.Delivery) int {
 	if err != nil {
 		return 0 // malformed: the consumer makes it a dead letter
 	}
-	b := &socketio.Broadcast{
-		Selection: socketio.Selection{Rooms: []string{room}},
-		Data:      encodeReply(&reply, d.Sequence, len(d.Data)),
-	}
-	metadata.Metadata{Offset: d.Sequence, Receipt: receiptOf(&reply)}.Put(b)
+	b := toRoom(room, encodeReply(&reply, d.Sequence, len(d.Data)))
+	m := metadata.Metadata{Offset: d.Sequence, Receipt: receiptOf(&reply)}
+	m.Put(b)
 	return o.rooms.replay(b)
 }
 

@@ -30,51 +30,7 @@ func encodePart(p event.MessagePart) []byte {
 	return append(p.AppendShown(dst), ']')
 }
 
-// roomParts tracks the parts delivered to a room.
-type roomParts struct {
-	last     metadata.Part
-	replayed []replayedPart // sockets that received later parts when they joined
-}
-
-type replayedPart struct {
-	socket string
-	mark   metadata.Part
-}
-
-// markPartsReplayed suppresses the parts up to mark for a socket that has received them in a snapshot.
-func (r *rooms) markPartsReplayed(name, socket string, mark metadata.Part) {
-	rm := r.find(name)
-	if rm == nil {
-		return
-	}
-	rm.mu.Lock()
-	defer rm.mu.Unlock()
-	if !rm.parts.last.Covers(mark) {
-		rm.parts.replayed = append(rm.parts.replayed, replayedPart{socket, mark})
-	}
-}
-
-// handlePart delivers a part to its room and drops it if the room has received it.
-func (r *rooms) handlePart(b *socketio.Broadcast, mark metadata.Part) int {
-	rm := r.find(b.Rooms[0])
-	if rm == nil { // not hosted here; a socket that joins later receives a snapshot
-		return 0
-	}
-	rm.mu.Lock()
-	defer rm.mu.Unlock()
-	if rm.parts.last.Covers(mark) {
-		r.metrics.dropped(dropRepeated)
-		return 0
-	}
-	rm.parts.last = mark
-	rm.parts.replayed = slices.DeleteFunc(rm.parts.replayed, func(a replayedPart) bool { return !a.mark.Covers(mark) })
-	for _, a := range rm.parts.replayed {
-		b.Except = append(b.Except, a.socket)
-	}
-	return r.members.EmitLocal(b)
-}
-
-// partPublisher emits parts of messages into their rooms.
+// partPublisher publishes parts of messages to all gateways. It is safe for concurrent use.
 type partPublisher struct {
 	namespace *socketio.Namespace
 	metrics   *Metrics
@@ -93,29 +49,18 @@ func (p *partPublisher) consumer() bus.Consumer {
 	}
 }
 
-// emit emits a batch of parts to different visitors. Stale and malformed parts are dropped without a dead
-// letter: the complete message follows.
+// publish publishes a batch of parts to different visitors. Stale and malformed parts are dropped without a
+// dead letter: the complete message follows.
 func (p *partPublisher) publish(ctx context.Context, batch []bus.Delivery) []error {
 	errs := make([]error, len(batch))
-	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))
+	events := make([]*socketio.Broadcast, 0, len(batch))
+	places := make([]int, 0, len(batch)) // of the events in batch
 	for i := range batch {
-		part, err := event.Decode[event.MessagePart](batch[i].Subject, batch[i].Data)
-		data := encodePart(part)
-		if err != nil || !utf8.Valid(data) {
-			p.metrics.part(partMalformed)
-			continue
+		b := p.broadcast(&batch[i])
+		if b != nil {
+			events = append(events, b)
+			places = append(places, i)
 		}
-		if p.now().Sub(batch[i].Time) > partStale {
-			p.metrics.part(partDropped)
-			continue
-		}
-		b := &socketio.Broadcast{
-			Selection: socketio.Selection{Rooms: []string{Room(part.AppID, part.ChatUserID)}},
-			Data:      data,
-		}
-		metadata.Metadata{Part: metadata.Part{MessageID: part.MessageID, N: part.N}}.Put(b)
-		events = append(events, b)
-		places = append(places, i)
 	}
 	failed := p.namespace.EmitAll(ctx, events)
 	for k, place := range places {
@@ -127,4 +72,67 @@ func (p *partPublisher) publish(ctx context.Context, batch []bus.Delivery) []err
 		errs[place] = apperr.Unreachable("redis", failed[k])
 	}
 	return errs
+}
+
+// broadcast encodes a part for its room. It returns nil for a malformed or stale part.
+func (p *partPublisher) broadcast(delivery *bus.Delivery) *socketio.Broadcast {
+	part, err := event.Decode[event.MessagePart](delivery.Subject, delivery.Data)
+	data := encodePart(part)
+	if err != nil || !utf8.Valid(data) {
+		p.metrics.part(partMalformed)
+		return nil
+	}
+	if p.now().Sub(delivery.Time) > partStale {
+		p.metrics.part(partDropped)
+		return nil
+	}
+	b := toRoom(Room(part.AppID, part.ChatUserID), data)
+	m := metadata.Metadata{Part: metadata.Part{MessageID: part.MessageID, N: part.N}}
+	m.Put(b)
+	return b
+}
+
+// roomParts tracks the parts emitted to a room. room.mu guards it.
+type roomParts struct {
+	last     metadata.Part
+	replayed []replayedPart // sockets that received later parts when they joined
+}
+
+// replayedPart is a socket that has received the parts up to mark in a snapshot.
+type replayedPart struct {
+	socket string
+	mark   metadata.Part
+}
+
+// markPartsReplayed suppresses the parts up to mark for a socket that has received them in a snapshot.
+func (r *rooms) markPartsReplayed(name, socket string, mark metadata.Part) {
+	rm := r.find(name)
+	if rm == nil {
+		return
+	}
+	rm.mu.Lock()
+	defer rm.mu.Unlock()
+	if !rm.parts.last.Covers(mark) {
+		rm.parts.replayed = append(rm.parts.replayed, replayedPart{socket, mark})
+	}
+}
+
+// handlePart emits a part to its room and drops it if the room has received it.
+func (r *rooms) handlePart(b *socketio.Broadcast, mark metadata.Part) int {
+	rm := r.find(b.Rooms[0])
+	if rm == nil { // not hosted here; a socket that joins later receives a snapshot
+		return 0
+	}
+	rm.mu.Lock()
+	defer rm.mu.Unlock()
+	if rm.parts.last.Covers(mark) {
+		r.metrics.dropped(dropRepeated)
+		return 0
+	}
+	rm.parts.last = mark
+	rm.parts.replayed = slices.DeleteFunc(rm.parts.replayed, func(s replayedPart) bool { return !s.mark.Covers(mark) })
+	for _, s := range rm.parts.replayed {
+		b.Except = append(b.Except, s.socket)
+	}
+	return r.members.EmitLocal(b)
 }

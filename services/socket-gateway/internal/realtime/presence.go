@@ -34,24 +34,18 @@ type presenceWriter struct {
 	now    func() time.Time
 	logger *slog.Logger
 
-	mu      sync.Mutex
-	changed map[string]struct{}
+	mu      sync.Mutex          // guards changed
+	changed map[string]struct{} // rooms since the last flush
 }
 
-// newPresenceWriter returns a writer that writes while run runs. holder is the id of this gateway.
-func newPresenceWriter(
-	store presence.Store,
-	rooms occupancy,
-	holder string,
-	now func() time.Time,
-	logger *slog.Logger,
-) *presenceWriter {
+// newPresenceWriter returns a writer of a gateway's presence, which writes while run runs.
+func newPresenceWriter(cfg Config) *presenceWriter {
 	return &presenceWriter{
-		store:   store,
-		rooms:   rooms,
-		holder:  holder,
-		now:     now,
-		logger:  logger,
+		store:   cfg.Presence,
+		rooms:   cfg.Namespace,
+		holder:  cfg.ID,
+		now:     cfg.Now,
+		logger:  cfg.Logger,
 		changed: make(map[string]struct{}),
 	}
 }

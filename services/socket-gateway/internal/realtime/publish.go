@@ -5,6 +5,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -14,20 +16,32 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
+// The first half of a reply's way: Read reads batches from the stream, publish encodes them and publishes
+// them to all gateways over Redis. The second half, from Redis to the sockets, is room.go.
+
 // eventMessage is the name of the event for a reply (spec, "Events").
 const eventMessage = "message"
 
 const (
 	// durable is the consumer that all gateways share. Each gateway reads a share of the partitions.
 	durable = "socket-gateway"
-	// deliverers is the number of concurrent batches: one is encoded while the other is sent to Redis.
+	// concurrentBatches is two: one batch is encoded while the other is sent to Redis.
 	concurrentBatches = 2
 	// retryPause is the maximum pause between retries while Redis is not connected. It is short because
 	// visitors are waiting.
 	retryPause = 200 * time.Millisecond
 )
 
-// replyPublisher emits replies into their rooms.
+// Read reads replies and parts from their streams and publishes them until ctx is done. It returns when none
+// is in progress; other gateways take over.
+func (g *Gateway) Read(ctx context.Context) error {
+	group, reading := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.cfg.Bus.Consume(reading, g.replies.consumer()) })
+	group.Go(func() error { return g.cfg.Bus.Consume(reading, g.parts.consumer()) })
+	return group.Wait()
+}
+
+// replyPublisher publishes replies to all gateways. It is safe for concurrent use.
 type replyPublisher struct {
 	namespace *socketio.Namespace
 	metrics   *Metrics
@@ -35,26 +49,33 @@ type replyPublisher struct {
 	traced    bool // events carry the spans of their deliveries
 }
 
-// consumer returns the consumer of replies. Replies to one visitor are emitted one at a time in stream order,
-// those to different visitors in batches. A reply that cannot be emitted is retried, by another gateway if
-// this consumer ends.
+// consumer returns the consumer of replies. Replies to one visitor are published one at a time in stream
+// order, those to different visitors in batches. A reply that cannot be published is retried, by another
+// gateway if this consumer ends.
 func (p *replyPublisher) consumer() bus.Consumer {
 	return bus.Consumer{
-		Stream: subject.Replies, Durable: durable, Positions: true, Concurrency: concurrentBatches, MaxPause: retryPause,
+		Stream:      subject.Replies,
+		Durable:     durable,
+		Positions:   true,
+		Concurrency: concurrentBatches,
+		MaxPause:    retryPause,
 		HandleBatch: p.publish,
 	}
 }
 
-// emit emits a batch of replies to different visitors. All gateways, including this one, receive them over
-// Redis, so that rooms see one order even while two gateways read the same partition. Failed publishes are
-// retried until Redis is connected; rooms drop duplicates.
+// publish publishes a batch of replies to different visitors. All gateways, including this one, receive them
+// over Redis, so that rooms see one order even while two gateways read the same partition. Failed publishes
+// are retried until Redis is connected; rooms drop duplicates.
 func (p *replyPublisher) publish(ctx context.Context, batch []bus.Delivery) []error {
 	errs := make([]error, len(batch))
-	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))
+	events := make([]*socketio.Broadcast, 0, len(batch))
+	places := make([]int, 0, len(batch)) // of the events in batch
 	for i := range batch {
 		b, err := p.broadcast(&batch[i])
-		if errs[i] = err; b != nil {
-			events, places = append(events, b), append(places, i)
+		errs[i] = err
+		if b != nil {
+			events = append(events, b)
+			places = append(places, i)
 		}
 	}
 	failed := p.namespace.EmitAll(ctx, events)
@@ -85,13 +106,18 @@ func (p *replyPublisher) broadcast(delivery *bus.Delivery) (*socketio.Broadcast,
 	if !utf8.Valid(data) { // the decoder has validated the JSON
 		return nil, apperr.New(apperr.Invalid, "MALFORMED_EVENT", "Event is not UTF-8")
 	}
-	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(e.AppID, e.ChatUserID)}}, Data: data}
 	m := metadata.Metadata{Offset: delivery.Sequence, Receipt: receiptOf(&e)}
 	if p.traced {
 		m.TraceParent = delivery.TraceParent
 	}
+	b := toRoom(Room(e.AppID, e.ChatUserID), data)
 	m.Put(b)
 	return b, nil
+}
+
+// toRoom returns the broadcast of an encoded event to one room.
+func toRoom(room string, data []byte) *socketio.Broadcast {
+	return &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{room}}, Data: data}
 }
 
 // receiptOf returns the requested receipt of a reply, or the zero value.

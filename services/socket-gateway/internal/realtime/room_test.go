@@ -38,7 +38,7 @@ func newTestRooms(t *testing.T, a *audience) *rooms {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRooms(a, metrics, time.Now, func(string, metadata.Receipt) { a.asked++ })
+	return newRooms(roomsConfig{members: a, metrics: metrics, now: time.Now, receipt: func(string, metadata.Receipt) { a.asked++ }})
 }
 
 func eventAt(offset uint64) *socketio.Broadcast {
@@ -105,12 +105,12 @@ func TestRoomsHoldOverAGap(t *testing.T) {
 	r.open("room", "company", 0)
 	arrive(r, 1)
 	r.pause()
-	losses := r.pauses()
+	pauses := r.pauses()
 	arrive(r, 5, 6)
 	for _, missed := range []uint64{2, 3, 4, 5} {
 		r.replay(eventAt(missed))
 	}
-	if !r.resume(5, losses) {
+	if !r.resume(5, pauses) {
 		t.Fatal("got no release, want one")
 	}
 	arrive(r, 7)
@@ -126,28 +126,28 @@ func TestRoomsHoldOn(t *testing.T) {
 	r := newTestRooms(t, a)
 	r.open("room", "company", 0)
 	r.pause()
-	losses := r.pauses()
-	for o := uint64(2); o < heldEvents+10; o++ {
+	pauses := r.pauses()
+	for o := uint64(2); o < pausedLimit+10; o++ {
 		arrive(r, o)
 	}
-	if len(r.paused.events) > heldEvents {
-		t.Errorf("got %d events held, want at most %d", len(r.paused.events), heldEvents)
+	if len(r.paused.events) > pausedLimit {
+		t.Errorf("got %d events buffered, want at most %d", len(r.paused.events), pausedLimit)
 	}
-	if r.resume(heldEvents, losses) {
+	if r.resume(pausedLimit, pauses) {
 		t.Error("got a release before all dropped events are replayed, want none")
 	}
-	for o := uint64(1); o <= heldEvents+1; o++ {
+	for o := uint64(1); o <= pausedLimit+1; o++ {
 		r.replay(eventAt(o))
 	}
 	r.pause()
-	if r.resume(heldEvents+1, losses) {
+	if r.resume(pausedLimit+1, pauses) {
 		t.Error("got a release during another loss, want none")
 	}
-	if !r.resume(heldEvents+1, r.pauses()) {
+	if !r.resume(pausedLimit+1, r.pauses()) {
 		t.Error("got no release, want one")
 	}
-	if len(a.got) != heldEvents+9 || !slices.IsSorted(a.got) {
-		t.Errorf("got %d events, want all %d in order", len(a.got), heldEvents+9)
+	if len(a.got) != pausedLimit+9 || !slices.IsSorted(a.got) {
+		t.Errorf("got %d events, want all %d in order", len(a.got), pausedLimit+9)
 	}
 }
 
