@@ -96,7 +96,8 @@ func (n *Namespace) EmitAll(ctx context.Context, events []*Broadcast) []error {
 	}
 	errs := make([]error, len(events))
 	for i, b := range events {
-		if errs[i] = n.adapter.Publish(ctx, b); errs[i] == nil {
+		errs[i] = n.adapter.Publish(ctx, b)
+		if errs[i] == nil {
 			n.handleBroadcast(b)
 		}
 	}
@@ -137,7 +138,7 @@ func (t Target) FetchSockets(ctx context.Context) ([]SocketInfo, error) {
 	return append(infos, others...), err
 }
 
-// deliver encodes b once and sends it to the sockets of this node.
+// emit encodes b once and enqueues it for the sockets of this node that it selects.
 func (n *Namespace) emit(b *Broadcast) int {
 	var few [8]*Socket // most rooms are small
 	sockets := n.selected(b.Selection, few[:0])
@@ -160,7 +161,7 @@ func (a Args) first() json.RawMessage {
 	return a.values[0]
 }
 
-// deliverWithAck sends b to each socket with a separate acknowledgement id. ack is called with the
+// emitWithAck sends b to each socket with a separate acknowledgement id. ack is called with the
 // first argument of each acknowledgement, until the timeout.
 func (n *Namespace) emitWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
 	sockets := n.selected(b.Selection, nil)

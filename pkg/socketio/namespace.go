@@ -75,8 +75,8 @@ func (n *Namespace) handler(event string) func(*Socket, Args, Ack) {
 	return n.handlers[event]
 }
 
-// OnBroadcast sets a function that is called, instead of Deliver, with each broadcast for sockets of this
-// node, emitted on any node. fn may drop the broadcast, change it, or call Deliver, and returns the number of
+// OnBroadcast sets a function that is called, instead of EmitLocal, with each broadcast for sockets of this
+// node, emitted on any node. fn may drop the broadcast, change it, or call EmitLocal, and returns the number of
 // sockets that it was delivered to. fn is called concurrently and must not wait for the network. OnBroadcast
 // must be called before the first connection.
 func (n *Namespace) OnBroadcast(fn func(b *Broadcast) int) {
@@ -85,11 +85,11 @@ func (n *Namespace) OnBroadcast(fn func(b *Broadcast) int) {
 	n.onBroadcast = fn
 }
 
-// Deliver sends b to the sockets of this node, bypassing OnBroadcast, and returns their number. It does not
+// EmitLocal sends b to the sockets of this node, bypassing OnBroadcast, and returns their number. It does not
 // block.
 func (n *Namespace) EmitLocal(b *Broadcast) int { return n.emit(b) }
 
-// arrive handles every broadcast for the sockets of this node.
+// handleBroadcast handles every broadcast for the sockets of this node.
 func (n *Namespace) handleBroadcast(b *Broadcast) int {
 	n.mu.RLock()
 	fn := n.onBroadcast
