@@ -27,7 +27,7 @@ func NewMemory(now func() time.Time) *Memory {
 }
 
 // Hold implements [Store].
-func (m *Memory) Hold(_ context.Context, holder string, keys ...string) error {
+func (m *Memory) SetOnline(_ context.Context, holder string, keys ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
@@ -39,7 +39,7 @@ func (m *Memory) Hold(_ context.Context, holder string, keys ...string) error {
 }
 
 // Leave implements [Store].
-func (m *Memory) Leave(_ context.Context, holder string, at time.Time, keys ...string) error {
+func (m *Memory) SetOffline(_ context.Context, holder string, at time.Time, keys ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, key := range keys {

@@ -26,9 +26,9 @@ type State struct {
 // Store stores presence. It is safe for concurrent use. Its errors are apperr.Unavailable.
 type Store interface {
 	// Hold marks the keys as online for [TTL]. The holder identifies a process.
-	Hold(ctx context.Context, holder string, keys ...string) error
+	SetOnline(ctx context.Context, holder string, keys ...string) error
 	// Leave marks the keys as offline since the given time. A key that another holder has held since stays online.
-	Leave(ctx context.Context, holder string, at time.Time, keys ...string) error
+	SetOffline(ctx context.Context, holder string, at time.Time, keys ...string) error
 	// States returns the states of the keys, in their order.
 	States(ctx context.Context, keys ...string) ([]State, error)
 }

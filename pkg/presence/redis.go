@@ -27,7 +27,7 @@ type Redis struct{ client redis.UniversalClient }
 func NewRedis(client redis.UniversalClient) *Redis { return &Redis{client} }
 
 // Hold implements [Store].
-func (r *Redis) Hold(ctx context.Context, holder string, keys ...string) error {
+func (r *Redis) SetOnline(ctx context.Context, holder string, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (r *Redis) Hold(ctx context.Context, holder string, keys ...string) error {
 
 // Leave implements [Store]. Another holder may take over between the read and the write; its next refresh
 // corrects the entry.
-func (r *Redis) Leave(ctx context.Context, holder string, at time.Time, keys ...string) error {
+func (r *Redis) SetOffline(ctx context.Context, holder string, at time.Time, keys ...string) error {
 	values, err := r.values(ctx, keys)
 	if err != nil || len(keys) == 0 {
 		return err

@@ -119,7 +119,8 @@ func (s *Socket) ackFunc(p packet) Ack {
 
 // encodeMessage encodes an event or acknowledgement, as its binary type if it has attachments.
 func encodeMessage(p packet, attachments [][]byte) *engineio.Message {
-	if p.attachments = len(attachments); p.attachments > 0 {
+	p.attachments = len(attachments)
+	if p.attachments > 0 {
 		p.typ += typeBinaryEvent - typeEvent
 	}
 	var room [128]byte

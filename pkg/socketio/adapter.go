@@ -70,10 +70,10 @@ type Command struct {
 type Local interface {
 	// Name returns the namespace's name, with the leading slash.
 	Name() string
-	// Deliver sends b to the local sockets and returns their number.
-	Deliver(b *Broadcast) int
-	// DeliverWithAck is Deliver with acknowledgements; ack is called with the first argument of each.
-	DeliverWithAck(b *Broadcast, timeout time.Duration, ack func(arg json.RawMessage)) int
+	// HandleBroadcast handles a broadcast for the local sockets and returns the number that it was sent to.
+	HandleBroadcast(b *Broadcast) int
+	// HandleBroadcastWithAck is HandleBroadcast with acknowledgements; ack is called with the first argument of each.
+	HandleBroadcastWithAck(b *Broadcast, timeout time.Duration, ack func(arg json.RawMessage)) int
 	// Apply executes c. It may block while sockets join rooms.
 	Apply(ctx context.Context, c Command) error
 	// LocalSockets returns the local sockets.

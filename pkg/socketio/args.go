@@ -54,7 +54,8 @@ func (a Args) Decode(i int, dst any) error {
 	}
 	raw, ok := v.(json.RawMessage)
 	if !ok { // contains binary data: encoding/json encodes []byte as base64
-		if raw, err = json.Marshal(v); err != nil {
+		raw, err = json.Marshal(v)
+		if err != nil {
 			return err
 		}
 	}
@@ -105,7 +106,8 @@ func reconstruct(v any, attachments [][]byte) (any, error) {
 	switch v := v.(type) {
 	case []any:
 		for i := range v {
-			if v[i], err = reconstruct(v[i], attachments); err != nil {
+			v[i], err = reconstruct(v[i], attachments)
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -114,7 +116,8 @@ func reconstruct(v any, attachments [][]byte) (any, error) {
 			return attachment(v["num"], attachments)
 		}
 		for k := range v {
-			if v[k], err = reconstruct(v[k], attachments); err != nil {
+			v[k], err = reconstruct(v[k], attachments)
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -80,7 +80,7 @@ func (t Target) EmitContext(ctx context.Context, event string, args ...any) erro
 			return err
 		}
 	}
-	t.nsp.arrive(b)
+	t.nsp.handleBroadcast(b)
 	return nil
 }
 
@@ -96,8 +96,9 @@ func (n *Namespace) EmitAll(ctx context.Context, events []*Broadcast) []error {
 	}
 	errs := make([]error, len(events))
 	for i, b := range events {
-		if errs[i] = n.adapter.Publish(ctx, b); errs[i] == nil {
-			n.arrive(b)
+		errs[i] = n.adapter.Publish(ctx, b)
+		if errs[i] == nil {
+			n.handleBroadcast(b)
 		}
 	}
 	return errs
@@ -137,14 +138,14 @@ func (t Target) FetchSockets(ctx context.Context) ([]SocketInfo, error) {
 	return append(infos, others...), err
 }
 
-// deliver encodes b once and sends it to the sockets of this node.
-func (n *Namespace) deliver(b *Broadcast) int {
+// emit encodes b once and enqueues it for the sockets of this node that it selects.
+func (n *Namespace) emit(b *Broadcast) int {
 	var few [8]*Socket // most rooms are small
 	sockets := n.selected(b.Selection, few[:0])
 	if len(sockets) > 0 {
 		m := encodeMessage(packet{typ: typeEvent, nsp: n.wireName, data: b.Data}, b.Attachments)
 		for _, s := range sockets {
-			s.deliver(m, b)
+			s.enqueue(m, b)
 		}
 	}
 	n.srv.delivered.Add(int64(len(sockets)))
@@ -160,9 +161,9 @@ func (a Args) first() json.RawMessage {
 	return a.values[0]
 }
 
-// deliverWithAck sends b to each socket with a separate acknowledgement id. ack is called with the
+// emitWithAck sends b to each socket with a separate acknowledgement id. ack is called with the
 // first argument of each acknowledgement, until the timeout.
-func (n *Namespace) deliverWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
+func (n *Namespace) emitWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
 	sockets := n.selected(b.Selection, nil)
 	pending := make(map[*Socket]uint64, len(sockets))
 	var left atomic.Int64

@@ -120,7 +120,9 @@ func (s *Socket) sendAnswer() {
 			_ = s.client.session.Send(m) // a closed session closes the socket
 		}
 		s.mu.Lock()
-		if batch, s.early = s.early, nil; len(batch) == 0 && s.state == socketConnecting {
+		batch = s.early
+		s.early = nil
+		if len(batch) == 0 && s.state == socketConnecting {
 			s.state = socketConnected
 		}
 		s.mu.Unlock()

@@ -37,7 +37,8 @@ func encodeRest(dst []byte, args []any, comma bool) ([]byte, [][]byte, error) {
 			dst = append(dst, ',')
 		}
 		comma = true
-		if dst, err = appendArg(dst, arg, &attachments); err != nil {
+		dst, err = appendArg(dst, arg, &attachments)
+		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", ErrEncode, err)
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
-// holding buffers broadcasts to a socket.
+// holding buffers broadcasts to a socket. Socket.mu guards it.
 type holding struct {
 	on     bool
-	asked  bool // Hold was called; otherwise held only until the CONNECT answer
+	asked  bool // HoldBroadcasts was called; otherwise held only until the CONNECT answer
 	size   int
 	events []heldEvent
 }
@@ -17,23 +17,26 @@ type heldEvent struct {
 	event   *Broadcast
 }
 
-// Hold buffers broadcasts to the socket until Release; Emit is not affected. It lets an
+// HoldBroadcasts buffers broadcasts to the socket until ReleaseBroadcasts; Emit is not affected. It lets an
 // application send missed events before new ones. A connecting socket is held automatically until the CONNECT
-// answer; Hold in a middleware extends that until Release. If more than Options.SendBuffer bytes are buffered,
+// answer; HoldBroadcasts in a middleware extends that until ReleaseBroadcasts. If more than Options.SendBuffer bytes are buffered,
 // the session is closed as slow.
-func (s *Socket) Hold() {
+func (s *Socket) HoldBroadcasts() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held.on, s.held.asked = true, true
+	s.held.on = true
+	s.held.asked = true
 }
 
-// Release sends the held broadcasts in order and ends Hold. If keep is not nil, broadcasts for which it
+// ReleaseBroadcasts sends the held broadcasts in order and ends HoldBroadcasts. If keep is not nil, broadcasts for which it
 // returns false are dropped.
-func (s *Socket) Release(keep func(b *Broadcast) bool) {
-	s.release(keep)
+func (s *Socket) ReleaseBroadcasts(keep func(b *Broadcast) bool) {
+	s.releaseBroadcasts(keep)
 }
 
-func (s *Socket) release(keep func(*Broadcast) bool) {
+// releaseBroadcasts sends what is held until nothing is left. Broadcasts that come meanwhile are held too, so that
+// they follow the older ones; no lock is held while the session queues.
+func (s *Socket) releaseBroadcasts(keep func(*Broadcast) bool) {
 	for {
 		s.mu.Lock()
 		events := s.held.events
@@ -42,7 +45,8 @@ func (s *Socket) release(keep func(*Broadcast) bool) {
 			s.mu.Unlock()
 			return
 		}
-		s.held.events, s.held.size = nil, 0
+		s.held.events = nil
+		s.held.size = 0
 		s.mu.Unlock()
 		for _, e := range events {
 			if keep == nil || keep(e.event) {
@@ -52,18 +56,18 @@ func (s *Socket) release(keep func(*Broadcast) bool) {
 	}
 }
 
-// releaseConnecting ends the automatic hold of a connecting socket, unless Hold was called.
+// releaseConnecting ends the automatic hold of a connecting socket, unless HoldBroadcasts was called.
 func (s *Socket) releaseConnecting() {
 	s.mu.Lock()
 	asked := s.held.asked
 	s.mu.Unlock()
 	if !asked {
-		s.release(nil)
+		s.releaseBroadcasts(nil)
 	}
 }
 
-// deliver sends a broadcast to the socket, or buffers it while the socket is held.
-func (s *Socket) deliver(m *engineio.Message, b *Broadcast) {
+// enqueue queues a broadcast in the socket's session, or buffers it while broadcasts are held.
+func (s *Socket) enqueue(m *engineio.Message, b *Broadcast) {
 	s.mu.Lock()
 	if s.held.on {
 		full := s.held.size > 0 && s.held.size+m.Size() > s.nsp.srv.opts.SendBuffer

@@ -22,14 +22,14 @@ func TestOnBroadcast(t *testing.T) {
 		case bytes.HasPrefix(b.Data, []byte(`["kept"`)):
 			b.Except = append(b.Except, id)
 		}
-		return nsp.Deliver(b)
+		return nsp.EmitLocal(b)
 	})
 	for _, event := range []string{"dropped", "kept", "all"} {
 		if err := nsp.To("lobby").Emit(event); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := nsp.Deliver(&Broadcast{Selection: Selection{Rooms: []string{"lobby"}}, Data: []byte(`["dropped"]`)}); n != 2 {
+	if n := nsp.EmitLocal(&Broadcast{Selection: Selection{Rooms: []string{"lobby"}}, Data: []byte(`["dropped"]`)}); n != 2 {
 		t.Errorf("got %d sockets past the hook, want 2", n)
 	}
 	alice.want(`42["kept"]`, `42["all"]`, `42["dropped"]`)
@@ -67,10 +67,10 @@ func TestExceptASocketThatIsConnecting(t *testing.T) {
 			return err
 		}
 		sel := Selection{Rooms: []string{"lobby"}, Except: []string{s.ID()}}
-		if n := nsp.Deliver(&Broadcast{Selection: sel, Data: []byte(`["excluded"]`)}); n != 0 {
+		if n := nsp.EmitLocal(&Broadcast{Selection: sel, Data: []byte(`["excluded"]`)}); n != 0 {
 			t.Errorf("got %d sockets, want none", n)
 		}
-		nsp.Deliver(&Broadcast{Selection: Selection{Rooms: sel.Rooms}, Data: []byte(`["all"]`)})
+		nsp.EmitLocal(&Broadcast{Selection: Selection{Rooms: sel.Rooms}, Data: []byte(`["all"]`)})
 		return nil
 	})
 	c := h.dial()

@@ -16,6 +16,16 @@ type inbox struct {
 	space   chan struct{} // closed when a blocked reader should check for space
 }
 
+// full reports whether an event of a size must wait. An empty inbox takes any event. Callers must hold the
+// socket's mu.
+func (in *inbox) full(size, maxSize int) bool {
+	if len(in.items) == 0 {
+		return false
+	}
+	return len(in.items) >= maxInbox || in.size+size > maxSize
+}
+
+// freeSpace wakes the blocked reader, if any. Callers must hold the socket's mu.
 func (in *inbox) freeSpace() {
 	if in.space != nil {
 		close(in.space)
@@ -37,7 +47,7 @@ func (s *Socket) onEvent(p packet, attachments [][]byte) error {
 func (s *Socket) queue(item func(), event string, size int) {
 	shared := s.nsp.handler(event) != nil // before s.mu is locked: the namespace's lock comes first
 	s.mu.Lock()
-	for s.state != socketClosed && len(s.inbox.items) > 0 && (len(s.inbox.items) >= maxInbox || s.inbox.size+size > s.nsp.srv.opts.MaxPayload) {
+	for s.state != socketClosed && s.inbox.full(size, s.nsp.srv.opts.MaxPayload) {
 		if s.inbox.space == nil {
 			s.inbox.space = make(chan struct{})
 		}
@@ -46,11 +56,14 @@ func (s *Socket) queue(item func(), event string, size int) {
 		<-space
 		s.mu.Lock()
 	}
-	if s.state == socketClosed || !s.inbox.running && s.handlers[event] == nil && !shared {
+	// While handlers run, one of them may add the handler of this event.
+	unhandled := !s.inbox.running && s.handlers[event] == nil && !shared
+	if s.state == socketClosed || unhandled {
 		s.mu.Unlock()
 		return
 	}
-	s.inbox.items, s.inbox.size = append(s.inbox.items, item), s.inbox.size+size
+	s.inbox.items = append(s.inbox.items, item)
+	s.inbox.size += size
 	s.mu.Unlock()
 	s.startInbox()
 }
@@ -75,7 +88,8 @@ func (s *Socket) drainInbox() {
 	for {
 		s.mu.Lock()
 		items := s.inbox.items
-		s.inbox.items, s.inbox.size = nil, 0
+		s.inbox.items = nil
+		s.inbox.size = 0
 		s.inbox.freeSpace()
 		if len(items) == 0 {
 			s.inbox.running = false
@@ -121,7 +135,8 @@ func (s *Socket) dispatchDisconnect(reason string) {
 func (s *Socket) runDisconnect(reason string) {
 	s.mu.Lock()
 	handlers := s.onDisconnect
-	s.onDisconnect, s.handlers = nil, nil
+	s.onDisconnect = nil
+	s.handlers = nil
 	s.mu.Unlock()
 	for _, fn := range handlers {
 		s.nsp.srv.guard("disconnect handler", func() { fn(reason) })

@@ -75,8 +75,8 @@ func (n *Namespace) handler(event string) func(*Socket, Args, Ack) {
 	return n.handlers[event]
 }
 
-// OnBroadcast sets a function that is called, instead of Deliver, with each broadcast for sockets of this
-// node, emitted on any node. fn may drop the broadcast, change it, or call Deliver, and returns the number of
+// OnBroadcast sets a function that is called, instead of EmitLocal, with each broadcast for sockets of this
+// node, emitted on any node. fn may drop the broadcast, change it, or call EmitLocal, and returns the number of
 // sockets that it was delivered to. fn is called concurrently and must not wait for the network. OnBroadcast
 // must be called before the first connection.
 func (n *Namespace) OnBroadcast(fn func(b *Broadcast) int) {
@@ -85,17 +85,17 @@ func (n *Namespace) OnBroadcast(fn func(b *Broadcast) int) {
 	n.onBroadcast = fn
 }
 
-// Deliver sends b to the sockets of this node, bypassing OnBroadcast, and returns their number. It does not
+// EmitLocal sends b to the sockets of this node, bypassing OnBroadcast, and returns their number. It does not
 // block.
-func (n *Namespace) Deliver(b *Broadcast) int { return n.deliver(b) }
+func (n *Namespace) EmitLocal(b *Broadcast) int { return n.emit(b) }
 
-// arrive handles every broadcast for the sockets of this node.
-func (n *Namespace) arrive(b *Broadcast) int {
+// handleBroadcast handles every broadcast for the sockets of this node.
+func (n *Namespace) handleBroadcast(b *Broadcast) int {
 	n.mu.RLock()
 	fn := n.onBroadcast
 	n.mu.RUnlock()
 	if fn == nil {
-		return n.deliver(b)
+		return n.emit(b)
 	}
 	return fn(b)
 }
@@ -263,10 +263,10 @@ func (s *Socket) info() SocketInfo {
 	return SocketInfo{ID: s.id, Handshake: s.client.info(auth), Rooms: rooms, Data: encoded}
 }
 
-func (l local) Deliver(b *Broadcast) int { return l.arrive(b) }
+func (l local) HandleBroadcast(b *Broadcast) int { return l.handleBroadcast(b) }
 
-func (l local) DeliverWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
-	return l.deliverWithAck(b, timeout, ack)
+func (l local) HandleBroadcastWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
+	return l.emitWithAck(b, timeout, ack)
 }
 
 func (l local) Apply(ctx context.Context, c Command) error { return l.apply(ctx, c) }

@@ -42,14 +42,17 @@ func parsePacket(text []byte, maxAttachments int) (p packet, err error) {
 	if len(text) == 0 || text[0] < byte(typeConnect) || text[0] > byte(typeBinaryAck) {
 		return p, fmt.Errorf("%w: unknown type", errPacket)
 	}
-	p.typ, text = packetType(text[0]), text[1:]
+	p.typ = packetType(text[0])
+	text = text[1:]
 	if p.typ.binary() {
-		if text, err = p.takeAttachments(text, maxAttachments); err != nil {
+		text, err = p.takeAttachments(text, maxAttachments)
+		if err != nil {
 			return p, err
 		}
 	}
 	text = p.takeNamespace(text)
-	if p.data, err = p.takeID(text); err != nil {
+	p.data, err = p.takeID(text)
+	if err != nil {
 		return p, err
 	}
 	return p, nil

@@ -285,14 +285,14 @@ func TestOrderOfConnecting(t *testing.T) {
 		}
 		_ = nsp.To("room").Emit("live", 1)
 		_ = s.Emit("own")
-		s.Hold()
+		s.HoldBroadcasts()
 		_ = nsp.To("room").Emit("live", 2)
 		return s.AddAnswer("pid", "p1")
 	})
 	nsp.OnConnection(func(s *Socket) {
 		_ = nsp.To("room").Emit("live", 3)
 		_ = s.Emit("missed")
-		s.Release(func(b *Broadcast) bool { return string(b.Data) != `["live",2]` })
+		s.ReleaseBroadcasts(func(b *Broadcast) bool { return string(b.Data) != `["live",2]` })
 		_ = nsp.To("room").Emit("live", 4)
 		s.On("e", func(Args, Ack) { _ = s.Emit("done") })
 	})

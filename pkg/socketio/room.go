@@ -62,7 +62,8 @@ func (r *rooms) remove(name string, s *Socket) {
 	if rm == nil {
 		return
 	}
-	if rm.remove(s); len(rm.members) == 0 {
+	rm.remove(s)
+	if len(rm.members) == 0 {
 		delete(shard.byName, name)
 	}
 }
@@ -132,7 +133,8 @@ func (rm *room) remove(s *Socket) {
 	}
 	last := len(rm.members) - 1
 	moved := rm.members[last]
-	rm.members[i], rm.members[last] = moved, nil
+	rm.members[i] = moved
+	rm.members[last] = nil // for the garbage collector
 	rm.members = rm.members[:last]
 	if rm.index != nil {
 		rm.index[moved] = i

@@ -197,7 +197,8 @@ func NewServer(opts Options) *Server {
 
 // ServeHTTP serves the requests for Options.Path.
 func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if path := r.URL.Path; path != srv.opts.Path && path != strings.TrimSuffix(srv.opts.Path, "/") {
+	path := r.URL.Path
+	if path != srv.opts.Path && path != strings.TrimSuffix(srv.opts.Path, "/") {
 		http.NotFound(w, r)
 		return
 	}

@@ -137,11 +137,11 @@ func TestPresence(t *testing.T) {
 		t.Errorf("got %s, want the visitor offline", a.Body)
 	}
 	key := presence.Visitor(w.acme.app, w.acme.visitor)
-	w.must(kept.Hold(t.Context(), "gateway", key))
+	w.must(kept.SetOnline(t.Context(), "gateway", key))
 	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.Body, `{"visitor":{"online":true}}`) {
 		t.Errorf("got %s, want the visitor online", a.Body)
 	}
-	w.must(kept.Leave(t.Context(), "gateway", time.Now(), key))
+	w.must(kept.SetOffline(t.Context(), "gateway", time.Now(), key))
 	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.Body, `"online":false,"lastSeenAt":"`) {
 		t.Errorf("got %s, want when the visitor left", a.Body)
 	}

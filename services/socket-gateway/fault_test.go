@@ -16,7 +16,7 @@ import (
 	"github.com/parley-chat/parley/testkit/opstest"
 )
 
-// The fault tests publish to a crowd of official clients while something breaks, and count. They are short, unless the
+// The fault tests publish to a clients of official clients while something breaks, and count. They are short, unless the
 // environment says PARLEY_FAULTS=long.
 
 // lasting returns how long an outage lasts.
@@ -27,7 +27,7 @@ func lasting(short, long time.Duration) time.Duration {
 	return short
 }
 
-const crowdSize = 12
+const clientCount = 12
 
 // outage lets time pass while something is away: there is no event to wait for.
 func outage(d time.Duration) { time.Sleep(d) }
@@ -44,20 +44,20 @@ func TestFaultNetworkDrops(t *testing.T) {
 			for _, r := range registries {
 				proxy.open(w.start(func(c *socketgateway.Config) { c.Registerer = r }).url)
 			}
-			crowd := newCrowd(t, w, proxy.url, transports, crowdSize)
-			crowd.publish()
-			crowd.awaitEach(3)
+			clients := newClients(t, w, proxy.url, transports, clientCount)
+			clients.publish()
+			clients.awaitEach(3)
 			proxy.cut()
 			outage(lasting(time.Second, 30*time.Second))
 			proxy.repair()
-			crowd.awaitRecovered(crowdSize)
-			crowd.finish()
+			clients.awaitRecovered(clientCount)
+			clients.finish()
 			hits := 0.0
 			for _, r := range registries {
 				hits += gather(t, r)["parley_gateway_recoveries_total hit"]
 			}
-			if crowd.missed > 0 || hits < crowdSize {
-				t.Errorf("got %v recovered and %d that were not, want all %d", hits, crowd.missed, crowdSize)
+			if clients.missed > 0 || hits < clientCount {
+				t.Errorf("got %v recovered and %d that were not, want all %d", hits, clients.missed, clientCount)
 			}
 		})
 	}
@@ -69,14 +69,14 @@ func TestFaultNetworkDropsBeforeTheFirstEvent(t *testing.T) {
 	w := newWorld(t)
 	proxy := newProxy(t)
 	proxy.open(w.start().url)
-	crowd := newCrowd(t, w, proxy.url, "websocket", crowdSize)
+	clients := newClients(t, w, proxy.url, "websocket", clientCount)
 	proxy.cut()
-	crowd.awaitGone()
-	crowd.publish()
-	crowd.awaitSent(crowdSize * 5)
+	clients.awaitGone()
+	clients.publish()
+	clients.awaitSent(clientCount * 5)
 	proxy.repair()
-	crowd.awaitRecovered(crowdSize)
-	crowd.finish()
+	clients.awaitRecovered(clientCount)
+	clients.finish()
 }
 
 // The gateway that has all sockets, and the replies, is killed: the clients go to another one.
@@ -86,15 +86,15 @@ func TestFaultGatewayKilled(t *testing.T) {
 	first := w.startChild()
 	proxy := newProxy(t)
 	proxy.open(first.url)
-	crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
-	crowd.publish()
-	crowd.awaitEach(3)
+	clients := newClients(t, w.world, proxy.url, "websocket", clientCount)
+	clients.publish()
+	clients.awaitEach(3)
 	second := w.startChild()
 	proxy.open(second.url)
 	first.kill()
 	proxy.close(first.url)
-	crowd.awaitRecovered(crowdSize)
-	crowd.finish()
+	clients.awaitRecovered(clientCount)
+	clients.finish()
 }
 
 // All gateways are replaced, one after the other, under load.
@@ -108,18 +108,18 @@ func TestFaultRollingRestart(t *testing.T) {
 		proxy.open(p.url)
 		running = append(running, p)
 	}
-	crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
-	crowd.publish()
+	clients := newClients(t, w.world, proxy.url, "websocket", clientCount)
+	clients.publish()
 	for _, old := range running {
-		crowd.awaitEach(3)
+		clients.awaitEach(3)
 		p := w.startChild()
 		proxy.open(p.url)
 		proxy.close(old.url)
 		old.terminate()
 	}
-	crowd.finish()
-	if crowd.missed > 0 {
-		t.Errorf("got %d connections that were not recovered, want none", crowd.missed)
+	clients.finish()
+	if clients.missed > 0 {
+		t.Errorf("got %d connections that were not recovered, want none", clients.missed)
 	}
 }
 
@@ -134,10 +134,10 @@ func TestFaultRedisRestart(t *testing.T) {
 		gateways = append(gateways, g)
 		proxy.open(g.url)
 	}
-	crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
-	crowd.publish()
+	clients := newClients(t, w.world, proxy.url, "websocket", clientCount)
+	clients.publish()
 	for range 2 {
-		crowd.awaitEach(3)
+		clients.awaitEach(3)
 		w.redis.stop()
 		outage(lasting(time.Second, 20*time.Second))
 		w.redis.start()
@@ -145,7 +145,7 @@ func TestFaultRedisRestart(t *testing.T) {
 			opstest.AwaitUp(w.t, g.ops)
 		}
 	}
-	crowd.finish()
+	clients.finish()
 }
 
 // Only one gateway loses Redis, while the others go on: it replays what it has missed.
@@ -157,16 +157,16 @@ func TestFaultGatewayLosesRedis(t *testing.T) {
 	near := w.start()
 	opstest.AwaitUp(w.t, near.ops)
 	far := w.start(func(c *socketgateway.Config) { c.RedisURL = "redis://" + proxy.addr() })
-	crowd := newCrowd(t, w.world, far.url, "websocket", crowdSize)
-	crowd.publish()
-	crowd.awaitEach(3)
+	clients := newClients(t, w.world, far.url, "websocket", clientCount)
+	clients.publish()
+	clients.awaitEach(3)
 	proxy.cut()
 	outage(lasting(time.Second, 30*time.Second))
 	proxy.repair()
 	opstest.AwaitUp(w.t, far.ops)
-	crowd.finish()
-	if crowd.connects != crowdSize {
-		t.Errorf("got %d connections, want that the %d sockets stayed", crowd.connects, crowdSize)
+	clients.finish()
+	if clients.connects != clientCount {
+		t.Errorf("got %d connections, want that the %d sockets stayed", clients.connects, clientCount)
 	}
 }
 
@@ -178,16 +178,16 @@ func TestFaultNATSRestart(t *testing.T) {
 	for range 2 {
 		proxy.open(w.start().url)
 	}
-	crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
-	crowd.publish()
+	clients := newClients(t, w.world, proxy.url, "websocket", clientCount)
+	clients.publish()
 	for range 2 {
-		crowd.awaitEach(3)
+		clients.awaitEach(3)
 		w.nats.Stop()
 		proxy.shake() // clients that are reconnecting must not lose replies either
 		outage(lasting(time.Second, 10*time.Second))
 		w.nats = startNATS(t, w.natsAddr, w.natsDir)
 	}
-	crowd.finish()
+	clients.finish()
 }
 
 // The gateway that takes the replies dies, or sleeps so long that another one takes over and everything is
@@ -205,23 +205,23 @@ func TestFaultOrderAndOnce(t *testing.T) {
 				proxy.open(p.url)
 				running = append(running, p)
 			}
-			crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
-			crowd.publish()
+			clients := newClients(t, w.world, proxy.url, "websocket", clientCount)
+			clients.publish()
 			for _, p := range running {
-				crowd.awaitEach(3)
+				clients.awaitEach(3)
 				p.signal(syscall.SIGSTOP)
 				// longer than the other gateways wait before they take over its partitions
 				outage(lasting(3*time.Second, 8*time.Second))
 				p.signal(syscall.SIGCONT)
 			}
 			for _, p := range running {
-				crowd.awaitEach(3)
+				clients.awaitEach(3)
 				proxy.close(p.url)
 				p.kill()
 				fresh := w.startChild()
 				proxy.open(fresh.url)
 			}
-			crowd.finish()
+			clients.finish()
 		})
 	}
 }

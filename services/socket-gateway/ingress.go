@@ -10,13 +10,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/admission"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/legacy"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
 )
 
 // ingress handles requests before the engine: it forwards those for sessions of other gateways, then applies
@@ -26,11 +26,28 @@ type ingress struct {
 	limiter   *admission.Limiter
 	registry  *peer.Registry
 	forwarder *peer.Forwarder
-	legacy    *legacy.Process // nil: the engine refuses old clients with "Unsupported protocol version"
+	legacy    *legacy.Process // nil: the engine refuses old clients
 }
 
-func (s *Service) openIngress(id peer.ID, namespace *socketio.Namespace) (e *ingress, err error) {
-	e = &ingress{registry: peer.NewRegistry(s.redis.universalClient(), id, s.cfg.Logger)}
+// openIngress returns what handles requests before the engine. On an error nothing stays open.
+func (s *Service) openIngress(id peer.ID, namespace *socketio.Namespace) (_ *ingress, err error) {
+	registry := peer.NewRegistry(s.redis.universalClient(), id, s.cfg.Logger)
+	forwarder, err := peer.NewForwarder(id, registry, s.cfg.Registerer, s.cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	i := &ingress{registry: registry, forwarder: forwarder}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.close())
+		}
+	}()
+	if s.cfg.SocketIOLegacy {
+		i.legacy, err = s.openLegacy(id)
+		if err != nil {
+			return nil, err
+		}
+	}
 	others := httpapi.New(httpapi.Config{
 		Service:    serviceName,
 		Logger:     s.cfg.Logger,
@@ -40,40 +57,49 @@ func (s *Service) openIngress(id peer.ID, namespace *socketio.Namespace) (e *ing
 	})
 	others.GET(socketPath, refused)
 	others.GET(strings.TrimSuffix(socketPath, "/"), refused)
-	e.limiter, err = admission.New(admission.Config{
+	i.limiter, err = admission.New(admission.Config{
 		MaxConnections:       s.cfg.MaxConnections,
 		ConnectRate:          s.cfg.ConnectRate,
 		MaxSocketsPerVisitor: s.cfg.MaxSocketsPerVisitor,
 		ByAddress:            ratelimit.New(ratelimit.Config{Name: "connect", Rate: s.cfg.AddressRate, Now: s.cfg.Now}),
 		Address:              httpapi.AddressOf(s.cfg.TrustedProxies),
-		Connections:          func() int { return s.sockets.Joined() + e.legacyConnections() },
-		Refuse:               others, Registerer: s.cfg.Registerer,
+		Connections:          func() int { return s.sockets.Joined() + i.legacy.Connections() },
+		Refuse:               others,
+		Registerer:           s.cfg.Registerer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.limiter.Guard(namespace)
-	if e.forwarder, err = peer.NewForwarder(id, e.registry, s.cfg.Registerer, s.cfg.Logger); err != nil {
-		return nil, err
+	i.limiter.Guard(namespace)
+	sockets := i.limiter.Handler(s.sockets)
+	if i.legacy != nil {
+		old := i.limiter.Handler(i.limiter.UpgradeHandler(i.legacy))
+		sockets = legacy.Route(old, sockets)
 	}
-	sockets := e.limiter.Handler(s.sockets)
-	if s.cfg.SocketIOLegacy {
-		if e.legacy, err = s.openLegacy(id); err != nil {
-			return nil, errors.Join(err, e.close())
-		}
-		sockets = byProtocol(e.limiter.Handler(e.limiter.UpgradeHandler(e.legacy)), sockets)
-	}
-	e.handler = routes(e.forwarder.Handler(sockets), others)
-	return e, nil
+	i.handler = routes(forwarder.Handler(sockets), others)
+	return i, nil
 }
 
-func byProtocol(old, current http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if legacy.Is(r) {
-			old.ServeHTTP(w, r)
-			return
-		}
-		current.ServeHTTP(w, r)
+// openLegacy returns the process for old clients, not started yet.
+func (s *Service) openLegacy(id peer.ID) (*legacy.Process, error) {
+	return legacy.New(legacy.Config{
+		Argv: s.cfg.LegacyArgv,
+		Setup: legacy.Setup{
+			RedisURL:      s.cfg.RedisURL,
+			RedisSharded:  s.cfg.RedisSharded,
+			PingInterval:  s.cfg.PingInterval,
+			PingTimeout:   s.cfg.PingTimeout,
+			SessionPrefix: id.Prefix(),
+			MaxSockets:    s.cfg.MaxSocketsPerVisitor,
+			DrainTimeout:  s.cfg.DrainTimeout,
+		},
+		MaxUnauthorized:           s.cfg.MaxPending,
+		MaxUnauthorizedPerAddress: s.cfg.MaxPendingPerAddress,
+		Address:                   httpapi.AddressOf(s.cfg.TrustedProxies),
+		Tokens:                    s.gateway,
+		Room:                      realtime.Room,
+		Registerer:                s.cfg.Registerer,
+		Logger:                    s.cfg.Logger,
 	})
 }
 
@@ -102,46 +128,26 @@ func (s *Service) advertiseAddr(ln net.Listener) string {
 }
 
 // register registers the gateway before it serves: requests for its first sessions may reach other gateways at once.
-func (e *ingress) register(ctx context.Context, addr string) {
+func (i *ingress) register(ctx context.Context, addr string) {
 	if addr != "" {
-		_ = e.registry.Register(ctx, addr) // run retries; the loss of Redis is logged elsewhere
+		_ = i.registry.Register(ctx, addr) // run retries; the loss of Redis is logged elsewhere
 	}
 }
 
 // run keeps the gateway registered until rest is done, then ends the forwarded requests. The legacy server
 // closes its sockets when ctx is done, concurrently with the gateway's own.
-func (e *ingress) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
+func (i *ingress) run(ctx, rest context.Context, addr string) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer e.forwarder.Close()
+	defer i.forwarder.Close()
 	if addr != "" {
-		running.Go(func() { e.registry.Run(rest, addr) })
+		running.Go(func() { i.registry.Run(rest, addr) })
 	}
-	if e.legacy != nil {
-		running.Go(func() { e.legacy.Run(ctx) })
-	}
+	running.Go(func() { i.legacy.Run(ctx) })
 	<-rest.Done()
-	return nil
 }
 
-// revoked forwards the revocation of a visitor's tokens to the legacy server.
-func (e *ingress) revoked(ctx context.Context, chatUserID string) {
-	if e.legacy != nil {
-		e.legacy.Revoke(ctx, chatUserID)
-	}
-}
-
-func (e *ingress) legacyConnections() int {
-	if e.legacy == nil {
-		return 0
-	}
-	return e.legacy.Connections()
-}
-
-func (e *ingress) close() error {
-	e.forwarder.Close()
-	if e.legacy == nil {
-		return nil
-	}
-	return e.legacy.Close()
+func (i *ingress) close() error {
+	i.forwarder.Close()
+	return i.legacy.Close()
 }

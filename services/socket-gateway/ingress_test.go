@@ -382,20 +382,20 @@ func TestMaxConnections(t *testing.T) {
 // However many come at once, never are there more than allowed, and all places are taken.
 func TestMaxConnectionsHoldsForACrowd(t *testing.T) {
 	t.Parallel()
-	const most, crowd = 10, 60
+	const most, clients = 10, 60
 	w := newWorld(t)
 	registry := prometheus.NewRegistry()
 	g := w.start(func(c *socketgateway.Config) { c.MaxConnections, c.Registerer = most, registry })
-	outcomes := make(chan string, crowd)
+	outcomes := make(chan string, clients)
 	v := w.visitor()
-	for range crowd {
+	for range clients {
 		go func() { outcomes <- tryToJoin(t, g.url, v.token) }()
 	}
 	counts := make(map[string]int)
-	for range crowd {
+	for range clients {
 		counts[<-outcomes]++
 	}
-	if counts["joined"] != most || counts["joined"]+counts["closed"]+counts["refused"] != crowd {
+	if counts["joined"] != most || counts["joined"]+counts["closed"]+counts["refused"] != clients {
 		t.Errorf("got %v, want %d connections and the rest refused or closed", counts, most)
 	}
 	if status := w.get(g.url + "/socket.io/?EIO=4&transport=polling"); status != http.StatusServiceUnavailable {
@@ -482,11 +482,11 @@ func TestMaxSocketsPerVisitor(t *testing.T) {
 	g := w.start(func(c *socketgateway.Config) { c.MaxSocketsPerVisitor = most })
 	v := w.visitor()
 	var inside []*client
-	var crowd []*client
+	var clients []*client
 	for range 3 * most {
-		crowd = append(crowd, connect(t, g.url, v.token))
+		clients = append(clients, connect(t, g.url, v.token))
 	}
-	for _, c := range crowd {
+	for _, c := range clients {
 		switch h := c.next(); {
 		case h.Event == "connect":
 			inside = append(inside, c)

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/legacy"
 )
 
 func withLegacy(c *socketgateway.Config) {
@@ -295,7 +296,7 @@ func TestKilledLegacyServerHarmsNobody(t *testing.T) {
 func TestLegacyServerEndsWithItsGateway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	child := exec.Command(os.Args[0], socketgateway.LegacyCommand)
+	child := exec.Command(os.Args[0], legacy.Command)
 	stdin, _ := child.StdinPipe()
 	stdout, _ := child.StdoutPipe()
 	if err := child.Start(); err != nil {

@@ -64,7 +64,7 @@ func (r *redisConn) onLost() {
 func (r *redisConn) onBack(since time.Time) {
 	r.lost.Store(false)
 	if g := r.gateway.Load(); g != nil {
-		g.RedisBack(since)
+		g.RedisRestored(since)
 	}
 }
 

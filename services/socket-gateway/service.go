@@ -71,7 +71,7 @@ type Config struct {
 	Presence   presence.Store       `env:"-"` // which visitors are connected; nil: in Redis, if configured
 	KeySource  credential.KeySource `env:"-"` // instead of JWKSURL
 	Listener   net.Listener         `env:"-"` // used instead of HTTPAddr
-	LegacyArgv []string             `env:"-"` // the process that calls LegacyMain; nil: this binary with the argument "legacy"
+	LegacyArgv []string             `env:"-"` // the process for old clients; nil: this binary with the argument "legacy"
 }
 
 // Validate checks the gateway's own settings; see [config.Check].
@@ -206,7 +206,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		Logger:    s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate,
 		Presence: s.presence(), ID: s.id,
 		// called only while serving: s.ingress is set
-		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.revoked(ctx, chatUserID) },
+		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.legacy.Revoke(ctx, chatUserID) },
 	})
 	if s.redis != nil {
 		s.redis.gateway.Store(s.gateway)
@@ -256,10 +256,10 @@ func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	defer stopRest()
 	group, running := errgroup.WithContext(ctx)
 	s.ingress.register(ctx, s.advertiseAddr(ln))
-	group.Go(func() error { return s.ingress.run(running, rest, s.advertiseAddr(ln), s.bus) })
+	group.Go(func() error { s.ingress.run(running, rest, s.advertiseAddr(ln)); return nil })
 	group.Go(func() error { return s.gateway.Run(rest) })
 	group.Go(func() error {
-		return stayAlone(running, s.bus, hello{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil})
+		return requireSingleReplica(running, s.bus, announcement{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil})
 	})
 	if s.redis != nil {
 		group.Go(func() error { s.redis.watch(rest); return nil })
@@ -273,7 +273,7 @@ func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	group.Go(func() error {
 		defer stopRest()
 		defer context.AfterFunc(running, s.ingress.limiter.Shut)()
-		err := s.gateway.Deliver(running)
+		err := s.gateway.Read(running)
 		s.gateway.Drain(rest, s.cfg.DrainTimeout)
 		return errors.Join(err, s.sockets.Close())
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/service"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/legacy"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
@@ -39,8 +40,8 @@ const runAsGateway = "PARLEY_TEST_RUN_AS_GATEWAY"
 
 func TestMain(m *testing.M) {
 	logging.Disable()
-	if len(os.Args) == 2 && os.Args[1] == socketgateway.LegacyCommand {
-		os.Exit(socketgateway.LegacyMain())
+	if len(os.Args) == 2 && os.Args[1] == legacy.Command {
+		os.Exit(legacy.Main())
 	}
 	if os.Getenv(runAsGateway) != "" {
 		os.Exit(ops.Main("socket-gateway", runGateway))

@@ -200,7 +200,7 @@ func (c *cluster) oneOrder() {
 func (c *cluster) metadata() {
 	some := map[string]string{"offset": "12", "text": `"å"`}
 	got := make(chan map[string]string, 3)
-	c.b.OnBroadcast(func(m *socketio.Broadcast) int { got <- m.Metadata; return c.b.Deliver(m) })
+	c.b.OnBroadcast(func(m *socketio.Broadcast) int { got <- m.Metadata; return c.b.EmitLocal(m) })
 	bob := c.b.Connect(c.t, "room")
 	for i, want := range []map[string]string{some, nil, some} {
 		event := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{"room"}}, Data: fmt.Appendf(nil, `["e",%d]`, i), Metadata: want}

@@ -74,19 +74,27 @@ func parseFrameHeader(b []byte, maxPayload int) (h frameHeader, ok bool, err err
 	if len(b) < 2 {
 		return h, false, nil
 	}
-	h.fin, h.rsv1, h.op = b[0]&0x80 != 0, b[0]&rsv1 != 0, opcode(b[0]&0x0f)
-	if b[0]&0x30 != 0 || b[1]&0x80 == 0 || !validOpcode(h.op) {
+	h.fin = b[0]&0x80 != 0
+	h.rsv1 = b[0]&rsv1 != 0
+	h.op = opcode(b[0] & 0x0f)
+	reserved := b[0]&0x30 != 0 // RSV2 and RSV3, of extensions that are not negotiated
+	masked := b[1]&0x80 != 0
+	if reserved || !masked || !validOpcode(h.op) {
 		return h, false, errFrame
 	}
-	n, size := uint64(b[1]&0x7f), 2
+	// The length is in the second byte or, if that is 126 or 127, in the following 2 or 8 (RFC 6455 §5.2).
+	n := uint64(b[1] & 0x7f)
+	size := 2
 	switch n {
 	case 126:
-		if size = 4; len(b) < size {
+		size = 4
+		if len(b) < size {
 			return h, false, nil
 		}
 		n = uint64(binary.BigEndian.Uint16(b[2:]))
 	case 127:
-		if size = 10; len(b) < size {
+		size = 10
+		if len(b) < size {
 			return h, false, nil
 		}
 		n = binary.BigEndian.Uint64(b[2:])
@@ -97,7 +105,8 @@ func parseFrameHeader(b []byte, maxPayload int) (h frameHeader, ok bool, err err
 	if n > uint64(maxPayload) {
 		return h, false, errTooBig
 	}
-	h.n, h.size = int(n), size+4
+	h.n = int(n)
+	h.size = size + len(h.mask)
 	if len(b) < h.size {
 		return h, false, nil
 	}
@@ -155,7 +164,8 @@ func (a *assembler) feed(in []byte, fn func(op opcode, data []byte) error) error
 		if !ok || len(in) < h.size+h.n {
 			break
 		}
-		if a.frames++; a.maxFrames > 0 && a.frames > a.maxFrames {
+		a.frames++
+		if a.maxFrames > 0 && a.frames > a.maxFrames {
 			return errTooMany
 		}
 		data := in[h.size : h.size+h.n]
@@ -184,6 +194,8 @@ func (a *assembler) keep(rest []byte, held bool) {
 	}
 }
 
+// frame handles one unmasked frame. It joins the fragments of a message; control frames may come between them
+// (RFC 6455 §5.4).
 func (a *assembler) frame(h frameHeader, data []byte, fn func(opcode, []byte) error) error {
 	switch {
 	case h.rsv1 && (a.deflaters == nil || h.op.control() || h.op == opContinuation):
@@ -193,10 +205,11 @@ func (a *assembler) frame(h frameHeader, data []byte, fn func(opcode, []byte) er
 	case (h.op == opContinuation) != (a.op != opContinuation):
 		return errFrame // continuation without a message, or a new message inside another
 	case h.fin && a.op == opContinuation:
-		return a.deliver(h.op, data, h.rsv1, fn)
+		return a.complete(h.op, data, h.rsv1, fn)
 	}
 	if h.op != opContinuation {
-		a.op, a.compressed = h.op, h.rsv1
+		a.op = h.op
+		a.compressed = h.rsv1
 	}
 	if len(a.message)+len(data) > a.maxPayload {
 		return errTooBig
@@ -205,17 +218,21 @@ func (a *assembler) frame(h frameHeader, data []byte, fn func(opcode, []byte) er
 	if !h.fin {
 		return nil
 	}
-	op, whole := a.op, a.message
-	a.op, a.message = opContinuation, nil
-	return a.deliver(op, whole, a.compressed, fn)
+	op := a.op
+	whole := a.message
+	a.op = opContinuation
+	a.message = nil
+	return a.complete(op, whole, a.compressed, fn)
 }
 
-func (a *assembler) deliver(op opcode, data []byte, compressed bool, fn func(opcode, []byte) error) error {
+// complete passes a complete message to fn, inflated and, if it is text, checked for UTF-8.
+func (a *assembler) complete(op opcode, data []byte, compressed bool, fn func(opcode, []byte) error) error {
 	if compressed {
-		var err error
-		if data, err = a.deflaters.inflate(data, a.maxPayload); err != nil {
+		inflated, err := a.deflaters.inflate(data, a.maxPayload)
+		if err != nil {
 			return err
 		}
+		data = inflated
 	}
 	if op == opText && !utf8.Valid(data) {
 		return errUTF8

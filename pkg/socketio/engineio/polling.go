@@ -119,8 +119,10 @@ func (s *Session) takePayload(buf []byte) (payload []byte, last bool) {
 		for _, m := range s.queue {
 			buf = m.appendPayload(buf)
 		}
-		s.queue, s.queued = nil, 0
-		if last = s.state != stateOpen; last {
+		s.queue = nil
+		s.queued = 0
+		last = s.state != stateOpen
+		if last {
 			buf = AppendPayloadPacket(buf, Packet{Type: s.lastPacketLocked()})
 		} else if len(buf) == 0 && s.upgrading {
 			buf = AppendPayloadPacket(buf, Packet{Type: Noop})
@@ -154,7 +156,8 @@ func (s *Session) abandonPoll() {
 
 // servePost handles the packets of a POST request (protocol, "Sending data").
 func (s *Session) servePost(w http.ResponseWriter, r *http.Request) {
-	if refusal := s.beginPost(); refusal != nil {
+	refusal := s.beginPost()
+	if refusal != nil {
 		s.srv.refuse(w, refusal)
 		return
 	}

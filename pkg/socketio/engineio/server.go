@@ -108,7 +108,8 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	query := r.URL.Query()
-	if refusal := checkQuery(query); refusal != nil {
+	refusal := checkQuery(query)
+	if refusal != nil {
 		srv.refuse(w, refusal)
 		return
 	}
@@ -132,7 +133,8 @@ func (srv *Server) enter() bool {
 
 // checkQuery validates the mandatory parameters (protocol, "Query parameters").
 func checkQuery(q url.Values) *refusal {
-	if t := q.Get("transport"); t != transportPolling && t != transportWebSocket {
+	transport := q.Get("transport")
+	if transport != transportPolling && transport != transportWebSocket {
 		return refuseTransport
 	}
 	if q.Get("EIO") != protocolVersion {
@@ -181,7 +183,8 @@ func (srv *Server) sessionClosed(transport string, reason Reason) {
 // takePlace counts a confirmed session, or returns false if MaxConfirmed is reached.
 func (srv *Server) takePlace() bool {
 	most := int64(srv.opts.MaxConfirmed)
-	if n := srv.confirmed.Add(1); most > 0 && n > most {
+	n := srv.confirmed.Add(1)
+	if most > 0 && n > most {
 		srv.confirmed.Add(-1)
 		return false
 	}

@@ -207,7 +207,8 @@ func (s *Session) send(m *Message, volatile bool) error {
 		s.close(ReasonSlow, closeNormal)
 		return ErrSlow
 	}
-	if ws := s.ws; ws != nil && !s.writing {
+	ws := s.ws
+	if ws != nil && !s.writing { // no writer is active: this goroutine writes
 		s.writing = true
 		s.queued += m.cost()
 		s.mu.Unlock()
@@ -351,9 +352,13 @@ func (s *Session) batchLocked(ws *wsConn, buf, rest []byte) (batch []byte, size 
 	if len(rest) > cap(buf) {
 		return rest, len(rest)
 	}
-	buf, size = append(buf, rest...), len(rest)
-	if m := s.pong; m != nil && len(buf)+len(m.wire) <= cap(buf) {
-		buf, size, s.pong = append(buf, m.wire...), size+m.cost(), nil
+	buf = append(buf, rest...)
+	size = len(rest)
+	m := s.pong
+	if m != nil && len(buf)+len(m.wire) <= cap(buf) { // before the queue: the client waits for it
+		buf = append(buf, m.wire...)
+		size += m.cost()
+		s.pong = nil
 	}
 	i := 0
 	for ; i < len(s.queue); i++ {
@@ -465,7 +470,7 @@ func (s *Session) nextTimerLocked() time.Duration {
 	next := s.heartbeat + opts.PingInterval
 	if s.awaitingPong {
 		next = s.heartbeat + min(opts.PingTimeout, opts.PingInterval)
-		if now := s.srv.wheel.now(); next <= now { // the interval has passed, the timeout has not
+		if next <= s.srv.wheel.now() { // the interval has passed, the timeout has not
 			next = s.heartbeat + opts.PingTimeout
 		}
 	}

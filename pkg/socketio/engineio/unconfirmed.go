@@ -69,7 +69,8 @@ func (u *unconfirmed) remove(s *Session) {
 func (u *unconfirmed) takeLocked(s *Session) *Session {
 	u.all.Remove(s.waiting.inAll)
 	same := u.byAddress[s.address]
-	if same.Remove(s.waiting.inAddress); same.Len() == 0 {
+	same.Remove(s.waiting.inAddress)
+	if same.Len() == 0 {
 		delete(u.byAddress, s.address)
 	}
 	s.waiting = nil

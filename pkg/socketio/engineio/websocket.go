@@ -117,15 +117,19 @@ func (c *wsConn) readBurst() error {
 func (c *wsConn) feed(b []byte) error {
 	now := c.session.srv.wheel.now()
 	if now-c.second >= time.Second {
-		c.second, c.in.frames = now, 0
+		c.second = now
+		c.in.frames = 0
 	}
 	before := c.in.messages
 	if err := c.in.feed(b, c.onFrame); err != nil {
 		return err
 	}
-	// A probe has its own timeout.
-	if unfinished := c.in.unfinished(); !c.probing &&
-		(unfinished != c.unfinished || unfinished && c.in.messages != before) {
+	if c.probing {
+		return nil // a probe has its own timeout
+	}
+	unfinished := c.in.unfinished()
+	another := unfinished && c.in.messages != before // the timeout begins again with each message
+	if unfinished != c.unfinished || another {
 		c.unfinished = unfinished
 		c.session.await(restOfMessage, unfinished)
 	}

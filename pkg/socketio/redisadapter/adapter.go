@@ -83,7 +83,11 @@ type format interface {
 	handle(channel, payload string)
 }
 
-// adapter implements socketio.Adapter for one namespace.
+// adapter implements socketio.Adapter for one namespace. start makes it and its goroutines, which end with Close:
+// one publishes, one runs jobs, one subscribes to the node's own channels, and each connection of subs has its own.
+//
+// What a node publishes takes this way: format.appendBroadcast encodes it, pub sends it; on other nodes a subscriber
+// receives it, and format.handle decodes it and gives it to local.
 type adapter struct {
 	local    socketio.Local
 	client   redis.UniversalClient
@@ -99,9 +103,9 @@ type adapter struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	states sync.Mutex // held while a callback runs, to keep their order
+	states sync.Mutex // guards the fields below; held while a callback runs, to keep their order
 	lostAt time.Time  // earliest loss among the lost connections
-	lost   int
+	lost   int        // number of lost connections
 }
 
 // New returns a constructor for socketio.Options.Adapter. The client is a *redis.Client, for one server or
@@ -117,11 +121,15 @@ func New(client redis.UniversalClient, opts Options) func(socketio.Local) socket
 func start(client redis.UniversalClient, opts Options, local socketio.Local) *adapter {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &adapter{
-		local: local, client: client, opts: opts, uid: randomHex(8),
-		jobs: make(chan func(context.Context), maxJobs),
-		ctx:  ctx, cancel: cancel,
+		local:    local,
+		client:   client,
+		opts:     opts,
+		uid:      randomHex(8),
+		jobs:     make(chan func(context.Context), maxJobs),
+		requests: requests{pending: make(map[string]*request)},
+		ctx:      ctx,
+		cancel:   cancel,
 	}
-	a.requests.pending = make(map[string]*request)
 	if opts.Sharded {
 		a.format = newSharded(a)
 	} else {
@@ -150,6 +158,7 @@ func (a *adapter) subscribeOwn() {
 	}
 }
 
+// newSubscriptions returns the subscriptions of this node: one connection, or one for each master of a cluster.
 func (a *adapter) newSubscriptions() *subscriptions {
 	s := &subscriptions{start: a.startSubscriber, nodes: make(map[string]*subscriber)}
 	if cluster, ok := a.client.(*redis.ClusterClient); ok && a.opts.Sharded {
@@ -160,12 +169,18 @@ func (a *adapter) newSubscriptions() *subscriptions {
 	return s
 }
 
+// startSubscriber starts a connection for subscriptions, which ends with the adapter.
 func (a *adapter) startSubscriber(client redis.UniversalClient, rehome func(*subscriber)) *subscriber {
+	// The channels of one command must belong to one slot of a cluster.
 	_, single := a.client.(*redis.ClusterClient)
 	s := &subscriber{
-		client: client, sharded: a.opts.Sharded, single: single && a.opts.Sharded,
-		health: a.opts.HealthInterval, logger: a.opts.Logger,
-		deliver: a.format.handle, onState: a.onState,
+		client:   client,
+		sharded:  a.opts.Sharded,
+		single:   single && a.opts.Sharded,
+		health:   a.opts.HealthInterval,
+		logger:   a.opts.Logger,
+		handle:   a.format.handle,
+		onState:  a.onState,
 		kick:     make(chan struct{}, 1),
 		channels: make(map[string]*subscription),
 	}
@@ -184,7 +199,8 @@ func (a *adapter) onState(connected bool, at time.Time) {
 		return
 	}
 	if connected {
-		if a.lost--; a.lost == 0 {
+		a.lost--
+		if a.lost == 0 {
 			a.opts.OnReconnect(a.local.Name(), a.lostAt)
 		}
 		return
@@ -224,6 +240,7 @@ func (a *adapter) Unsubscribe(rooms ...string) {
 	a.subs.release(a.roomChannels(rooms)...)
 }
 
+// roomChannels returns the channels of rooms that have one of their own.
 func (a *adapter) roomChannels(rooms []string) []string {
 	names := make([]string, 0, len(rooms))
 	for _, room := range rooms {
@@ -269,6 +286,7 @@ func (a *adapter) later(job func(context.Context)) {
 	}
 }
 
+// runJobs runs the requests of other nodes, one at a time, until the adapter is closed.
 func (a *adapter) runJobs() {
 	for {
 		select {

@@ -23,7 +23,7 @@ type counter struct {
 
 func (*counter) Name() string { return "/message" }
 
-func (c *counter) Deliver(*socketio.Broadcast) int {
+func (c *counter) HandleBroadcast(*socketio.Broadcast) int {
 	if c.delivered.Add(1) == c.want {
 		c.done <- struct{}{}
 	}

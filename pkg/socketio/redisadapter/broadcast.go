@@ -1,5 +1,7 @@
 package redisadapter
 
+// Broadcasts of the classic format: an array in MessagePack. classic.go encodes and decodes everything else.
+
 import (
 	"encoding/json"
 	"slices"
@@ -12,6 +14,12 @@ import (
 // eventType is the packet type of an event on the wire, with or without binary data.
 const eventType = 2
 
+// The headers of short arrays in MessagePack.
+const (
+	arrayOf3 = 0x93
+	arrayOf4 = 0x94
+)
+
 // metadataMember is the option that contains a broadcast's metadata, in both formats. Official nodes ignore it.
 const metadataMember = "metadata"
 
@@ -20,17 +28,21 @@ const metadataMember = "metadata"
 func (c *classic) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast) (string, []byte, error) {
 	start := len(dst)
 	dst = slices.Grow(dst, len(b.Data)+128)
-	dst = msgp.AppendString(append(dst, 0x93), uid)
-	dst = msgp.AppendString(msgp.AppendMapHeader(dst, 3), "type")
-	dst = msgp.AppendString(msgp.AppendUint64(dst, eventType), "data")
+	dst = append(dst, arrayOf3)
+	dst = msgp.AppendString(dst, uid)
+	dst = msgp.AppendMapHeader(dst, 3)
+	dst = msgp.AppendString(dst, "type")
+	dst = msgp.AppendUint64(dst, eventType)
+	dst = msgp.AppendString(dst, "data")
 	dst, exact, err := appendJSON(dst, b.Data, b.Attachments)
 	if err != nil {
 		return "", nil, err
 	}
-	dst = msgp.AppendString(msgp.AppendString(dst, "nsp"), c.local.Name())
+	dst = msgp.AppendString(dst, "nsp")
+	dst = msgp.AppendString(dst, c.local.Name())
 	dst = appendOptions(dst, b)
 	if !exact {
-		dst[start] = 0x94
+		dst[start] = arrayOf4
 		dst = msgp.AppendBytes(dst, b.Data)
 	}
 	if len(b.Rooms) == 1 {
@@ -40,22 +52,30 @@ func (c *classic) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast)
 	return c.channel, dst, nil
 }
 
+// appendOptions appends the map of the options: rooms, except, flags and, if there is any, the metadata.
 func appendOptions(dst []byte, b *socketio.Broadcast) []byte {
 	if len(b.Metadata) == 0 {
 		dst = msgp.AppendMapHeader(dst, 3)
 	} else {
-		dst = msgp.AppendMapHeader(msgp.AppendString(msgp.AppendMapHeader(dst, 4), metadataMember), uint32(len(b.Metadata)))
+		dst = msgp.AppendMapHeader(dst, 4)
+		dst = msgp.AppendString(dst, metadataMember)
+		dst = msgp.AppendMapHeader(dst, uint32(len(b.Metadata)))
 		for key, value := range b.Metadata {
-			dst = msgp.AppendString(msgp.AppendString(dst, key), value)
+			dst = msgp.AppendString(dst, key)
+			dst = msgp.AppendString(dst, value)
 		}
 	}
-	dst = appendStrings(msgp.AppendString(dst, "rooms"), b.Rooms)
-	dst = appendStrings(msgp.AppendString(dst, "except"), b.Except)
+	dst = msgp.AppendString(dst, "rooms")
+	dst = appendStrings(dst, b.Rooms)
+	dst = msgp.AppendString(dst, "except")
+	dst = appendStrings(dst, b.Except)
 	dst = msgp.AppendString(dst, "flags")
 	if !b.Volatile {
 		return msgp.AppendMapHeader(dst, 0)
 	}
-	return msgp.AppendBool(msgp.AppendString(msgp.AppendMapHeader(dst, 1), "volatile"), true)
+	dst = msgp.AppendMapHeader(dst, 1)
+	dst = msgp.AppendString(dst, "volatile")
+	return msgp.AppendBool(dst, true)
 }
 
 func appendStrings(dst []byte, list []string) []byte {
@@ -81,16 +101,19 @@ func decodeClassicBroadcast(payload []byte) (*classicBroadcast, error) {
 		return nil, errMsgpack
 	}
 	m := &classicBroadcast{}
-	if m.uid, b, err = msgp.ReadStringZC(b); err != nil {
+	m.uid, b, err = msgp.ReadStringZC(b)
+	if err != nil {
 		return nil, err
 	}
-	if b, err = m.readPacket(b); err != nil {
+	b, err = m.readPacket(b)
+	if err != nil {
 		return nil, err
 	}
-	if b, err = m.readOptions(b); err != nil {
+	b, err = m.readOptions(b)
+	if err != nil {
 		return nil, err
 	}
-	if n == 3 {
+	if n == 3 { // without the event as JSON
 		return m, nil
 	}
 	if msgp.NextType(b) != msgp.BinType {
@@ -110,13 +133,15 @@ func eachMember(b []byte, value func(name, b []byte) ([]byte, error)) ([]byte, e
 	n, b, err := msgp.ReadMapHeaderBytes(b)
 	for ; err == nil && n > 0; n-- {
 		var name []byte
-		if name, b, err = msgp.ReadStringZC(b); err == nil {
+		name, b, err = msgp.ReadStringZC(b)
+		if err == nil {
 			b, err = value(name, b)
 		}
 	}
 	return b, err
 }
 
+// readPacket reads the packet: the namespace and the event, which becomes JSON with placeholders.
 func (m *classicBroadcast) readPacket(b []byte) ([]byte, error) {
 	m.nsp = []byte("/")
 	return eachMember(b, func(name, b []byte) (rest []byte, err error) {
@@ -127,7 +152,8 @@ func (m *classicBroadcast) readPacket(b []byte) ([]byte, error) {
 			// estimate: adds quotes and commas, drops the surrounding names
 			w := jsonWriter{dst: make([]byte, 0, len(b)+len(b)/8)}
 			rest, err = w.value(b, 0)
-			m.Data, m.Attachments = w.dst, w.attachments
+			m.Data = w.dst
+			m.Attachments = w.attachments
 		default:
 			rest, err = msgp.Skip(b)
 		}
@@ -135,6 +161,7 @@ func (m *classicBroadcast) readPacket(b []byte) ([]byte, error) {
 	})
 }
 
+// readOptions reads the map of appendOptions. Unknown members are skipped.
 func (m *classicBroadcast) readOptions(b []byte) ([]byte, error) {
 	return eachMember(b, func(name, b []byte) (rest []byte, err error) {
 		switch string(name) {

@@ -31,7 +31,10 @@ const (
 // classic implements the format of createAdapter in @socket.io/redis-adapter.
 type classic struct {
 	*adapter
-	channel, request, response, specific string
+	channel  string // of broadcasts to all sockets; the prefix of the channels of rooms
+	request  string // of requests to all nodes
+	response string // of responses; the prefix of specific
+	specific string // of responses to this node
 
 	own string // prefix of this node's broadcasts, after the first byte
 }
@@ -40,9 +43,12 @@ func newClassic(a *adapter) *classic {
 	nsp := "#" + a.local.Name() + "#"
 	response := a.opts.Prefix + "-response" + nsp
 	return &classic{
-		adapter: a, channel: a.opts.Prefix + nsp, request: a.opts.Prefix + "-request" + nsp,
-		response: response, specific: response + a.uid + "#",
-		own: string(msgp.AppendString(nil, a.uid)),
+		adapter:  a,
+		channel:  a.opts.Prefix + nsp,
+		request:  a.opts.Prefix + "-request" + nsp,
+		response: response,
+		specific: response + a.uid + "#",
+		own:      string(msgp.AppendString(nil, a.uid)),
 	}
 }
 
@@ -69,6 +75,7 @@ func (c *classic) handle(channel, payload string) {
 	}
 }
 
+// onBroadcast gives a broadcast of another node to the local sockets. A malformed one is dropped.
 func (c *classic) onBroadcast(payload string) {
 	m, err := decodeClassicBroadcast([]byte(payload))
 	if err != nil {
@@ -78,7 +85,7 @@ func (c *classic) onBroadcast(payload string) {
 	if string(m.uid) == c.uid || string(m.nsp) != c.local.Name() || !eventData(m.Data) {
 		return
 	}
-	c.local.Deliver(&m.Broadcast)
+	c.local.HandleBroadcast(&m.Broadcast)
 }
 
 // eventData reports whether data is a non-empty array, as required for an event.
@@ -115,6 +122,7 @@ func decodeMixed(payload string, dst any) (attachments [][]byte, err error) {
 	return w.attachments, jsonv2.Unmarshal(w.dst, dst, lenient)
 }
 
+// onRequest queues a request of another node: serving it may block.
 func (c *classic) onRequest(payload string) {
 	var q classicRequest
 	q.Type = -1
@@ -151,6 +159,7 @@ func (c *classic) serve(ctx context.Context, q classicRequest, attachments [][]b
 	}
 }
 
+// selection returns the sockets that a request concerns.
 func (q classicRequest) selection() socketio.Selection {
 	if q.Opts == nil {
 		return socketio.Selection{Rooms: []string{q.SID}} // older nodes send the ID of one socket
@@ -158,6 +167,7 @@ func (q classicRequest) selection() socketio.Selection {
 	return q.Opts.selection()
 }
 
+// rooms returns the rooms to join or leave.
 func (q classicRequest) rooms() []string {
 	if q.Opts == nil {
 		return []string{q.Room}
@@ -165,6 +175,7 @@ func (q classicRequest) rooms() []string {
 	return q.Rooms
 }
 
+// ids returns the IDs of sockets.
 func ids(sockets []socketio.SocketInfo) []string {
 	list := make([]string, len(sockets))
 	for i, s := range sockets {
@@ -178,11 +189,13 @@ func (c *classic) allRooms() []string {
 	return append(ids(c.local.LocalSockets(socketio.Selection{})), c.local.Rooms()...)
 }
 
+// sendResponse answers a request on the channel that all nodes read.
 func (c *classic) sendResponse(ctx context.Context, q classicRequest, members map[string]any) {
 	members["requestId"] = q.RequestID
 	c.respond(ctx, c.response, members)
 }
 
+// apply executes a command of another node on the local sockets.
 func (c *classic) apply(ctx context.Context, q classicRequest, command socketio.Command) {
 	command.Selection = q.selection()
 	here := q.Opts == nil && len(c.local.LocalSockets(command.Selection)) > 0
@@ -194,6 +207,7 @@ func (c *classic) apply(ctx context.Context, q classicRequest, command socketio.
 	}
 }
 
+// serverSide calls the handler of a server-side event, with an acknowledgement if the sender asked for one.
 func (c *classic) serverSide(ctx context.Context, q classicRequest) {
 	var ack func(json.RawMessage)
 	if q.RequestID != "" {
@@ -214,7 +228,7 @@ func (c *classic) broadcastWithAck(ctx context.Context, q classicRequest, attach
 		timeout = time.Duration(ms * float64(time.Millisecond))
 	}
 	b := &socketio.Broadcast{Selection: q.selection(), Data: q.Packet.Data, Attachments: attachments}
-	n := c.local.DeliverWithAck(b, timeout, func(arg json.RawMessage) {
+	n := c.local.HandleBroadcastWithAck(b, timeout, func(arg json.RawMessage) {
 		c.later(func(ctx context.Context) {
 			c.sendResponse(ctx, q, map[string]any{"type": answerBroadcastAck, "packet": arg})
 		})
@@ -222,6 +236,7 @@ func (c *classic) broadcastWithAck(ctx context.Context, q classicRequest, attach
 	c.sendResponse(ctx, q, map[string]any{"type": answerBroadcastCount, "clientCount": n})
 }
 
+// onResponse collects the responses to the requests of this node.
 func (c *classic) onResponse(payload string) {
 	if !strings.HasPrefix(payload, "{") {
 		return // acknowledgements of broadcasts, which this adapter never requests
@@ -239,11 +254,14 @@ func (c *classic) encodeCommand(command socketio.Command) ([]byte, error) {
 	q := map[string]any{"uid": c.uid, "opts": newSelection(command.Selection)}
 	switch {
 	case len(command.Join) > 0:
-		q["type"], q["rooms"] = requestJoin, command.Join
+		q["type"] = requestJoin
+		q["rooms"] = command.Join
 	case len(command.Leave) > 0:
-		q["type"], q["rooms"] = requestLeave, command.Leave
+		q["type"] = requestLeave
+		q["rooms"] = command.Leave
 	default:
-		q["type"], q["close"] = requestDisconnect, command.Close
+		q["type"] = requestDisconnect
+		q["close"] = command.Close
 	}
 	return json.Marshal(q)
 }

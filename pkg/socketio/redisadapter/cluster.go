@@ -23,7 +23,8 @@ type subscriptions struct {
 // acquire subscribes and waits for the confirmations. On an error it acquires nothing.
 func (s *subscriptions) acquire(ctx context.Context, names ...string) error {
 	if s.cluster == nil {
-		if w := s.only.acquire(names); !w.wait(ctx) {
+		w := s.only.acquire(names)
+		if !w.wait(ctx) {
 			s.only.abandon(w, names)
 			s.only.release(names)
 			return ctx.Err()
@@ -61,6 +62,7 @@ func (s *subscriptions) abandon(waiters []*waiter, names []string) {
 	}
 }
 
+// release removes a reference from each channel, wherever it has moved.
 func (s *subscriptions) release(names ...string) {
 	if s.cluster == nil {
 		s.only.release(names)
@@ -69,7 +71,8 @@ func (s *subscriptions) release(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		if owner := s.holderLocked(name); owner != nil {
+		owner := s.holderLocked(name)
+		if owner != nil {
 			owner.release([]string{name})
 		}
 	}
@@ -94,10 +97,11 @@ func (s *subscriptions) owners(ctx context.Context, names []string) ([]*subscrib
 		owner := s.holderLocked(name)
 		s.mu.Unlock()
 		if owner == nil {
-			var err error
-			if owner, err = s.ownerOf(ctx, name); err != nil {
+			found, err := s.ownerOf(ctx, name)
+			if err != nil {
 				return nil, fmt.Errorf("finding the node of a channel: %w", err)
 			}
+			owner = found
 		}
 		owners[i] = owner
 	}

@@ -1,5 +1,8 @@
 package redisadapter
 
+// One connection for subscriptions, without the reconnects of go-redis: subscriber.go connects again itself, since it
+// must report the loss before a new connection delivers.
+
 import (
 	"context"
 	"errors"
@@ -79,8 +82,10 @@ func connectionOptions(ctx context.Context, o redis.Options, timeout time.Durati
 		context.AfterFunc(ctx, func() { _ = conn.Close() }) // go-redis would wait for a response
 		return &activityConn{conn, seen}, nil
 	}
-	o.Protocol, o.WriteTimeout = 2, timeout
-	o.MaxRetries, o.DialerRetries = -1, 1
+	o.Protocol = 2
+	o.WriteTimeout = timeout
+	o.MaxRetries = -1
+	o.DialerRetries = 1
 	o.MinIdleConns = 0
 	// a copy: the original belongs to the client
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

@@ -53,7 +53,7 @@ type fakeLocal struct{ socketio.Local }
 
 func (fakeLocal) Name() string { return "/n" }
 
-func (fakeLocal) Deliver(*socketio.Broadcast) int { return 1 }
+func (fakeLocal) HandleBroadcast(*socketio.Broadcast) int { return 1 }
 
 func newTestClassic() *classic {
 	return newClassic(&adapter{local: fakeLocal{}, opts: Options{}.withDefaults(), uid: "uid"})
@@ -153,7 +153,7 @@ type validLocal struct {
 	t *testing.T
 }
 
-func (l validLocal) Deliver(b *socketio.Broadcast) int {
+func (l validLocal) HandleBroadcast(b *socketio.Broadcast) int {
 	if !json.Valid(b.Data) || !eventData(b.Data) {
 		l.t.Errorf("got %q, which is no event", b.Data)
 	}

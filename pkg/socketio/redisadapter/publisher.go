@@ -23,7 +23,7 @@ var errClosed = errors.New("redisadapter: closed")
 const maxKept = 256 << 10
 
 // publisher sends messages in call order. Messages published during a round trip share the
-// next one.
+// next one. It is safe for concurrent use; run sends what publish queues, until closed.
 type publisher struct {
 	client  redis.UniversalClient
 	own     bool   // the publisher created the client and closes it
@@ -54,12 +54,14 @@ type message struct {
 // each calls fn for the messages without an error.
 func (p *publication) each(fn func(m *message, payload []byte)) {
 	for i := range p.messages {
-		if m := &p.messages[i]; m.err == nil {
+		m := &p.messages[i]
+		if m.err == nil {
 			fn(m, p.payloads[m.start:m.end])
 		}
 	}
 }
 
+// add encodes a message. One that cannot be encoded keeps its error and is not sent.
 func (p *publication) add(encode encodeFunc) {
 	start := len(p.payloads)
 	channel, payloads, err := encode(p.payloads)
@@ -84,15 +86,18 @@ func (p *publication) errors() (errs []error) {
 
 func newPublisher(client redis.UniversalClient, opts Options, closed <-chan struct{}) *publisher {
 	p := &publisher{
-		client: client, command: "PUBLISH", timeout: opts.PublishTimeout,
-		queue:  make(chan *publication, maxBatch),
-		closed: closed,
+		client:  client,
+		command: "PUBLISH",
+		timeout: opts.PublishTimeout,
+		queue:   make(chan *publication, maxBatch),
+		closed:  closed,
 	}
 	if opts.Sharded {
 		p.command = "SPUBLISH"
 	}
 	if single, ok := client.(*redis.Client); ok {
-		p.client, p.own = redis.NewClient(publishOptions(*single.Options())), true
+		p.client = redis.NewClient(publishOptions(*single.Options()))
+		p.own = true
 	}
 	p.unused.New = func() any { return &publication{done: make(chan struct{}, 1)} }
 	return p
@@ -101,8 +106,10 @@ func newPublisher(client redis.UniversalClient, opts Options, closed <-chan stru
 // publishOptions returns the options of the caller's client without retries: a message sent twice would be
 // delivered twice.
 func publishOptions(o redis.Options) *redis.Options {
-	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
-	o.MinIdleConns, o.MaxIdleConns = 0, 2
+	o.MaxRetries = -1
+	o.ContextTimeoutEnabled = true
+	o.MinIdleConns = 0
+	o.MaxIdleConns = 2
 	// a copy: the original belongs to the caller's client
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return &o
@@ -122,7 +129,8 @@ func (p *publisher) roundTrip(batch []*publication) {
 	}
 	for _, pub := range batch {
 		pub.each(func(m *message, _ []byte) {
-			m.err, results = cmp.Or(err, results[0].Err()), results[1:] // after a failed connect no command has an error
+			m.err = cmp.Or(err, results[0].Err()) // after a failed connect no command has an error
+			results = results[1:]                 // in the order of the commands
 		})
 	}
 }
@@ -163,6 +171,7 @@ func (p *publisher) publishAll(
 	return errs
 }
 
+// usable returns an error if nothing may be sent any more.
 func (p *publisher) usable(ctx context.Context) error {
 	select {
 	case <-p.closed:
@@ -172,12 +181,14 @@ func (p *publisher) usable(ctx context.Context) error {
 	}
 }
 
+// sendBatch sends publications in one round trip, after those of publishAll that are in progress.
 func (p *publisher) sendBatch(batch []*publication) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.roundTrip(batch)
 }
 
+// close waits for the round trip in progress and closes the publisher's own client.
 func (p *publisher) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,15 +228,18 @@ func (p *publication) failed(err error) []error {
 	return errs
 }
 
+// reuse returns a publication that nobody uses any more to the pool, unless its buffer has grown too large.
 func (p *publisher) reuse(pub *publication) {
 	if cap(pub.payloads) > maxKept {
 		return
 	}
 	clear(pub.messages)
-	pub.messages, pub.payloads = pub.messages[:0], pub.payloads[:0]
+	pub.messages = pub.messages[:0]
+	pub.payloads = pub.payloads[:0]
 	p.unused.Put(pub)
 }
 
+// run sends queued publications until the adapter is closed. It wakes each publisher when the results are there.
 func (p *publisher) run() {
 	defer p.close()
 	batch := make([]*publication, 0, maxBatch)

@@ -13,27 +13,31 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio"
 )
 
-// requests are this node's pending requests to other nodes.
+// requests are this node's pending requests to other nodes. FetchSockets adds and removes them; the formats add the
+// responses. It is safe for concurrent use.
 type requests struct {
-	mu      sync.Mutex
-	pending map[string]*request
+	mu      sync.Mutex          // guards pending and the requests in it
+	pending map[string]*request // by request id
 }
 
 // request collects the responses to one request.
 type request struct {
-	left    int
+	left    int // nodes that have not responded
 	sockets []socketio.SocketInfo
 	done    chan struct{}
 }
 
+// add returns a new request that expects a number of responses.
 func (r *requests) add(answers int) (id string, q *request) {
-	id, q = randomHex(8), &request{left: answers, done: make(chan struct{})}
+	id = randomHex(8)
+	q = &request{left: answers, done: make(chan struct{})}
 	r.mu.Lock()
 	r.pending[id] = q
 	r.mu.Unlock()
 	return id, q
 }
 
+// remove ends a request; later responses are ignored.
 func (r *requests) remove(id string) {
 	r.mu.Lock()
 	delete(r.pending, id)
@@ -56,11 +60,13 @@ func (r *requests) addResponse(id string, sockets []socketio.SocketInfo) {
 		return
 	}
 	q.sockets = append(q.sockets, sockets...)
-	if q.left--; q.left == 0 {
+	q.left--
+	if q.left == 0 {
 		close(q.done)
 	}
 }
 
+// collected returns the sockets of the responses so far.
 func (r *requests) collected(q *request) []socketio.SocketInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -98,10 +98,8 @@ func (s *sharded) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast)
 	var err error
 	if len(b.Attachments) == 0 {
 		dst, err = s.appendBroadcastJSON(dst, uid, b)
-	} else if text, jsonErr := s.appendBroadcastJSON(nil, uid, b); jsonErr != nil {
-		err = jsonErr
 	} else {
-		dst, _, err = appendJSON(dst, text, b.Attachments)
+		dst, err = s.appendBroadcastBinary(dst, uid, b)
 	}
 	if err != nil {
 		return "", nil, err
@@ -114,12 +112,26 @@ func (s *sharded) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast)
 	return s.channel, dst, nil
 }
 
+// appendBroadcastBinary encodes a broadcast with attachments: the JSON as MessagePack, with the attachments in place
+// of their placeholders.
+func (s *sharded) appendBroadcastBinary(dst []byte, uid string, b *socketio.Broadcast) ([]byte, error) {
+	text, err := s.appendBroadcastJSON(nil, uid, b)
+	if err != nil {
+		return nil, err
+	}
+	dst, _, err = appendJSON(dst, text, b.Attachments)
+	return dst, err
+}
+
 // appendBroadcastJSON encodes without encoding/json, which would reformat the event.
 func (s *sharded) appendBroadcastJSON(dst []byte, uid string, b *socketio.Broadcast) ([]byte, error) {
 	dst = slices.Grow(dst, len(s.head)+len(b.Data)+len(s.nsp)+128)
-	dst = append(append(append(dst, `{"uid":"`...), uid...), s.head...)
+	dst = append(dst, `{"uid":"`...)
+	dst = append(dst, uid...)
+	dst = append(dst, s.head...)
 	dst = append(dst, b.Data...)
-	dst = append(append(dst, `,"nsp":`...), s.nsp...)
+	dst = append(dst, `,"nsp":`...)
+	dst = append(dst, s.nsp...)
 	dst = append(dst, `},"opts":{`...)
 	var err error
 	if len(b.Metadata) > 0 {
@@ -127,12 +139,18 @@ func (s *sharded) appendBroadcastJSON(dst []byte, uid string, b *socketio.Broadc
 		if err != nil {
 			return nil, err
 		}
-		dst = append(append(append(dst, `"`+metadataMember+`":`...), metadata...), ',')
+		dst = append(dst, `"`+metadataMember+`":`...)
+		dst = append(dst, metadata...)
+		dst = append(dst, ',')
 	}
-	if dst, err = appendNames(append(dst, `"rooms":`...), b.Rooms); err != nil {
+	dst = append(dst, `"rooms":`...)
+	dst, err = appendNames(dst, b.Rooms)
+	if err != nil {
 		return nil, err
 	}
-	if dst, err = appendNames(append(dst, `,"except":`...), b.Except); err != nil {
+	dst = append(dst, `,"except":`...)
+	dst, err = appendNames(dst, b.Except)
+	if err != nil {
 		return nil, err
 	}
 	if b.Volatile {
@@ -141,13 +159,15 @@ func (s *sharded) appendBroadcastJSON(dst []byte, uid string, b *socketio.Broadc
 	return append(dst, `,"flags":{}}}}`...), nil
 }
 
+// appendNames appends a JSON array of strings. It fails for invalid UTF-8, which JSON cannot contain.
 func appendNames(dst []byte, list []string) (out []byte, err error) {
 	dst = append(dst, '[')
 	for i, name := range list {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = jsontext.AppendQuote(dst, name); err != nil {
+		dst, err = jsontext.AppendQuote(dst, name)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -180,12 +200,15 @@ func (s *sharded) handle(_, payload string) {
 	s.later(func(ctx context.Context) { s.serve(ctx, m, attachments) })
 }
 
+// onBroadcast gives a broadcast of another node to the local sockets. A malformed one is dropped.
 func (s *sharded) onBroadcast(m shardedMessage, attachments [][]byte) {
-	if b, ok := m.broadcast(attachments); ok {
-		s.local.Deliver(b)
+	b, ok := m.broadcast(attachments)
+	if ok {
+		s.local.HandleBroadcast(b)
 	}
 }
 
+// broadcast decodes the broadcast in a message; ok is false if it is malformed.
 func (m shardedMessage) broadcast(attachments [][]byte) (*socketio.Broadcast, bool) {
 	var p shardedPacket
 	if jsonv2.Unmarshal(m.Data.Packet, &p, lenient) != nil || !eventData(p.Data) || m.Data.Opts == nil {
@@ -218,11 +241,13 @@ func (s *sharded) serve(ctx context.Context, m shardedMessage, attachments [][]b
 	}
 }
 
+// sendResponse answers a request on the channel of the node that sent it.
 func (s *sharded) sendResponse(ctx context.Context, m shardedMessage, typ int, data shardedData) {
 	data.RequestID = m.Data.RequestID
 	s.respond(ctx, s.channel+m.UID+"#", shardedMessage{UID: s.uid, NSP: s.local.Name(), Type: typ, Data: data})
 }
 
+// apply executes a command of another node on the local sockets.
 func (s *sharded) apply(ctx context.Context, m shardedMessage, c socketio.Command) {
 	if m.Data.Opts == nil {
 		return
@@ -233,6 +258,7 @@ func (s *sharded) apply(ctx context.Context, m shardedMessage, c socketio.Comman
 	}
 }
 
+// serverSide calls the handler of a server-side event, with an acknowledgement if the sender asked for one.
 func (s *sharded) serverSide(ctx context.Context, m shardedMessage) {
 	var ack func(json.RawMessage)
 	if m.Data.RequestID != "" {
@@ -253,7 +279,7 @@ func (s *sharded) broadcastWithAck(ctx context.Context, m shardedMessage, attach
 	if ms := m.Data.Opts.Flags.Timeout; ms > 0 && ms < 1e9 {
 		timeout = time.Duration(ms * float64(time.Millisecond))
 	}
-	n := s.local.DeliverWithAck(b, timeout, func(arg json.RawMessage) {
+	n := s.local.HandleBroadcastWithAck(b, timeout, func(arg json.RawMessage) {
 		s.later(func(ctx context.Context) { s.sendResponse(ctx, m, messageBroadcastAck, shardedData{Packet: arg}) })
 	})
 	s.sendResponse(ctx, m, messageBroadcastCount, shardedData{ClientCount: &n})

@@ -34,17 +34,17 @@ type subscriber struct {
 	single  bool // one channel per command, as a cluster requires
 	health  time.Duration
 	logger  *slog.Logger
-	deliver func(channel, payload string)
+	handle  func(channel, payload string)
 	onState func(connected bool, since time.Time)
 	rehome  func() // called before connecting again
 
 	kick     chan struct{}
 	lastSeen atomic.Int64 // time of the last read from Redis, Unix nanoseconds
 
-	mu          sync.Mutex
+	mu          sync.Mutex // guards the fields below and the subscriptions with their waiters
 	channels    map[string]*subscription
-	dirty       []*subscription
-	outstanding int // pending confirmations of this connection
+	dirty       []*subscription // whose desired state may differ from the connection's
+	outstanding int             // pending confirmations of this connection
 	ready       bool
 	lost        bool // was ready before the connection was lost
 }
@@ -116,12 +116,14 @@ func (s *subscriber) release(names []string) {
 		if sub == nil || sub.refs == 0 {
 			continue
 		}
-		if sub.refs--; sub.refs == 0 {
+		sub.refs--
+		if sub.refs == 0 {
 			s.markLocked(sub)
 		}
 	}
 }
 
+// markLocked adds a subscription to those that the writer checks, and wakes the writer.
 func (s *subscriber) markLocked(sub *subscription) {
 	if !sub.dirty {
 		sub.dirty = true
@@ -202,13 +204,16 @@ func (s *subscriber) resetState() (wasReady bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, sub := range s.channels {
-		sub.sent, sub.unconfirmed, sub.unsubs = false, 0, 0
+		sub.sent = false
+		sub.unconfirmed = 0
+		sub.unsubs = 0
 		if sub.refs == 0 {
 			delete(s.channels, name)
 		}
 	}
 	s.outstanding = 0
-	wasReady, s.ready = s.ready, false
+	wasReady = s.ready
+	s.ready = false
 	s.lost = s.lost || wasReady
 	return wasReady
 }
@@ -216,13 +221,18 @@ func (s *subscriber) resetState() (wasReady bool) {
 // flush sends the differences between the desired and the sent subscriptions.
 func (s *subscriber) flush(ctx context.Context, c *connection) error {
 	more, less := s.differences()
-	subscribe, unsubscribe := c.Subscribe, c.Unsubscribe
+	subscribe := c.Subscribe
+	unsubscribe := c.Unsubscribe
 	if s.sharded {
-		subscribe, unsubscribe = c.SSubscribe, c.SUnsubscribe
+		subscribe = c.SSubscribe
+		unsubscribe = c.SUnsubscribe
 	}
-	return errors.Join(s.inChunks(ctx, more, subscribe), s.inChunks(ctx, less, unsubscribe))
+	subscribed := s.inChunks(ctx, more, subscribe)
+	unsubscribed := s.inChunks(ctx, less, unsubscribe)
+	return errors.Join(subscribed, unsubscribed)
 }
 
+// inChunks sends a command for all names, with as many of them at once as the server takes.
 func (s *subscriber) inChunks(
 	ctx context.Context,
 	names []string,
@@ -240,6 +250,8 @@ func (s *subscriber) inChunks(
 	return nil
 }
 
+// differences returns the channels to subscribe to and to unsubscribe from, and counts their confirmations as
+// pending.
 func (s *subscriber) differences() (more, less []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,8 +275,14 @@ func (s *subscriber) differences() (more, less []string) {
 	return more, less
 }
 
+// forgetLocked removes a subscription that nobody wants and for which no confirmation is pending.
 func (s *subscriber) forgetLocked(sub *subscription) {
-	if sub.refs == 0 && !sub.sent && !sub.dirty && sub.unconfirmed == 0 && sub.unsubs == 0 && s.channels[sub.name] == sub {
+	wanted := sub.refs != 0 || sub.sent
+	pending := sub.dirty || sub.unconfirmed != 0 || sub.unsubs != 0
+	if wanted || pending {
+		return
+	}
+	if s.channels[sub.name] == sub { // it may have moved to another connection
 		delete(s.channels, sub.name)
 	}
 }
@@ -278,7 +296,7 @@ func (s *subscriber) receive(ctx context.Context, c *connection) error {
 		}
 		switch r := received.(type) {
 		case *redis.Message:
-			s.deliver(r.Channel, r.Payload)
+			s.handle(r.Channel, r.Payload)
 		case *redis.Subscription:
 			if err := s.onConfirmation(r); err != nil {
 				return err
@@ -287,6 +305,8 @@ func (s *subscriber) receive(ctx context.Context, c *connection) error {
 	}
 }
 
+// onConfirmation records a confirmation of Redis. When the last one is there, all subscriptions are restored. It
+// returns an error if the server has ended a subscription on its own.
 func (s *subscriber) onConfirmation(r *redis.Subscription) error {
 	s.mu.Lock()
 	sub := s.channels[r.Channel]
@@ -308,7 +328,9 @@ func (s *subscriber) onConfirmation(r *redis.Subscription) error {
 	s.forgetLocked(sub)
 	back := false
 	if s.outstanding == 0 && len(s.dirty) == 0 && !s.ready {
-		s.ready, back, s.lost = true, s.lost, false
+		back = s.lost
+		s.ready = true
+		s.lost = false
 	}
 	s.mu.Unlock()
 	if back {
@@ -317,12 +339,14 @@ func (s *subscriber) onConfirmation(r *redis.Subscription) error {
 	return nil
 }
 
+// wakeLocked wakes those who wait for a subscription, if it is confirmed.
 func (s *subscriber) wakeLocked(sub *subscription) {
 	if !sub.confirmed() {
 		return
 	}
 	for _, w := range sub.waiters {
-		if w.left--; w.left == 0 {
+		w.left--
+		if w.left == 0 {
 			close(w.done)
 		}
 	}

@@ -1,5 +1,7 @@
 package redisadapter
 
+// From MessagePack to JSON: what other nodes send becomes the event that sockets receive. tomsgpack.go is the inverse.
+
 import (
 	"errors"
 	"math"
@@ -54,6 +56,7 @@ func (w *jsonWriter) value(b []byte, depth int) (rest []byte, err error) {
 	return w.scalar(b)
 }
 
+// scalar appends a value that is neither a container nor a string nor binary.
 func (w *jsonWriter) scalar(b []byte) (rest []byte, err error) {
 	switch msgp.NextType(b) {
 	case msgp.NilType:
@@ -87,6 +90,7 @@ func appendJSONFloat(dst []byte, f float64) []byte {
 	return append(dst, jsontext.Float(f).String()...)
 }
 
+// array appends an array. On an error the output is useless, so its end need not be skipped.
 func (w *jsonWriter) array(b []byte, depth int) ([]byte, error) {
 	n, b, err := msgp.ReadArrayHeaderBytes(b)
 	w.dst = append(w.dst, '[')
@@ -100,6 +104,7 @@ func (w *jsonWriter) array(b []byte, depth int) ([]byte, error) {
 	return b, err
 }
 
+// object appends a map.
 func (w *jsonWriter) object(b []byte, depth int) ([]byte, error) {
 	n, b, err := msgp.ReadMapHeaderBytes(b)
 	w.dst = append(w.dst, '{')
@@ -107,7 +112,8 @@ func (w *jsonWriter) object(b []byte, depth int) ([]byte, error) {
 		if i > 0 {
 			w.dst = append(w.dst, ',')
 		}
-		if b, err = w.key(b); err == nil {
+		b, err = w.key(b)
+		if err == nil {
 			w.dst = append(w.dst, ':')
 			b, err = w.value(b, depth+1)
 		}
@@ -135,7 +141,9 @@ func (w *jsonWriter) key(b []byte) ([]byte, error) {
 // quote appends a string. AppendQuote replaces invalid UTF-8, which is the only error it returns.
 func (w *jsonWriter) quote(s []byte) {
 	if plain(s) {
-		w.dst = append(append(append(w.dst, '"'), s...), '"')
+		w.dst = append(w.dst, '"')
+		w.dst = append(w.dst, s...)
+		w.dst = append(w.dst, '"')
 		return
 	}
 	w.dst, _ = jsontext.AppendQuote(w.dst, s)
@@ -151,12 +159,15 @@ func plain(s []byte) bool {
 	return true
 }
 
+// attach appends a placeholder and keeps the binary value as the next attachment.
 func (w *jsonWriter) attach(b []byte) {
 	w.dst = append(w.dst, `{"_placeholder":true,"num":`...)
-	w.dst = append(strconv.AppendInt(w.dst, int64(len(w.attachments)), 10), '}')
+	w.dst = strconv.AppendInt(w.dst, int64(len(w.attachments)), 10)
+	w.dst = append(w.dst, '}')
 	w.attachments = append(w.attachments, b)
 }
 
+// extension appends a value of an extension type: undefined, binary data, or a time.
 func (w *jsonWriter) extension(b []byte) ([]byte, error) {
 	e := msgp.RawExtension{Type: extUndefined}
 	rest, err := msgp.ReadExtensionBytes(b, &e)
@@ -174,9 +185,12 @@ func (w *jsonWriter) extension(b []byte) ([]byte, error) {
 // timestamp appends a Date.
 func (w *jsonWriter) timestamp(b []byte) ([]byte, error) {
 	at, rest, err := msgp.ReadTimeUTCBytes(b)
-	if y := at.Year(); err != nil || y < 1 || y > 9999 {
+	year := at.Year()
+	if err != nil || year < 1 || year > 9999 { // no four digits
 		return nil, errMsgpack
 	}
-	w.dst = append(at.AppendFormat(append(w.dst, '"'), isoMillis), '"')
+	w.dst = append(w.dst, '"')
+	w.dst = at.AppendFormat(w.dst, isoMillis)
+	w.dst = append(w.dst, '"')
 	return rest, nil
 }

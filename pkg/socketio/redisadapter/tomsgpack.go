@@ -1,5 +1,7 @@
 package redisadapter
 
+// From JSON to MessagePack, in one pass and without a tree: broadcast.go and sharded.go call appendJSON for each event.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -47,7 +49,8 @@ func (w *packWriter) space(text []byte) []byte {
 	for len(text) > 0 {
 		switch text[0] {
 		case ' ', '\t', '\n', '\r':
-			w.exact, text = false, text[1:]
+			w.exact = false
+			text = text[1:]
 		default:
 			return text
 		}
@@ -55,6 +58,7 @@ func (w *packWriter) space(text []byte) []byte {
 	return text
 }
 
+// literal appends null, true or false.
 func (w *packWriter) literal(text []byte) ([]byte, error) {
 	switch {
 	case bytes.HasPrefix(text, []byte("null")):
@@ -70,12 +74,14 @@ func (w *packWriter) literal(text []byte) ([]byte, error) {
 	return nil, errJSON
 }
 
+// number appends a number as the shortest integer, or as a float as in JavaScript.
 func (w *packWriter) number(text []byte) ([]byte, error) {
 	n := 0
 	for n < len(text) && bytes.IndexByte([]byte("+-.0123456789eE"), text[n]) >= 0 {
 		n++
 	}
-	literal, rest := text[:n], text[n:]
+	literal := text[:n]
+	rest := text[n:]
 	if i, err := strconv.ParseInt(string(literal), 10, 64); err == nil && string(literal) != "-0" {
 		w.dst = msgp.AppendInt64(w.dst, i)
 		return rest, nil
@@ -102,7 +108,8 @@ func (w *packWriter) quoted(text []byte) ([]byte, error) {
 	if end < 0 {
 		return nil, errJSON
 	}
-	literal, rest := text[:end], text[end:]
+	literal := text[:end]
+	rest := text[end:]
 	if !escaped {
 		w.dst = msgp.AppendStringFromBytes(w.dst, literal[1:end-1])
 		return rest, nil
@@ -133,9 +140,11 @@ func stringEnd(text []byte) (end int, escaped bool) {
 	return -1, escaped
 }
 
+// array appends the array whose opening bracket precedes text.
 func (w *packWriter) array(text []byte, depth int) ([]byte, error) {
-	at, n := w.open(), 0
-	for text = w.space(text); ; n++ {
+	at := w.open()
+	text = w.space(text)
+	for n := 0; ; n++ {
 		if len(text) == 0 {
 			return nil, errJSON
 		}
@@ -144,23 +153,27 @@ func (w *packWriter) array(text []byte, depth int) ([]byte, error) {
 			return text[1:], nil
 		}
 		var err error
-		if text, err = w.element(text, n); err != nil {
+		text, err = w.element(text, n)
+		if err != nil {
 			return nil, err
 		}
-		if text, err = w.value(text, depth+1); err != nil {
+		text, err = w.value(text, depth+1)
+		if err != nil {
 			return nil, err
 		}
 		text = w.space(text)
 	}
 }
 
+// object appends the object whose opening brace precedes text, or the attachment that it stands for.
 func (w *packWriter) object(text []byte, depth int) ([]byte, error) {
 	if b, rest, ok := w.placeholder(text); ok {
 		w.dst = msgp.AppendBytes(w.dst, b)
 		return rest, nil
 	}
-	at, n := w.open(), 0
-	for text = w.space(text); ; n++ {
+	at := w.open()
+	text = w.space(text)
+	for n := 0; ; n++ {
 		if len(text) == 0 {
 			return nil, errJSON
 		}
@@ -169,10 +182,12 @@ func (w *packWriter) object(text []byte, depth int) ([]byte, error) {
 			return text[1:], nil
 		}
 		var err error
-		if text, err = w.member(text, n); err != nil {
+		text, err = w.member(text, n)
+		if err != nil {
 			return nil, err
 		}
-		if text, err = w.value(text, depth+1); err != nil {
+		text, err = w.value(text, depth+1)
+		if err != nil {
 			return nil, err
 		}
 		text = w.space(text)
@@ -187,21 +202,25 @@ func (w *packWriter) element(text []byte, n int) ([]byte, error) {
 	if text[0] != ',' {
 		return nil, errJSON
 	}
-	if text = w.space(text[1:]); len(text) == 0 {
+	text = w.space(text[1:])
+	if len(text) == 0 {
 		return nil, errJSON
 	}
 	return text, nil
 }
 
+// member appends the name of a member and skips the colon.
 func (w *packWriter) member(text []byte, n int) ([]byte, error) {
 	text, err := w.element(text, n)
 	if err != nil || text[0] != '"' {
 		return nil, errJSON
 	}
-	if text, err = w.quoted(text); err != nil {
+	text, err = w.quoted(text)
+	if err != nil {
 		return nil, err
 	}
-	if text = w.space(text); len(text) == 0 || text[0] != ':' {
+	text = w.space(text)
+	if len(text) == 0 || text[0] != ':' {
 		return nil, errJSON
 	}
 	return text[1:], nil

@@ -424,6 +424,8 @@ const inbox = {
   emptyLead: 'New chats appear here the moment a visitor writes.',
   noneFound: 'No chats match',
   noneFoundLead: 'Change the search or the filters.',
+  noneWaiting: 'No chat is waiting',
+  noneWaitingLead: 'Chats that need an agent appear here.',
   showAll: 'Show all open chats',
   loadingMore: 'Loading more chats…',
   moreFailed: 'More chats could not be loaded.',

@@ -119,7 +119,7 @@ func (a api) holdAgent(ctx context.Context, companyID, userID string) {
 		return
 	}
 	// the next heartbeat repeats it
-	_ = a.Presence.Hold(ctx, "panel", presence.Agent(companyID, userID), presence.Agents(companyID))
+	_ = a.Presence.SetOnline(ctx, "panel", presence.Agent(companyID, userID), presence.Agents(companyID))
 }
 
 // addOnline adds which agents have the panel open, if known.

@@ -68,15 +68,15 @@ func New(cfg Config) (*Limiter, error) {
 }
 
 // Shut refuses all new connections from now on: this gateway is stopping, and others accept them.
-func (d *Limiter) Shut() { d.shut.Store(true) }
+func (l *Limiter) Shut() { l.shut.Store(true) }
 
 // Handler passes handshakes within the limits, and all other requests, to next. Concurrent handshakes
 // may exceed MaxConnections; next enforces the limit when they join.
-func (d *Limiter) Handler(next http.Handler) http.Handler {
+func (l *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isHandshake(r) {
-			if err := d.admit(r); err != nil {
-				d.refuse(w, r, err)
+			if err := l.admit(r); err != nil {
+				l.refuse(w, r, err)
 				return
 			}
 		}
@@ -86,12 +86,12 @@ func (d *Limiter) Handler(next http.Handler) http.Handler {
 
 // UpgradeHandler passes upgrades of sessions within the limit of their address, and all other requests, to
 // next. It is for sessions whose upgrade brings a token.
-func (d *Limiter) UpgradeHandler(next http.Handler) http.Handler {
+func (l *Limiter) UpgradeHandler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		if query.Get("sid") != "" && query.Get("transport") == "websocket" {
-			if err := d.admitAddress(r); err != nil {
-				d.refuse(w, r, err)
+			if err := l.admitAddress(r); err != nil {
+				l.refuse(w, r, err)
 				return
 			}
 		}
@@ -105,31 +105,31 @@ func isHandshake(r *http.Request) bool {
 }
 
 // admit checks the limit of the address first: what it refuses does not count for the limits that all share.
-func (d *Limiter) admit(r *http.Request) error {
-	if d.shut.Load() {
-		d.refusals.WithLabelValues("stopping").Inc()
+func (l *Limiter) admit(r *http.Request) error {
+	if l.shut.Load() {
+		l.refusals.WithLabelValues("stopping").Inc()
 		return refusal(apperr.ServiceUnavailable, rateWait)
 	}
-	if err := d.admitAddress(r); err != nil {
+	if err := l.admitAddress(r); err != nil {
 		return err
 	}
-	if d.cfg.MaxConnections > 0 && d.cfg.Connections() >= d.cfg.MaxConnections {
-		d.refusals.WithLabelValues("connections").Inc()
+	if l.cfg.MaxConnections > 0 && l.cfg.Connections() >= l.cfg.MaxConnections {
+		l.refusals.WithLabelValues("connections").Inc()
 		return refusal(apperr.TooManyConnections, fullWait)
 	}
-	if d.rate != nil && !d.rate.Allow() {
-		d.refusals.WithLabelValues("rate").Inc()
+	if l.rate != nil && !l.rate.Allow() {
+		l.refusals.WithLabelValues("rate").Inc()
 		return refusal(apperr.TooManyConnections, rateWait)
 	}
 	return nil
 }
 
-func (d *Limiter) admitAddress(r *http.Request) error {
-	taken := d.cfg.ByAddress.Take(r.Context(), d.cfg.Address(r))
+func (l *Limiter) admitAddress(r *http.Request) error {
+	taken := l.cfg.ByAddress.Take(r.Context(), l.cfg.Address(r))
 	if taken.Allowed {
 		return nil
 	}
-	d.refusals.WithLabelValues("address").Inc()
+	l.refusals.WithLabelValues("address").Inc()
 	return refusal(apperr.TooManyConnections, max(rateWait, taken.Wait))
 }
 
@@ -149,17 +149,17 @@ func Refusal(ctx context.Context) error {
 }
 
 // refuse passes the request to Config.Refuse, with CORS headers so that pages of any origin can read the error.
-func (d *Limiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (l *Limiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Access-Control-Expose-Headers", "Retry-After, X-Request-Id")
-	d.cfg.Refuse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
+	l.cfg.Refuse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
 }
 
 // Guard limits the sockets of a visitor on this gateway. It must be called after the middleware that joins a
 // socket to its visitor's room is added: it counts the sockets in the room.
-func (d *Limiter) Guard(n *socketio.Namespace) {
-	if d.cfg.MaxSocketsPerVisitor > 0 {
-		n.Use(func(_ context.Context, s *socketio.Socket) error { return d.admitSocket(n, s) })
+func (l *Limiter) Guard(n *socketio.Namespace) {
+	if l.cfg.MaxSocketsPerVisitor > 0 {
+		n.Use(func(_ context.Context, s *socketio.Socket) error { return l.admitSocket(n, s) })
 	}
 }
 
@@ -168,15 +168,15 @@ type refusalData struct {
 	RetryAfter int    `json:"retryAfter"` // seconds
 }
 
-func (d *Limiter) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
-	d.visitors.Lock()
-	defer d.visitors.Unlock()
+func (l *Limiter) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
+	l.visitors.Lock()
+	defer l.visitors.Unlock()
 	for _, room := range s.Rooms() {
-		if n.RoomSize(room) <= d.cfg.MaxSocketsPerVisitor {
+		if n.RoomSize(room) <= l.cfg.MaxSocketsPerVisitor {
 			continue
 		}
 		s.Leave(room) // at once, so that of concurrent joins only the excess is refused
-		d.refusals.WithLabelValues("visitor").Inc()
+		l.refusals.WithLabelValues("visitor").Inc()
 		return &socketio.ConnectError{
 			Message: apperr.TooManyConnections.Message,
 			Data:    refusalData{apperr.TooManyConnections.Reason, int(visitorWait / time.Second)},

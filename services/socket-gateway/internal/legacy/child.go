@@ -11,17 +11,46 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/redisclient"
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
 )
 
 const (
 	statusInterval    = 500 * time.Millisecond
 	readHeaderTimeout = 10 * time.Second
+
+	processName = "socket-gateway-legacy" // in logs
 )
+
+// Main is the main function of the child process. It returns the exit code.
+func Main() int {
+	// A terminal signals the whole process group; this process ends only when its gateway closes its standard input.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
+	level := slog.LevelInfo
+	_ = level.UnmarshalText([]byte(os.Getenv("LOG_LEVEL"))) // the gateway has validated it
+	child := Child{
+		Stdin:  os.Stdin,
+		Stdout: os.Stdout,
+		Logger: ops.NewLogger(os.Stderr, processName, level),
+		Redis: func(url string) (redis.UniversalClient, error) {
+			return redisclient.New(url, redisclient.Timeouts{Dial: dialTimeout})
+		},
+	}
+	err := child.Run(context.Background())
+	if err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "%s: %v\n", processName, err)
+		return 1
+	}
+	return 0
+}
 
 // Child is the main program of the child process.
 type Child struct {

@@ -21,14 +21,25 @@ const (
 	dialTimeout = 2 * time.Second
 )
 
-// Tokens verifies the token of a client on a page of an origin. Enter returns apperr.Unauthenticated for an
+// Tokens verifies the token of a client on a page of an origin. Authenticate returns apperr.Unauthenticated for an
 // invalid token and apperr.Invalid for an origin that is not allowed.
 type Tokens interface {
-	Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error)
+	Authenticate(ctx context.Context, token, origin string) (credential.VisitorClaims, error)
 }
 
-// Is reports whether an old client sent the request.
-func Is(r *http.Request) bool {
+// Route returns a handler that serves requests of old clients with old and all others with current.
+func Route(old, current http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isOld(r) {
+			old.ServeHTTP(w, r)
+			return
+		}
+		current.ServeHTTP(w, r)
+	})
+}
+
+// isOld reports whether an old client sent the request.
+func isOld(r *http.Request) bool {
 	return strings.Contains(r.URL.RawQuery, "EIO=3") && r.URL.Query().Get("EIO") == "3"
 }
 
@@ -72,7 +83,7 @@ func newProxy(cfg Config) *proxy {
 
 func (p *proxy) close() { p.reverse.Transport.(*http.Transport).CloseIdleConnections() }
 
-// ServeHTTP serves a request for which Is returns true. Requests that the library would mishandle are answered here.
+// ServeHTTP serves a request of an old client. Requests that the library would mishandle are answered here.
 func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.proxy.serve(w, r) }
 
 func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +126,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, query url.Values
 }
 
 func (p *proxy) visitor(ctx context.Context, token, origin string) visitor {
-	claims, err := p.tokens.Enter(ctx, token, origin)
+	claims, err := p.tokens.Authenticate(ctx, token, origin)
 	switch {
 	case err == nil:
 		return visitor{Room: p.room(claims.AppID, claims.ChatUserID), ExpiresAt: claims.ExpiresAt}

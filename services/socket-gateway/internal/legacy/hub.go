@@ -130,7 +130,7 @@ func (h *hub) members(b *socketio.Broadcast) []*socket {
 func (h *hub) Name() string { return namespace }
 
 // Deliver implements socketio.Local. Binary events are not supported.
-func (h *hub) Deliver(b *socketio.Broadcast) int {
+func (h *hub) HandleBroadcast(b *socketio.Broadcast) int {
 	if len(b.Attachments) > 0 {
 		return 0
 	}
@@ -148,8 +148,8 @@ func (h *hub) Deliver(b *socketio.Broadcast) int {
 }
 
 // DeliverWithAck implements socketio.Local. Acknowledgements are not supported.
-func (h *hub) DeliverWithAck(b *socketio.Broadcast, _ time.Duration, _ func(json.RawMessage)) int {
-	h.Deliver(b)
+func (h *hub) HandleBroadcastWithAck(b *socketio.Broadcast, _ time.Duration, _ func(json.RawMessage)) int {
+	h.HandleBroadcast(b)
 	return 0
 }
 

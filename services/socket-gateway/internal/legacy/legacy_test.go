@@ -131,10 +131,10 @@ func TestHubDeliversOnceToTheRoom(t *testing.T) {
 	for _, offset := range []uint64{7, 9, 9, 7} {
 		b := broadcast(fmt.Sprintf(`["message",{"n":1},"%d"]`, offset), "a-b")
 		metadata.Metadata{Offset: offset}.Put(b)
-		h.Deliver(b)
+		h.HandleBroadcast(b)
 	}
 	for range 2 {
-		h.Deliver(broadcast(`["other",1]`, "a-b"))
+		h.HandleBroadcast(broadcast(`["other",1]`, "a-b"))
 	}
 	for _, p := range []*pipe{first, second} {
 		for _, want := range []string{`["message",{"n":1},"7"]`, `["message",{"n":1},"9"]`, `["other",1]`, `["other",1]`} {
@@ -143,13 +143,13 @@ func TestHubDeliversOnceToTheRoom(t *testing.T) {
 			}
 		}
 	}
-	if n := h.Deliver(broadcast(`["x"]`, "a-c")); n != 1 {
+	if n := h.HandleBroadcast(broadcast(`["x"]`, "a-c")); n != 1 {
 		t.Errorf("got %d sockets, want 1", n)
 	}
 	if got := other.next(t); got != `2/message,["x"]` {
 		t.Errorf("got %s, want only its own", got)
 	}
-	if n := h.Deliver(broadcast(`["x"]`, "nobody")); n != 0 {
+	if n := h.HandleBroadcast(broadcast(`["x"]`, "nobody")); n != 0 {
 		t.Errorf("got %d sockets of a room that is not there, want none", n)
 	}
 	h.leave("1")
@@ -185,9 +185,9 @@ func TestHubDisconnects(t *testing.T) {
 		func(room string) { h.disconnect(strings.TrimPrefix(room, "a-")) },
 	} {
 		p, stays := enter(t, h, string(rune('0'+i)), "a-b"), enter(t, h, string(rune('a'+i)), "a-xb")
-		h.Deliver(broadcast(`["before"]`, "a-b"))
+		h.HandleBroadcast(broadcast(`["before"]`, "a-b"))
 		disconnect("a-b")
-		h.Deliver(broadcast(`["after"]`, "a-b", "a-xb"))
+		h.HandleBroadcast(broadcast(`["after"]`, "a-b", "a-xb"))
 		if first, second := p.next(t), p.next(t); first != `2/message,["before"]` || second != "1/message" {
 			t.Errorf("got %s and %s, want what was before and the disconnect", first, second)
 		}
@@ -205,7 +205,7 @@ func TestSlowClientIsClosedAndHoldsUpNobody(t *testing.T) {
 	slow := enter(t, h, "slow", "a-b")
 	big := `["` + strings.Repeat("x", maxQueued/8) + `"]`
 	for range 10 {
-		h.Deliver(broadcast(big, "a-b"))
+		h.HandleBroadcast(broadcast(big, "a-b"))
 	}
 	select {
 	case <-slow.closed:

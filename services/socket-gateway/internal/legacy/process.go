@@ -43,7 +43,8 @@ type Config struct {
 	Logger                                     *slog.Logger
 }
 
-// Process runs the child and forwards requests to it.
+// Process runs the child and forwards requests to it. New makes it, Run runs it, Close removes its files. Its
+// methods are safe for concurrent use; those of a nil Process, of a gateway without old clients, do nothing.
 type Process struct {
 	cfg         Config
 	dir         string
@@ -93,11 +94,17 @@ func (p *Process) register() error {
 
 // Connections returns the child's last reported number of open connections, without those that have no valid token.
 func (p *Process) Connections() int {
+	if p == nil {
+		return 0
+	}
 	return max(int(p.connections.Load())-p.proxy.unauthorized.count(), 0)
 }
 
 // Run runs the child, restarting it with a backoff when it exits, until ctx is done and the child has exited.
 func (p *Process) Run(ctx context.Context) {
+	if p == nil {
+		return
+	}
 	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		started := time.Now()
 		err := p.live(ctx)
@@ -120,6 +127,9 @@ func (p *Process) Run(ctx context.Context) {
 
 // Revoke disconnects the sockets of a visitor whose tokens are revoked. Errors are logged.
 func (p *Process) Revoke(ctx context.Context, chatUserID string) {
+	if p == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	target := "http://legacy" + revokePath + "?" + url.Values{"chatUserId": {chatUserID}}.Encode()
@@ -196,6 +206,9 @@ func (p *Process) follow(stdout io.Reader) {
 
 // Close removes the socket's directory. Run must have returned.
 func (p *Process) Close() error {
+	if p == nil {
+		return nil
+	}
 	p.proxy.close()
 	return os.RemoveAll(p.dir)
 }

@@ -50,7 +50,7 @@ type server struct {
 type sessionIDs struct{ prefix string }
 
 // NewID implements session.IDGenerator.
-func (g sessionIDs) NewID() string { return g.prefix + rand.Text() }
+func (s sessionIDs) NewID() string { return s.prefix + rand.Text() }
 
 func newServer(setup Setup, adapter func(socketio.Local) socketio.Adapter, log *slog.Logger) *server {
 	ctx, stop := context.WithCancel(context.Background())

@@ -38,33 +38,33 @@ func newUnauthorizedLimiter(cfg Config) *unauthorizedLimiter {
 }
 
 // admit counts one more connection, or returns false at a limit.
-func (s *unauthorizedLimiter) admit(r *http.Request) bool {
-	address := s.address(r)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.expireLocked()
-	if s.max > 0 && len(s.recent) >= s.max || s.maxPerAddress > 0 && s.byAddress[address] >= s.maxPerAddress {
+func (u *unauthorizedLimiter) admit(r *http.Request) bool {
+	address := u.address(r)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.expireLocked()
+	if u.max > 0 && len(u.recent) >= u.max || u.maxPerAddress > 0 && u.byAddress[address] >= u.maxPerAddress {
 		return false
 	}
-	s.recent = append(s.recent, unauthorizedConn{address: address, until: s.now().Add(keepRefused)})
-	s.byAddress[address]++
+	u.recent = append(u.recent, unauthorizedConn{address: address, until: u.now().Add(keepRefused)})
+	u.byAddress[address]++
 	return true
 }
 
-func (s *unauthorizedLimiter) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.expireLocked()
-	return len(s.recent)
+func (u *unauthorizedLimiter) count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.expireLocked()
+	return len(u.recent)
 }
 
-func (s *unauthorizedLimiter) expireLocked() {
-	now := s.now()
-	for len(s.recent) > 0 && !now.Before(s.recent[0].until) {
-		expired := s.recent[0].address
-		if s.byAddress[expired]--; s.byAddress[expired] == 0 {
-			delete(s.byAddress, expired)
+func (u *unauthorizedLimiter) expireLocked() {
+	now := u.now()
+	for len(u.recent) > 0 && !now.Before(u.recent[0].until) {
+		expired := u.recent[0].address
+		if u.byAddress[expired]--; u.byAddress[expired] == 0 {
+			delete(u.byAddress, expired)
 		}
-		s.recent = s.recent[1:]
+		u.recent = u.recent[1:]
 	}
 }

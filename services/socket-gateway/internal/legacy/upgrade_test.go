@@ -83,6 +83,6 @@ func TestClientWritesWhileItUpgrades(t *testing.T) {
 	say("5")
 	say("2")
 	hear("3")
-	s.hub.Deliver(broadcast(`["message",{}]`, "a-b"))
+	s.hub.HandleBroadcast(broadcast(`["message",{}]`, "a-b"))
 	hear(`42/message,["message",{}]`)
 }

@@ -85,7 +85,7 @@ func (f *Forwarder) Handler(next http.Handler) http.Handler {
 			return
 		}
 		addr, ok := f.registry.Lookup(r.Context(), id)
-		if !ok || !f.enter() {
+		if !ok || !f.start() {
 			f.requests.WithLabelValues("gone").Inc()
 			next.ServeHTTP(w, r)
 			return
@@ -104,7 +104,7 @@ func (f *Forwarder) foreignHolder(r *http.Request) (ID, bool) {
 	return id, ok && id != f.id
 }
 
-func (f *Forwarder) enter() bool {
+func (f *Forwarder) start() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {

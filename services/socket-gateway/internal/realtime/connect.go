@@ -1,20 +1,3 @@
-// Package realtime connects visitors' sockets to the stream of replies. Reading order: connect.go
-// (authentication and rooms), origin.go (allowed pages), token.go and expiry.go (token renewal and expiry),
-// deliver.go (emits replies into rooms), live.go (typing and read cursors), presence.go (connected visitors),
-// offset.go (event offsets), part.go and unfinished.go (messages that are still being written), room.go
-// (exactly-once, ordered delivery), log.go and recover.go (replay for a client), receipt.go (delivery
-// reports), floor.go and gap.go (replay for this gateway), drain.go, metrics.go.
-//
-// The engine (pkg/socketio) has sockets and rooms, the bus has streams; only this package has visitors and replies.
-//
-// Invariants (the reasons are in docs/decisions/0004-delivery.md):
-//
-//   - The position of a partition passes a reply only after Redis has accepted it, and the next reply of the
-//     same room follows only then.
-//   - A room delivers increasing offsets only; other events were delivered before, or were published before
-//     the room had a socket.
-//   - A client that reconnects with pid and offset receives the replies after them from the stream, and later
-//     replies live.
 package realtime
 
 import (
@@ -40,7 +23,7 @@ const Namespace = "/message"
 // headerOrigin is the only header kept for a connection.
 const headerOrigin = "Origin"
 
-// KeptHeaders returns the headers of a connection that the Authenticator reads.
+// KeptHeaders returns the headers of a connection that the authenticator reads.
 func KeptHeaders() []string { return []string{headerOrigin} }
 
 // joinTimeout bounds the wait for NATS and Redis before a socket is refused as unavailable.
@@ -49,54 +32,77 @@ const joinTimeout = 3 * time.Second
 // Room returns the room that all sockets of a visitor join.
 func Room(appID, chatUserID string) string { return appID + "-" + chatUserID }
 
-// Tokens verifies visitor tokens. Verify returns apperr.Unauthenticated for an invalid token and
+// tokenVerifier verifies visitor tokens. Verify returns apperr.Unauthenticated for an invalid token and
 // apperr.Unavailable if the keys are not available.
-type Tokens interface {
+type tokenVerifier interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
 }
 
-// Authenticator admits visitors to the namespace.
-type Authenticator struct {
+// authenticator admits visitors to the namespace. Its methods run concurrently, one call for each socket; its
+// fields are set once, and each part guards itself.
+type authenticator struct {
 	namespace   *socketio.Namespace
-	tokens      Tokens
-	expiry      *Expiry
+	tokens      tokenVerifier
+	expiry      *expiry
 	revocations *revocations
-	origins     *Origins
-	rooms       *Rooms
-	receipts    *Receipts
-	log         *Log
-	unfinished  *Unfinished
+	origins     *originCache
+	rooms       *rooms
+	receipts    *receiptQueue
+	log         *replyLog
+	unfinished  *unfinishedMessages
 	recoveries  *ratelimit.Limiter // nil: no limit
 	renewals    *ratelimit.Limiter
-	floors      *Floors
+	watermarks  *lowWatermarks
 	metrics     *Metrics
-	now         func() time.Time
 	logger      *slog.Logger
-	live        *Live
-	presence    *Presence
+	live        *liveEvents
+	presence    *presenceWriter
 }
 
-// guard makes the namespace admit only sockets with a valid token, and handles EventToken. live.go handles
+// newAuthenticator returns the authenticator of a gateway whose other parts are made.
+func newAuthenticator(g *Gateway, log *replyLog) *authenticator {
+	cfg := g.cfg
+	return &authenticator{
+		namespace:   cfg.Namespace,
+		tokens:      cfg.Tokens,
+		expiry:      g.expiry,
+		revocations: newRevocations(cfg.Now),
+		origins:     g.origins,
+		rooms:       g.rooms,
+		receipts:    g.receipts,
+		log:         log,
+		unfinished:  newUnfinishedMessages(cfg.Bus, cfg.Now),
+		recoveries:  ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
+		renewals:    ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),
+		watermarks:  g.watermarks,
+		metrics:     cfg.Metrics,
+		logger:      cfg.Logger,
+		live:        g.live,
+		presence:    g.presence,
+	}
+}
+
+// handleConnections makes the namespace admit only sockets with a valid token, and handles eventToken. live.go handles
 // typing and read cursors; visitors send messages over HTTP.
-func (g *Authenticator) guard() {
-	g.namespace.Use(g.admit)
-	g.namespace.OnConnection(g.connected)
-	g.namespace.On(EventToken, g.renew)
+func (a *authenticator) handleConnections() {
+	a.namespace.Use(a.admit)
+	a.namespace.OnConnection(a.connected)
+	a.namespace.On(eventToken, a.renew)
 }
 
 // session is the state of a socket of a visitor.
 type session struct {
 	room   string
 	appLen int  // length of the appId, the prefix of room
-	unread bool // the client wants EventUnread
-	lease  Lease
+	unread bool // the client wants eventUnread
+	lease  lease
 	until  time.Time // the first expiry
-	// A socket that resumes a session is held until the missed replies are sent; it has all replies up to caughtUp.
-	held     bool
-	caughtUp uint64
-	part     metadata.Part // the last part in the snapshot of an unfinished message
+	// A socket that resumes a session is held until the missed replies are sent; it has all replies up to replayedUpTo.
+	held         bool
+	replayedUpTo uint64
+	part         metadata.Part // the last part in the snapshot of an unfinished message
 
-	earlyRenewals int // consecutive ones above renewRate; used by the handler of EventToken only
+	earlyRenewals int // consecutive ones above renewRate; used by the handler of eventToken only
 }
 
 // handshake is the auth object of a CONNECT: a token and, on a reconnect, the session's pid and the last offset.
@@ -105,7 +111,7 @@ type handshake struct {
 	PID    string `json:"pid"`
 	Offset string `json:"offset"`
 
-	Unread flag `json:"unread"` // the client wants EventUnread
+	Unread flag `json:"unread"` // the client wants eventUnread
 }
 
 // flag decodes JSON true as true and any other value as false, without an error.
@@ -123,12 +129,12 @@ func (s *session) chatUserID() string { return s.room[s.appLen+1:] }
 
 // admit verifies the token of the CONNECT packet and joins the socket to its visitor's room. The client gets
 // its answer after the room's subscription is confirmed: events published from then on reach it.
-func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
+func (a *authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	from := s.Handshake()
 	shown := readHandshake(from.Auth)
-	claims, err := g.enter(ctx, shown.Token, from.Header.Get(headerOrigin))
+	claims, err := a.authenticate(ctx, shown.Token, from.Header.Get(headerOrigin))
 	if err == nil {
-		err = g.join(ctx, s, claims, shown)
+		err = a.join(ctx, s, claims, shown)
 	}
 	switch {
 	case err == nil:
@@ -137,26 +143,26 @@ func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 		return err // the client has disconnected
 	case shown.PID != "" && apperr.CodeOf(err) == apperr.Unavailable:
 		s.CloseConnection() // the official client reconnects after a close, but not after a refusal
-		g.metrics.connectError(apperr.ServiceUnavailable.Reason)
+		a.metrics.connectError(apperr.ServiceUnavailable.Reason)
 		return err
 	}
-	refused := g.refusal(ctx, err)
-	g.metrics.connectError(refused.Reason)
+	refused := a.refusal(ctx, err)
+	a.metrics.connectError(refused.Reason)
 	return &socketio.ConnectError{Message: refused.Message, Data: refusalData{refused.Reason}}
 }
 
 // enter returns the claims of a valid token if its application allows the origin.
-func (g *Authenticator) enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
-	claims, err := g.verify(ctx, token)
+func (a *authenticator) authenticate(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
+	claims, err := a.verify(ctx, token)
 	if err != nil {
 		return claims, err
 	}
-	return claims, g.origins.Check(ctx, claims.AppID, origin)
+	return claims, a.origins.check(ctx, claims.AppID, origin)
 }
 
-// join joins the socket to its room. The session starts at a position read before the join, so that later
+// join joins the socket to its room. The session starts at a low watermark read before the join, so that later
 // events that do not reach the client live are replayed when it reconnects.
-func (g *Authenticator) join(
+func (a *authenticator) join(
 	ctx context.Context,
 	s *socketio.Socket,
 	claims credential.VisitorClaims,
@@ -164,7 +170,7 @@ func (g *Authenticator) join(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	position, stream, err := g.floors.Position(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
+	watermark, stream, err := a.watermarks.of(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
 	if err != nil {
 		return apperr.Unreachable("NATS", err)
 	}
@@ -174,57 +180,60 @@ func (g *Authenticator) join(
 		until:  claims.ExpiresAt,
 		unread: bool(shown.Unread),
 	}
-	if g.rooms.Open(known.room, claims.CompanyID, position); shown.PID != "" {
-		s.Hold()
+	a.rooms.open(known.room, claims.CompanyID, watermark)
+	if shown.PID != "" {
+		s.HoldBroadcasts()
 		known.held = true
 	}
 	if err := s.JoinContext(ctx, known.room); err != nil {
 		return apperr.Unreachable("redis", err)
 	}
-	if err := g.revocations.check(ctx, claims); err != nil { // again: it may have been revoked during the join
+	if err := a.revocations.check(ctx, claims); err != nil { // again: it may have been revoked during the join
 		return err
 	}
-	pid := newPID(position, stream)
-	if shown.PID != "" {
-		if pid, err = g.recover(ctx, s, known, claims, shown, pid); err != nil {
+	pid := newPID(watermark, stream)
+	if shown.PID == "" {
+		a.metrics.recovery(recoveryNone)
+	} else {
+		pid, err = a.recover(ctx, s, known, claims, shown, pid)
+		if err != nil {
 			return err
 		}
-	} else {
-		g.metrics.recovery(recoveryNone)
 	}
-	g.showUnfinished(ctx, s, known, claims)
+	a.showUnfinished(ctx, s, known, claims)
 	s.SetData(known)
 	return s.AddAnswer("pid", pid)
 }
 
 // showUnfinished sends a snapshot of the message that a bot is writing for the visitor, and suppresses the
 // parts that it contains. If reading fails, the socket connects without a snapshot: the bot repeats the text.
-func (g *Authenticator) showUnfinished(
+func (a *authenticator) showUnfinished(
 	ctx context.Context,
 	s *socketio.Socket,
 	known *session,
 	claims credential.VisitorClaims,
 ) {
-	whole, ok, err := g.unfinished.Of(ctx, claims.AppID, claims.ChatUserID)
+	whole, ok, err := a.unfinished.of(ctx, claims.AppID, claims.ChatUserID)
 	if err != nil {
-		g.metrics.part(partUnread)
+		a.metrics.part(partUnread)
 		return
 	}
 	if !ok {
 		return
 	}
-	s.Hold()
-	known.held, known.part = true, metadata.Part{MessageID: whole.MessageID, N: whole.N}
-	g.rooms.AheadOfParts(known.room, s.ID(), known.part)
-	if s.Emit(EventPart, json.RawMessage(whole.AppendShown(nil))) == nil {
-		g.metrics.part(partSnapshot)
+	s.HoldBroadcasts()
+	known.held = true
+	known.part = metadata.Part{MessageID: whole.MessageID, N: whole.N}
+	a.rooms.markPartsReplayed(known.room, s.ID(), known.part)
+	if s.Emit(eventPart, json.RawMessage(whole.AppendShown(nil))) == nil {
+		a.metrics.part(partSnapshot)
 	}
 }
 
 // recover queues the missed events, which follow the answer to the CONNECT. An answer with the same pid means
 // that the client has all events; a new pid, also sent to a client that reconnects too often, makes it load
 // the history.
-func (g *Authenticator) recover(
+func (a *authenticator) recover(
 	ctx context.Context,
 	s *socketio.Socket,
 	known *session,
@@ -232,48 +241,48 @@ func (g *Authenticator) recover(
 	shown handshake,
 	fresh string,
 ) (pid string, err error) {
-	if !g.recoveries.Take(ctx, known.room).Allowed {
-		g.metrics.recovery(recoveryLimited)
+	if !a.recoveries.Take(ctx, known.room).Allowed {
+		a.metrics.recovery(recoveryLimited)
 		return fresh, nil
 	}
-	found, err := g.log.Missed(ctx, claims.AppID, claims.ChatUserID, shown.PID, shown.Offset)
+	found, err := a.log.missed(ctx, claims.AppID, claims.ChatUserID, shown.PID, shown.Offset)
 	if errors.Is(err, errNotRecoverable) {
-		g.metrics.recovery(recoveryMiss)
+		a.metrics.recovery(recoveryMiss)
 		return fresh, nil
 	}
 	if err != nil {
 		return "", err
 	}
 	for _, e := range found.events {
-		if err := s.Emit(Event, e.payload, formatOffset(e.offset)); err != nil {
+		if err := s.Emit(eventMessage, e.payload, formatOffset(e.offset)); err != nil {
 			return "", err
 		}
 		if e.receipt != (metadata.Receipt{}) {
-			g.receipts.Report(claims.CompanyID, e.receipt)
+			a.receipts.report(claims.CompanyID, e.receipt)
 		}
 	}
-	known.caughtUp = found.upTo
-	g.rooms.Ahead(known.room, s.ID(), found.upTo)
-	g.metrics.recovery(recoveryHit)
-	g.metrics.replayed.Add(float64(len(found.events)))
+	known.replayedUpTo = found.upTo
+	a.rooms.markReplayed(known.room, s.ID(), found.upTo)
+	a.metrics.recovery(recoveryHit)
+	a.metrics.replayed.Add(float64(len(found.events)))
 	return shown.PID, nil
 }
 
 // connected is called after the answer to the CONNECT is sent; OnDisconnect handlers run only for sockets
 // that got this far.
-func (g *Authenticator) connected(s *socketio.Socket) {
+func (a *authenticator) connected(s *socketio.Socket) {
 	known := s.Data().(*session)
 	if known.held {
-		s.Release(known.isNew)
+		s.ReleaseBroadcasts(known.isNew)
 	}
-	g.expiry.Watch(&known.lease, s, known.until)
-	g.presence.Changed(known.room)
+	a.expiry.watch(&known.lease, s, known.until)
+	a.presence.markChanged(known.room)
 	s.OnDisconnect(func(string) {
-		g.expiry.Forget(&known.lease)
-		g.presence.Changed(known.room)
+		a.expiry.forget(&known.lease)
+		a.presence.markChanged(known.room)
 	})
 	if known.unread {
-		g.live.sendUnread(s, known)
+		a.live.sendUnread(s, known)
 	}
 }
 
@@ -283,7 +292,7 @@ func (s *session) isNew(b *socketio.Broadcast) bool {
 	if m.Part != (metadata.Part{}) {
 		return !s.part.Covers(m.Part)
 	}
-	return m.Offset == 0 || m.Offset > s.caughtUp
+	return m.Offset == 0 || m.Offset > s.replayedUpTo
 }
 
 // readHandshake reads the members that are there. A malformed handshake has no token, and a session that
@@ -319,7 +328,7 @@ type refusalData struct {
 
 // refusal returns the public error for err. Errors of the service are logged; invalid tokens are only
 // counted.
-func (g *Authenticator) refusal(ctx context.Context, err error) (refused apperr.Definition) {
+func (a *authenticator) refusal(ctx context.Context, err error) (refused apperr.Definition) {
 	if errors.Is(err, errOriginNotAllowed) {
 		return apperr.OriginNotAllowed
 	}
@@ -327,10 +336,10 @@ func (g *Authenticator) refusal(ctx context.Context, err error) (refused apperr.
 	case apperr.Unauthenticated, apperr.Invalid:
 		return apperr.Unauthorized
 	case apperr.Unavailable, apperr.TooMany:
-		g.logger.WarnContext(ctx, "socket refused", "error", err)
+		a.logger.WarnContext(ctx, "socket refused", "error", err)
 		return apperr.ServiceUnavailable
 	default:
-		g.logger.ErrorContext(ctx, "socket refused", "error", err)
+		a.logger.ErrorContext(ctx, "socket refused", "error", err)
 		return apperr.InternalError
 	}
 }

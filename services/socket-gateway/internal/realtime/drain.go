@@ -24,7 +24,7 @@ func drain[S closer](ctx context.Context, sockets []S, within time.Duration) {
 			sockets[closed].CloseConnection()
 		}
 		if closed < len(sockets) {
-			pause(ctx, drainStep)
+			sleep(ctx, drainStep)
 		}
 		if ctx.Err() != nil {
 			within = 0

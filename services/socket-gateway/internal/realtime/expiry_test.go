@@ -17,7 +17,7 @@ type ending struct{ told, at time.Time }
 func (e *ending) Disconnect(bool) { e.at = time.Now() }
 
 func (e *ending) Emit(event string, _ ...any) error {
-	if event == EventExpiring && e.told.IsZero() {
+	if event == eventExpiring && e.told.IsZero() {
 		e.told = time.Now()
 	}
 	return nil
@@ -26,20 +26,20 @@ func (e *ending) Emit(event string, _ ...any) error {
 func TestExpiryTellsAndEndsSocketsInTheirSecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		x := NewExpiry(time.Now)
+		x := newExpiry(time.Now)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go x.Run(ctx)
+		go x.run(ctx)
 		start := time.Now()
 		times := map[string]time.Duration{"past": -time.Minute, "soon": 1500 * time.Millisecond, "later": time.Hour, "same": time.Hour, "far": 24 * time.Hour}
 		sockets := make(map[string]*ending)
 		for name, in := range times {
 			sockets[name] = &ending{}
-			x.Watch(&Lease{}, sockets[name], start.Add(in))
+			x.watch(&lease{}, sockets[name], start.Add(in))
 		}
-		gone, lease := &ending{}, &Lease{}
-		x.Watch(lease, gone, start.Add(time.Hour))
-		x.Forget(lease)
+		gone, lease := &ending{}, &lease{}
+		x.watch(lease, gone, start.Add(time.Hour))
+		x.forget(lease)
 
 		time.Sleep(25 * time.Hour) // of the bubble's clock
 		synctest.Wait()
@@ -65,9 +65,9 @@ func TestExpiryTellsAndEndsSocketsInTheirSecond(t *testing.T) {
 func TestExpiryRenews(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	x := NewExpiry(func() time.Time { return now })
-	s, lease := &ending{}, &Lease{}
-	x.Watch(lease, s, now.Add(time.Hour))
+	x := newExpiry(func() time.Time { return now })
+	s, lease := &ending{}, &lease{}
+	x.watch(lease, s, now.Add(time.Hour))
 	step := func(d time.Duration) {
 		now = now.Add(d)
 		for _, tell := range x.takeDue() {
@@ -79,7 +79,7 @@ func TestExpiryRenews(t *testing.T) {
 		t.Fatal("got no warning a minute before the expiry, want one")
 	}
 	s.told = time.Time{}
-	if !x.Renew(lease, now.Add(2*time.Hour)) {
+	if !x.renew(lease, now.Add(2*time.Hour)) {
 		t.Fatal("got a refusal before the expiry, want the renewal")
 	}
 	if step(time.Hour); !s.at.IsZero() || !s.told.IsZero() {
@@ -91,7 +91,7 @@ func TestExpiryRenews(t *testing.T) {
 	if step(time.Minute); s.at.IsZero() {
 		t.Error("got no disconnect, want one")
 	}
-	if x.Renew(lease, now.Add(time.Hour)) {
+	if x.renew(lease, now.Add(time.Hour)) {
 		t.Error("got a renewal after the expiry, want a refusal")
 	}
 	if len(x.due) != 0 {
@@ -103,10 +103,10 @@ func TestExpiryRenews(t *testing.T) {
 func TestExpiryCatchesUp(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	x := NewExpiry(func() time.Time { return now })
+	x := newExpiry(func() time.Time { return now })
 	ended := 0
 	for i := range 100 {
-		x.Watch(&Lease{}, &ending{}, now.Add(time.Duration(i+1)*time.Second))
+		x.watch(&lease{}, &ending{}, now.Add(time.Duration(i+1)*time.Second))
 	}
 	now = now.Add(50 * time.Second)
 	x.takeDue() // the warnings, due immediately, and the disconnects due meanwhile
@@ -124,10 +124,10 @@ func TestExpiryCatchesUp(t *testing.T) {
 
 func TestExpiryForgetsAfterTheFact(t *testing.T) {
 	t.Parallel()
-	x := NewExpiry(time.Now)
-	l := &Lease{}
-	x.Watch(l, &ending{}, time.Now().Add(-time.Hour))
-	x.Forget(l)
+	x := newExpiry(time.Now)
+	l := &lease{}
+	x.watch(l, &ending{}, time.Now().Add(-time.Hour))
+	x.forget(l)
 	if len(x.due) != 0 {
 		t.Errorf("got %d seconds that are still noted, want none", len(x.due))
 	}

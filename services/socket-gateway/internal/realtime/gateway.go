@@ -6,13 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/presence"
-	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/tracing"
 )
@@ -21,8 +18,8 @@ import (
 type Config struct {
 	Namespace *socketio.Namespace
 	Bus       *bus.Bus
-	Tokens    Tokens
-	Origins   FetchOrigins
+	Tokens    tokenVerifier
+	Origins   originFetcher
 	Metrics   *Metrics
 	Logger    *slog.Logger
 	Now       func() time.Time
@@ -36,94 +33,89 @@ type Config struct {
 	ID       string         // of this gateway in Presence
 }
 
-// Gateway serves the visitors' namespace.
+// Gateway serves the visitors' namespace. It owns the parts of this package and the wiring between them: New
+// makes them, Run and Read run them, and they end when the contexts of both are done. Its fields are set once.
 type Gateway struct {
 	cfg           Config
-	authenticator *Authenticator
-	deliverer     *Deliverer
-	parts         *Parts
-	rooms         *Rooms
-	receipts      *Receipts
-	floors        *Floors
-	gap           *Gap
-	expiry        *Expiry
-	origins       *Origins
-	live          *Live
-	presence      *Presence
+	authenticator *authenticator
+	replies       *replyPublisher
+	parts         *partPublisher
+	rooms         *rooms
+	receipts      *receiptQueue
+	watermarks    *lowWatermarks
+	outages       *outageReplay
+	expiry        *expiry
+	origins       *originCache
+	live          *liveEvents
+	presence      *presenceWriter
 }
 
 // New installs a gateway's handlers in its namespace. Sockets are admitted while Run runs.
 func New(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, expiry: NewExpiry(cfg.Now), origins: NewOrigins(cfg.Origins, cfg.Now)}
-	log := NewLog(cfg.Bus)
-	g.receipts = NewReceipts(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
-	g.rooms = NewRooms(cfg.Namespace, cfg.Metrics, cfg.Now, g.receipts.Report)
-	g.rooms.tracer = cfg.Tracer
-	g.floors = NewFloors(log, g.rooms.Reset)
-	g.gap = NewGap(g.rooms, log, g.floors, cfg.Logger)
-	g.live = &Live{
-		namespace: cfg.Namespace,
-		rooms:     g.rooms,
-		signals:   cfg.Bus,
-		reader:    cfg.Bus,
-		metrics:   cfg.Metrics,
-		now:       cfg.Now,
-		logger:    cfg.Logger,
-		typing:    ratelimit.New(ratelimit.Config{Name: "typing", Rate: typingRate, Now: cfg.Now}),
-		reads:     ratelimit.New(ratelimit.Config{Name: "read", Rate: readRate, Now: cfg.Now}),
-		coming:    make(chan *socketio.Broadcast, signalRoom),
+	log := newReplyLog(cfg.Bus)
+	receipts := newReceiptQueue(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
+	rooms := newRooms(roomsConfig{
+		members: cfg.Namespace,
+		metrics: cfg.Metrics,
+		now:     cfg.Now,
+		receipt: receipts.report,
+		tracer:  cfg.Tracer,
+	})
+	watermarks := newLowWatermarks(log, rooms.resetOffsets)
+	g := &Gateway{
+		cfg:        cfg,
+		rooms:      rooms,
+		receipts:   receipts,
+		watermarks: watermarks,
+		outages:    newOutageReplay(rooms, log, watermarks, cfg.Logger),
+		expiry:     newExpiry(cfg.Now),
+		origins:    newOriginCache(cfg.Origins, cfg.Now),
+		live:       newLiveEvents(cfg, rooms),
+		presence:   newPresenceWriter(cfg),
+		replies: &replyPublisher{
+			namespace: cfg.Namespace,
+			metrics:   cfg.Metrics,
+			now:       cfg.Now,
+			traced:    cfg.Tracer != nil,
+		},
+		parts: &partPublisher{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now},
 	}
-	g.presence = NewPresence(cfg.Presence, cfg.Namespace, cfg.ID, cfg.Now, cfg.Logger)
-	g.authenticator = &Authenticator{
-		namespace:   cfg.Namespace,
-		tokens:      cfg.Tokens,
-		expiry:      g.expiry,
-		revocations: newRevocations(cfg.Now),
-		origins:     g.origins,
-		rooms:       g.rooms,
-		receipts:    g.receipts, log: log, unfinished: NewUnfinished(cfg.Bus, cfg.Now),
-		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
-		renewals:   ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),
-		floors:     g.floors, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger, live: g.live, presence: g.presence,
-	}
-	g.deliverer = &Deliverer{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now, traced: cfg.Tracer != nil}
-	g.parts = &Parts{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now}
-	cfg.Namespace.OnBroadcast(g.rooms.Arrive)
-	g.authenticator.guard()
+	g.authenticator = newAuthenticator(g, log)
+	cfg.Namespace.OnBroadcast(rooms.handleBroadcast)
+	g.authenticator.handleConnections()
 	g.live.handleEvents()
 	return g
 }
 
 // Run runs all background work except the consumers until ctx is done.
 func (g *Gateway) Run(ctx context.Context) error {
-	stop, err := g.cfg.Bus.OnInvalidate(g.origins.Forget)
+	stop, err := g.cfg.Bus.OnInvalidate(g.origins.forget)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
-	for _, run := range []func(context.Context){g.floors.Run, g.gap.Run, g.rooms.Run, g.expiry.Run, g.receipts.Run, g.followRevocations, g.live.Run, g.presence.Run} {
+	for _, run := range []func(context.Context){
+		g.watermarks.run,
+		g.outages.run,
+		g.rooms.run,
+		g.expiry.run,
+		g.receipts.run,
+		g.followRevocations,
+		g.live.run,
+		g.presence.run,
+	} {
 		running.Go(func() { run(ctx) })
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// Enter returns the claims of a token that is valid, not revoked, and presented by a page of an allowed origin. The
+// Authenticate returns the claims of a token that is valid, not revoked, and presented by a page of an allowed origin. The
 // origin is empty if the client is not a page.
-func (g *Gateway) Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
-	return g.authenticator.enter(ctx, token, origin)
-}
-
-// Deliver consumes replies and parts and emits them until ctx is done. It returns when none is in progress;
-// other gateways take over.
-func (g *Gateway) Deliver(ctx context.Context) error {
-	group, delivering := errgroup.WithContext(ctx)
-	for _, c := range []bus.Consumer{g.deliverer.consumer(), g.parts.consumer()} {
-		group.Go(func() error { return g.cfg.Bus.Consume(delivering, c) })
-	}
-	return group.Wait()
+func (g *Gateway) Authenticate(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
+	return g.authenticator.authenticate(ctx, token, origin)
 }
 
 // Drain closes all sockets evenly over the duration within, or immediately when ctx is done.
@@ -132,8 +124,8 @@ func (g *Gateway) Drain(ctx context.Context, within time.Duration) {
 }
 
 // RedisLost must be called when Redis subscriptions are lost, before they are restored.
-func (g *Gateway) RedisLost() { g.gap.Lost() }
+func (g *Gateway) RedisLost() { g.outages.subscriptionsLost() }
 
-// RedisBack must be called when all subscriptions are restored, before later events are delivered. since is
+// RedisRestored must be called when all subscriptions are restored, before later events are delivered. since is
 // the time at which the connection was last known to work.
-func (g *Gateway) RedisBack(since time.Time) { g.gap.Back(since) }
+func (g *Gateway) RedisRestored(since time.Time) { g.outages.subscriptionsRestored(since) }

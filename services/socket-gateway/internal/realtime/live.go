@@ -19,13 +19,13 @@ import (
 // Transient events (docs/decisions/0009-live-signals-and-parts.md). They have no offset and are never replayed.
 // Their arguments are objects, because the official clients would store a trailing string as the offset.
 const (
-	// EventTyping is sent to a visitor when the support side is typing, and by a visitor's client when the visitor is.
-	EventTyping = "typing"
-	// EventRead is sent to a visitor when a side's read cursor moves, and by a visitor's client to move the visitor's.
-	EventRead = "read"
-	// EventUnread is sent after the connect with the unread count and read cursors, if the handshake's auth
+	// eventTyping is sent to a visitor when the support side is typing, and by a visitor's client when the visitor is.
+	eventTyping = "typing"
+	// eventRead is sent to a visitor when a side's read cursor moves, and by a visitor's client to move the visitor's.
+	eventRead = "read"
+	// eventUnread is sent after the connect with the unread count and read cursors, if the handshake's auth
 	// has unread: true.
-	EventUnread = "unread"
+	eventUnread = "unread"
 )
 
 const (
@@ -33,8 +33,8 @@ const (
 	signalGroup = durable
 	// signalRoom is the size of the queue to Redis; signals that exceed it are dropped, because they would
 	// arrive too late.
-	signalRoom  = 1024
-	signalBatch = 64
+	signalQueueSize = 1024
+	signalBatch     = 64
 
 	askTimeout = 3 * time.Second
 	// maxMessageID is the maximum length of a message id in bytes.
@@ -47,39 +47,55 @@ var (
 	readRate   = config.Rate{Count: 30, Per: time.Minute}
 )
 
-// Reader moves a visitor's read cursor; see [bus.Bus.ReadUpTo].
-type Reader interface {
+// readCursors moves a visitor's read cursor; see [bus.Bus.ReadUpTo].
+type readCursors interface {
 	ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messageID string) (bus.Reading, error)
 }
 
-// Signals publishes and receives transient events over core NATS.
-type Signals interface {
+// signals publishes and receives transient events over core NATS.
+type signals interface {
 	Signal(s event.Signal) error
 	OnSignal(filter, group string, heard func(subj string, data []byte)) (stop func(), err error)
 }
 
-// Live forwards transient events: from visitors to the other services, and from those into the visitors' rooms.
-type Live struct {
+// liveEvents forwards transient events: from visitors to the other services, and from those into the visitors' rooms.
+type liveEvents struct {
 	namespace *socketio.Namespace
-	rooms     *Rooms
-	signals   Signals
-	reader    Reader
+	rooms     *rooms
+	signals   signals
+	reader    readCursors
 	metrics   *Metrics
 	now       func() time.Time
 	logger    *slog.Logger
 
-	typing *ratelimit.Limiter
-	reads  *ratelimit.Limiter
-	coming chan *socketio.Broadcast
+	typing      *ratelimit.Limiter
+	reads       *ratelimit.Limiter
+	signalQueue chan *socketio.Broadcast
+}
+
+// newLiveEvents returns the transient events of a gateway. run forwards those from the other services.
+func newLiveEvents(cfg Config, rooms *rooms) *liveEvents {
+	return &liveEvents{
+		namespace:   cfg.Namespace,
+		rooms:       rooms,
+		signals:     cfg.Bus,
+		reader:      cfg.Bus,
+		metrics:     cfg.Metrics,
+		now:         cfg.Now,
+		logger:      cfg.Logger,
+		typing:      ratelimit.New(ratelimit.Config{Name: "typing", Rate: typingRate, Now: cfg.Now}),
+		reads:       ratelimit.New(ratelimit.Config{Name: "read", Rate: readRate, Now: cfg.Now}),
+		signalQueue: make(chan *socketio.Broadcast, signalQueueSize),
+	}
 }
 
 // handleEvents registers the handlers of visitors' events.
-func (l *Live) handleEvents() {
-	l.namespace.On(EventTyping, l.visitorTypes)
-	l.namespace.On(EventRead, l.visitorReads)
+func (l *liveEvents) handleEvents() {
+	l.namespace.On(eventTyping, l.visitorTypes)
+	l.namespace.On(eventRead, l.visitorReads)
 }
 
-// outcome is the acknowledgement of EventToken, EventTyping and EventRead.
+// outcome is the acknowledgement of eventToken, eventTyping and eventRead.
 type outcome struct {
 	OK      bool   `json:"ok"`
 	Code    string `json:"code,omitempty"`
@@ -104,10 +120,10 @@ const (
 )
 
 // visitorTypes signals to agents that the visitor is typing. It ignores the arguments.
-func (l *Live) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socketio.Ack) {
+func (l *liveEvents) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socketio.Ack) {
 	known := s.Data().(*session)
 	if !l.typing.Take(context.Background(), known.room).Allowed {
-		l.metrics.clientEvent(EventTyping, resultLimited)
+		l.metrics.clientEvent(eventTyping, resultLimited)
 		_ = ack(tooMany) // the client may have disconnected or not requested an acknowledgement
 		return
 	}
@@ -119,22 +135,22 @@ func (l *Live) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socketio.Ac
 		At:         l.now(),
 	})
 	if err != nil {
-		l.metrics.clientEvent(EventTyping, resultFailed)
+		l.metrics.clientEvent(eventTyping, resultFailed)
 		_ = ack(outcome{Code: apperr.ServiceUnavailable.Reason, Message: apperr.ServiceUnavailable.Message})
 		return
 	}
-	l.metrics.clientEvent(EventTyping, resultAccepted)
+	l.metrics.clientEvent(eventTyping, resultAccepted)
 	_ = ack(outcome{OK: true})
 }
 
 // visitorReads moves the visitor's read cursor and acknowledges when it is stored.
-func (l *Live) visitorReads(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
-	result, answer := l.read(s.Data().(*session), args)
-	l.metrics.clientEvent(EventRead, result)
+func (l *liveEvents) visitorReads(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
+	result, answer := l.moveCursor(s.Data().(*session), args)
+	l.metrics.clientEvent(eventRead, result)
 	_ = ack(answer) // the client may have disconnected or not requested an acknowledgement
 }
 
-func (l *Live) read(known *session, args socketio.Args) (result string, answer outcome) {
+func (l *liveEvents) moveCursor(known *session, args socketio.Args) (result string, answer outcome) {
 	var upTo struct {
 		MessageID string `json:"messageId"`
 	}
@@ -159,8 +175,8 @@ func (l *Live) read(known *session, args socketio.Args) (result string, answer o
 	return resultAccepted, outcome{OK: true, Unread: &reading.Unread}
 }
 
-// sendUnread emits EventUnread to a socket. It sends nothing if the visitor has no open chat.
-func (l *Live) sendUnread(s *socketio.Socket, known *session) {
+// sendUnread emits eventUnread to a socket. It sends nothing if the visitor has no open chat.
+func (l *liveEvents) sendUnread(s *socketio.Socket, known *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	if !l.reads.Take(ctx, known.room).Allowed {
@@ -174,7 +190,7 @@ func (l *Live) sendUnread(s *socketio.Socket, known *session) {
 	if !reading.SeenUpTo.IsZero() {
 		told.SeenUpTo = reading.SeenUpTo.UTC().Format(chat.TimeFormat)
 	}
-	_ = s.Emit(EventUnread, told) // the client may have disconnected
+	_ = s.Emit(eventUnread, told) // the client may have disconnected
 }
 
 type unreadEvent struct {
@@ -195,8 +211,8 @@ type readEvent struct {
 	UpTo      string `json:"upTo"`
 }
 
-// Run emits the signals that this gateway receives until ctx is done.
-func (l *Live) Run(ctx context.Context) {
+// run emits the signals that this gateway receives until ctx is done.
+func (l *liveEvents) run(ctx context.Context) {
 	for filter, take := range map[string]func(subj string, data []byte){
 		subject.AllSupportTyping: l.supportTypes, subject.AllReadCursors: l.cursorMoved,
 	} {
@@ -212,42 +228,42 @@ func (l *Live) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case b := <-l.coming:
+		case b := <-l.signalQueue:
 			batch = append(batch[:0], b)
-			for len(batch) < signalBatch && len(l.coming) > 0 {
-				batch = append(batch, <-l.coming)
+			for len(batch) < signalBatch && len(l.signalQueue) > 0 {
+				batch = append(batch, <-l.signalQueue)
 			}
 			_ = l.namespace.EmitAll(ctx, batch) // not retried: transient events are worthless later
 		}
 	}
 }
 
-func (l *Live) supportTypes(subj string, data []byte) {
+func (l *liveEvents) supportTypes(subj string, data []byte) {
 	e, err := event.Decode[event.Typing](subj, data)
 	if err != nil || l.now().Sub(e.At) > event.TypingTTL { // expired, for example after an outage
 		return
 	}
-	l.emit(e.AppID, e.ChatUserID, true, EventTyping, typingEvent{Name: e.Name, At: e.At.Format(chat.TimeFormat)})
+	l.queueSignal(e.AppID, e.ChatUserID, true, eventTyping, typingEvent{Name: e.Name, At: e.At.Format(chat.TimeFormat)})
 }
 
-func (l *Live) cursorMoved(subj string, data []byte) {
+func (l *liveEvents) cursorMoved(subj string, data []byte) {
 	e, err := event.Decode[event.ReadCursorMoved](subj, data)
 	if err != nil {
 		return
 	}
-	l.emit(e.AppID, e.ChatUserID, false, EventRead, readEvent{
+	l.queueSignal(e.AppID, e.ChatUserID, false, eventRead, readEvent{
 		ChatID: e.ChatID, Side: e.Side, MessageID: e.MessageID, UpTo: e.UpTo.Format(chat.TimeFormat),
 	})
 }
 
-// emit queues an event for a visitor's room. A volatile event is dropped for sockets that cannot send it immediately.
-func (l *Live) emit(appID, chatUserID string, volatile bool, name string, argument any) {
+// queueSignal queues an event for a visitor's room. A volatile event is dropped for sockets that cannot send it immediately.
+func (l *liveEvents) queueSignal(appID, chatUserID string, volatile bool, name string, argument any) {
 	data, err := json.Marshal([]any{name, argument})
 	if err != nil {
 		return // never: strings always encode
 	}
 	select {
-	case l.coming <- &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(appID, chatUserID)}}, Data: data, Volatile: volatile}:
+	case l.signalQueue <- &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(appID, chatUserID)}}, Data: data, Volatile: volatile}:
 	default:
 	}
 }

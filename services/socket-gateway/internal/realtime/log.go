@@ -16,8 +16,8 @@ const (
 	replicaPause = 20 * time.Millisecond
 )
 
-// Log reads replies from the stream REPLIES. It is safe for concurrent use.
-type Log struct {
+// replyLog reads replies from the stream REPLIES. It is safe for concurrent use.
+type replyLog struct {
 	bus *bus.Bus
 
 	mu      sync.Mutex
@@ -32,11 +32,11 @@ type stateCall struct {
 	err   error
 }
 
-// NewLog returns a reader of the stream REPLIES.
-func NewLog(b *bus.Bus) *Log { return &Log{bus: b} }
+// newReplyLog returns a reader of the stream REPLIES.
+func newReplyLog(b *bus.Bus) *replyLog { return &replyLog{bus: b} }
 
-// State returns the state of the stream, requested after the call began. Concurrent callers share requests.
-func (l *Log) State(ctx context.Context) (bus.StreamState, error) {
+// state returns the state of the stream, requested after the call began. Concurrent callers share requests.
+func (l *replyLog) state(ctx context.Context) (bus.StreamState, error) {
 	call := l.joinCall()
 	select {
 	case <-call.done:
@@ -46,7 +46,7 @@ func (l *Log) State(ctx context.Context) (bus.StreamState, error) {
 	}
 }
 
-func (l *Log) joinCall() *stateCall {
+func (l *replyLog) joinCall() *stateCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next == nil {
@@ -59,7 +59,7 @@ func (l *Log) joinCall() *stateCall {
 	return l.next
 }
 
-func (l *Log) send() {
+func (l *replyLog) send() {
 	for {
 		l.mu.Lock()
 		call := l.next
@@ -75,9 +75,9 @@ func (l *Log) send() {
 	}
 }
 
-// Floors returns, for each partition, the sequence up to which the gateways have published every reply.
+// lowWatermarks returns, for each partition, the sequence up to which the gateways have published every reply.
 // created is the creation time of the stream.
-func (l *Log) Floors(ctx context.Context, created time.Time) (floors []uint64, err error) {
+func (l *replyLog) lowWatermarks(ctx context.Context, created time.Time) (watermarks []uint64, err error) {
 	partitions, err := l.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
 		return nil, err
@@ -89,18 +89,18 @@ func (l *Log) Floors(ctx context.Context, created time.Time) (floors []uint64, e
 	if len(positions) != partitions {
 		return nil, errNotRead
 	}
-	floors = make([]uint64, partitions)
-	for p := range floors {
-		floors[p] = positions[p]
+	watermarks = make([]uint64, partitions)
+	for p := range watermarks {
+		watermarks[p] = positions[p]
 	}
-	return floors, nil
+	return watermarks, nil
 }
 
 var errNotRead = errors.New("some partitions have no saved position yet")
 
 // read calls fn in order with all messages after a sequence whose stored subject matches filter. It stops at
 // the first error of fn and returns it.
-func (l *Log) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
+func (l *replyLog) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
 	for d, err := range l.bus.After(ctx, subject.Replies, filter, after) {
 		if err == nil {
 			err = fn(d)
@@ -114,7 +114,7 @@ func (l *Log) read(ctx context.Context, filter string, after uint64, fn func(bus
 
 // lastOf returns the sequence of the last message on a stored subject or filter, read from the stream's
 // leader; 0 if there is none.
-func (l *Log) lastOf(ctx context.Context, stored string) (uint64, error) {
+func (l *replyLog) lastOf(ctx context.Context, stored string) (uint64, error) {
 	return l.bus.LastSequence(ctx, subject.Replies, stored)
 }
 

@@ -104,7 +104,7 @@ func (m *Metrics) begin() {
 			counter.WithLabelValues(value)
 		}
 	}
-	for _, name := range []string{EventToken, EventTyping, EventRead} {
+	for _, name := range []string{eventToken, eventTyping, eventRead} {
 		for _, result := range []string{resultAccepted, resultLimited, resultInvalid, resultFailed} {
 			m.clientEvents.WithLabelValues(name, result)
 		}

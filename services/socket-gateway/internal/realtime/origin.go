@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// KindApplication is the kind of invalidation for a changed application; its key is the appId.
-	KindApplication = "application"
+	// kindApplication is the kind of invalidation for a changed application; its key is the appId.
+	kindApplication = "application"
 
 	keptApplications = 10_000
 	originsBelieved  = 10 * time.Second
@@ -24,12 +24,12 @@ const (
 
 var errOriginNotAllowed = apperr.OriginNotAllowed.New()
 
-// FetchOrigins fetches the allowed origins of an application. It returns apperr.Unavailable if they cannot be fetched.
-type FetchOrigins func(ctx context.Context, appID string) (origins []string, found bool, err error)
+// originFetcher fetches the allowed origins of an application. It returns apperr.Unavailable if they cannot be fetched.
+type originFetcher func(ctx context.Context, appID string) (origins []string, found bool, err error)
 
-// Origins caches the allowed origins of applications. It is safe for concurrent use.
-type Origins struct {
-	fetchOrigins FetchOrigins
+// originCache caches the allowed origins of applications. It is safe for concurrent use.
+type originCache struct {
+	fetchOrigins originFetcher
 	now          func() time.Time
 	known        *lru.Cache[string, originRules] // by appId
 	flights      singleflight.Group
@@ -44,19 +44,19 @@ type originRules struct {
 	until   time.Time // when to fetch them again
 }
 
-// NewOrigins returns an empty cache. now is the clock.
-func NewOrigins(fetch FetchOrigins, now func() time.Time) *Origins {
+// newOriginCache returns an empty cache. now is the clock.
+func newOriginCache(fetch originFetcher, now func() time.Time) *originCache {
 	known, err := lru.New[string, originRules](keptApplications)
 	if err != nil {
 		panic("realtime: " + err.Error()) // only for a size that is not positive
 	}
-	return &Origins{fetchOrigins: fetch, now: now, known: known}
+	return &originCache{fetchOrigins: fetch, now: now, known: known}
 }
 
-// Check returns errOriginNotAllowed for an origin that the application does not allow. A request without an
-// origin does not come from a page and passes. Check returns apperr.Unavailable if the application's origins
+// check returns errOriginNotAllowed for an origin that the application does not allow. A request without an
+// origin does not come from a page and passes. check returns apperr.Unavailable if the application's origins
 // cannot be fetched and are not cached.
-func (o *Origins) Check(ctx context.Context, appID, origin string) error {
+func (o *originCache) check(ctx context.Context, appID, origin string) error {
 	if origin == "" {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (o *Origins) Check(ctx context.Context, appID, origin string) error {
 }
 
 // fetch shares one request among concurrent callers. The request outlives the context of the caller that started it.
-func (o *Origins) fetch(ctx context.Context, appID string) (originRules, error) {
+func (o *originCache) fetch(ctx context.Context, appID string) (originRules, error) {
 	flight := o.flights.DoChan(appID, func() (any, error) { return o.load(context.WithoutCancel(ctx), appID) })
 	select {
 	case <-ctx.Done():
@@ -92,7 +92,7 @@ func (o *Origins) fetch(ctx context.Context, appID string) (originRules, error) 
 
 // load fetches the origins and caches them, unless an invalidation arrived in the meantime, which may concern
 // them. On an error the cached origins stay valid.
-func (o *Origins) load(ctx context.Context, appID string) (originRules, error) {
+func (o *originCache) load(ctx context.Context, appID string) (originRules, error) {
 	o.mu.Lock()
 	forgotten := o.forgotten
 	o.mu.Unlock()
@@ -114,10 +114,10 @@ func (o *Origins) load(ctx context.Context, appID string) (originRules, error) {
 	return rules, nil
 }
 
-// Forget handles an invalidation. The application's origins are fetched again on the next Check; the cached
+// forget handles an invalidation. The application's origins are fetched again on the next check; the cached
 // ones are used only if that fails.
-func (o *Origins) Forget(kind, key string) {
-	if kind != KindApplication {
+func (o *originCache) forget(kind, key string) {
+	if kind != kindApplication {
 		return
 	}
 	o.mu.Lock()

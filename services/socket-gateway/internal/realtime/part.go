@@ -14,15 +14,15 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
-// EventPart is the name of the event for a part of a message that a bot is still writing. Its argument is an
+// eventPart is the name of the event for a part of a message that a bot is still writing. Its argument is an
 // object: clients store a trailing string as the offset of connection state recovery, and must keep that of
 // the last reply.
-const EventPart = "message.part"
+const eventPart = "message.part"
 
 // partStale is the age after which a part is dropped: bots abort a message after 30 seconds without a part.
 const partStale = 35 * time.Second
 
-const partHead = `["` + EventPart + `",`
+const partHead = `["` + eventPart + `",`
 
 // encodePart returns the JSON array of the event's name and argument.
 func encodePart(p event.MessagePart) []byte {
@@ -30,19 +30,82 @@ func encodePart(p event.MessagePart) []byte {
 	return append(p.AppendShown(dst), ']')
 }
 
-// roomParts tracks the parts delivered to a room.
-type roomParts struct {
-	last  metadata.Part
-	ahead []partAhead // sockets that received later parts when they joined
+// partPublisher publishes parts of messages to all gateways. It is safe for concurrent use.
+type partPublisher struct {
+	namespace *socketio.Namespace
+	metrics   *Metrics
+	now       func() time.Time
 }
 
-type partAhead struct {
+// consumer returns the consumer of parts, configured like that of the replyPublisher.
+func (p *partPublisher) consumer() bus.Consumer {
+	return bus.Consumer{
+		Stream:      subject.Parts,
+		Durable:     durable,
+		Positions:   true,
+		Concurrency: concurrentBatches,
+		MaxPause:    retryPause,
+		HandleBatch: p.publish,
+	}
+}
+
+// publish publishes a batch of parts to different visitors. Stale and malformed parts are dropped without a
+// dead letter: the complete message follows.
+func (p *partPublisher) publish(ctx context.Context, batch []bus.Delivery) []error {
+	errs := make([]error, len(batch))
+	events := make([]*socketio.Broadcast, 0, len(batch))
+	places := make([]int, 0, len(batch)) // of the events in batch
+	for i := range batch {
+		b := p.broadcast(&batch[i])
+		if b != nil {
+			events = append(events, b)
+			places = append(places, i)
+		}
+	}
+	failed := p.namespace.EmitAll(ctx, events)
+	for k, place := range places {
+		if failed == nil || failed[k] == nil {
+			p.metrics.part(partOK)
+			continue
+		}
+		p.metrics.part(partFailed)
+		errs[place] = apperr.Unreachable("redis", failed[k])
+	}
+	return errs
+}
+
+// broadcast encodes a part for its room. It returns nil for a malformed or stale part.
+func (p *partPublisher) broadcast(delivery *bus.Delivery) *socketio.Broadcast {
+	part, err := event.Decode[event.MessagePart](delivery.Subject, delivery.Data)
+	data := encodePart(part)
+	if err != nil || !utf8.Valid(data) {
+		p.metrics.part(partMalformed)
+		return nil
+	}
+	if p.now().Sub(delivery.Time) > partStale {
+		p.metrics.part(partDropped)
+		return nil
+	}
+	b := toRoom(Room(part.AppID, part.ChatUserID), data)
+	m := metadata.Metadata{Part: metadata.Part{MessageID: part.MessageID, N: part.N}}
+	m.Put(b)
+	return b
+}
+
+// roomParts tracks the parts emitted to a room. room.mu guards it.
+type roomParts struct {
+	last     metadata.Part
+	replayed []replayedPart // sockets that received later parts when they joined
+}
+
+// replayedPart is a socket that has received the parts up to mark in a snapshot.
+type replayedPart struct {
 	socket string
 	mark   metadata.Part
 }
 
-// AheadOfParts suppresses the parts up to mark for a socket that has received them in a snapshot.
-func (r *Rooms) AheadOfParts(name, socket string, mark metadata.Part) {
+// markPartsReplayed suppresses the parts up to mark for a socket that has received them in a snapshot.
+func (r *rooms) markPartsReplayed(name, socket string, mark metadata.Part) {
 	rm := r.find(name)
 	if rm == nil {
 		return
@@ -50,12 +113,12 @@ func (r *Rooms) AheadOfParts(name, socket string, mark metadata.Part) {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
 	if !rm.parts.last.Covers(mark) {
-		rm.parts.ahead = append(rm.parts.ahead, partAhead{socket, mark})
+		rm.parts.replayed = append(rm.parts.replayed, replayedPart{socket, mark})
 	}
 }
 
-// arrivePart delivers a part to its room and drops it if the room has received it.
-func (r *Rooms) arrivePart(b *socketio.Broadcast, mark metadata.Part) int {
+// handlePart emits a part to its room and drops it if the room has received it.
+func (r *rooms) handlePart(b *socketio.Broadcast, mark metadata.Part) int {
 	rm := r.find(b.Rooms[0])
 	if rm == nil { // not hosted here; a socket that joins later receives a snapshot
 		return 0
@@ -67,64 +130,9 @@ func (r *Rooms) arrivePart(b *socketio.Broadcast, mark metadata.Part) int {
 		return 0
 	}
 	rm.parts.last = mark
-	rm.parts.ahead = slices.DeleteFunc(rm.parts.ahead, func(a partAhead) bool { return !a.mark.Covers(mark) })
-	for _, a := range rm.parts.ahead {
-		b.Except = append(b.Except, a.socket)
+	rm.parts.replayed = slices.DeleteFunc(rm.parts.replayed, func(s replayedPart) bool { return !s.mark.Covers(mark) })
+	for _, s := range rm.parts.replayed {
+		b.Except = append(b.Except, s.socket)
 	}
-	return r.members.Deliver(b)
-}
-
-// Parts emits parts of messages into their rooms.
-type Parts struct {
-	namespace *socketio.Namespace
-	metrics   *Metrics
-	now       func() time.Time
-}
-
-// consumer returns the consumer of parts, configured like that of the Deliverer.
-func (d *Parts) consumer() bus.Consumer {
-	return bus.Consumer{
-		Stream:      subject.Parts,
-		Durable:     durable,
-		Positions:   true,
-		Concurrency: deliverers,
-		MaxPause:    retryPause,
-		HandleBatch: d.deliver,
-	}
-}
-
-// deliver emits a batch of parts to different visitors. Stale and malformed parts are dropped without a dead
-// letter: the complete message follows.
-func (d *Parts) deliver(ctx context.Context, batch []bus.Delivery) []error {
-	errs := make([]error, len(batch))
-	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))
-	for i := range batch {
-		part, err := event.Decode[event.MessagePart](batch[i].Subject, batch[i].Data)
-		data := encodePart(part)
-		if err != nil || !utf8.Valid(data) {
-			d.metrics.part(partMalformed)
-			continue
-		}
-		if d.now().Sub(batch[i].Time) > partStale {
-			d.metrics.part(partDropped)
-			continue
-		}
-		b := &socketio.Broadcast{
-			Selection: socketio.Selection{Rooms: []string{Room(part.AppID, part.ChatUserID)}},
-			Data:      data,
-		}
-		metadata.Metadata{Part: metadata.Part{MessageID: part.MessageID, N: part.N}}.Put(b)
-		events = append(events, b)
-		places = append(places, i)
-	}
-	failed := d.namespace.EmitAll(ctx, events)
-	for k, place := range places {
-		if failed == nil || failed[k] == nil {
-			d.metrics.part(partOK)
-			continue
-		}
-		d.metrics.part(partFailed)
-		errs[place] = apperr.Unreachable("redis", failed[k])
-	}
-	return errs
+	return r.members.EmitLocal(b)
 }

@@ -39,7 +39,7 @@ type partRecorder struct {
 	parts []string
 }
 
-func (p *partRecorder) Deliver(b *socketio.Broadcast) int {
+func (p *partRecorder) EmitLocal(b *socketio.Broadcast) int {
 	p.parts = append(p.parts, fmt.Sprint(metadata.Of(b).Part.N, b.Except))
 	return 1
 }
@@ -50,19 +50,19 @@ func TestARoomTakesEachPartOnce(t *testing.T) {
 	p := &partRecorder{}
 	r := newTestRooms(t, &p.audience)
 	r.members = p
-	r.Open("room", "company", 0)
+	r.open("room", "company", 0)
 	arrive := func(n ...int32) {
 		for _, n := range n {
-			r.Arrive(eventOf(partAt(n, "x")))
+			r.handleBroadcast(eventOf(partAt(n, "x")))
 		}
 	}
 	arrive(0, 1, 1, 0, 2)
-	r.AheadOfParts("room", "late", metadata.Part{MessageID: written, N: 2}) // the room exists already
-	r.AheadOfParts("room", "ahead", metadata.Part{MessageID: written, N: 4})
+	r.markPartsReplayed("room", "late", metadata.Part{MessageID: written, N: 2}) // the room exists already
+	r.markPartsReplayed("room", "ahead", metadata.Part{MessageID: written, N: 4})
 	arrive(3, 4, 5)
 	other := partAt(0, "another message")
 	other.MessageID = uuid.NewString()
-	r.Arrive(eventOf(other))
+	r.handleBroadcast(eventOf(other))
 	if want := []string{"0 []", "1 []", "2 []", "3 [ahead]", "4 [ahead]", "5 []", "0 []"}; !slices.Equal(p.parts, want) {
 		t.Errorf("got %q, want %q", p.parts, want)
 	}
@@ -96,7 +96,7 @@ func TestJoiningSocketsAskTogether(t *testing.T) {
 	if err := observer.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	u := NewUnfinished(b, time.Now)
+	u := newUnfinishedMessages(b, time.Now)
 	u.timeout = time.Minute // enough for a slow machine
 	var joining sync.WaitGroup
 	for i := range sockets {
@@ -108,7 +108,7 @@ func TestJoiningSocketsAskTogether(t *testing.T) {
 			case 1:
 				visitor = "jo"
 			}
-			whole, ok, err := u.Of(t.Context(), "app", visitor)
+			whole, ok, err := u.of(t.Context(), "app", visitor)
 			if err != nil || ok != (visitor == "sara") || ok && (whole.Text != "abc" || whole.N != 2 || whole.Offset != 0) {
 				t.Errorf("%s: got %+v %v %v", visitor, whole, ok, err)
 			}
@@ -131,8 +131,8 @@ func TestAnAbandonedMessageIsNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ahead, want := range map[time.Duration]bool{0: true, partStale + time.Second: false} {
-		u := NewUnfinished(b, func() time.Time { return time.Now().Add(ahead) })
-		if _, ok, err := u.Of(t.Context(), "app", "sara"); ok != want || err != nil {
+		u := newUnfinishedMessages(b, func() time.Time { return time.Now().Add(ahead) })
+		if _, ok, err := u.of(t.Context(), "app", "sara"); ok != want || err != nil {
 			t.Errorf("after %s got %v %v, want %v", ahead, ok, err, want)
 		}
 	}

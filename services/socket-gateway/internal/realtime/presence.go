@@ -18,46 +18,40 @@ const (
 	presenceTimeout = 5 * time.Second
 )
 
-// Occupied is the part of a namespace that presence needs.
-type Occupied interface {
+// occupancy is the part of a namespace that presence needs.
+type occupancy interface {
 	RoomSize(room string) int
 	Rooms() []string
 }
 
-// Presence writes the visitors with a socket on this gateway to a store. A connect or disconnect only records
+// presenceWriter writes the visitors with a socket on this gateway to a store. A connect or disconnect only records
 // the room's name; one goroutine writes the changes once a second and all connected visitors every 20
 // seconds, so that sockets need no timers or commands of their own.
-type Presence struct {
+type presenceWriter struct {
 	store  presence.Store // nil: presence is not stored
-	rooms  Occupied
+	rooms  occupancy
 	holder string
 	now    func() time.Time
 	logger *slog.Logger
 
-	mu      sync.Mutex
-	changed map[string]struct{}
+	mu      sync.Mutex          // guards changed
+	changed map[string]struct{} // rooms since the last flush
 }
 
-// NewPresence returns a Presence that writes while Run runs. holder is the id of this gateway.
-func NewPresence(
-	store presence.Store,
-	rooms Occupied,
-	holder string,
-	now func() time.Time,
-	logger *slog.Logger,
-) *Presence {
-	return &Presence{
-		store:   store,
-		rooms:   rooms,
-		holder:  holder,
-		now:     now,
-		logger:  logger,
+// newPresenceWriter returns a writer of a gateway's presence, which writes while run runs.
+func newPresenceWriter(cfg Config) *presenceWriter {
+	return &presenceWriter{
+		store:   cfg.Presence,
+		rooms:   cfg.Namespace,
+		holder:  cfg.ID,
+		now:     cfg.Now,
+		logger:  cfg.Logger,
 		changed: make(map[string]struct{}),
 	}
 }
 
-// Changed records that a socket has joined or left a room.
-func (p *Presence) Changed(room string) {
+// markChanged records that a socket has joined or left a room.
+func (p *presenceWriter) markChanged(room string) {
 	if p.store == nil {
 		return
 	}
@@ -66,9 +60,9 @@ func (p *Presence) Changed(room string) {
 	p.changed[room] = struct{}{}
 }
 
-// Run writes changes and refreshes until ctx is done, then writes the remaining changes. By then the sockets
+// run writes changes and refreshes until ctx is done, then writes the remaining changes. By then the sockets
 // are closed, so their visitors are absent until they have reconnected to another gateway.
-func (p *Presence) Run(ctx context.Context) {
+func (p *presenceWriter) run(ctx context.Context) {
 	if p.store == nil {
 		return
 	}
@@ -97,7 +91,7 @@ func (p *Presence) Run(ctx context.Context) {
 }
 
 // take returns the changed rooms and resets them.
-func (p *Presence) take() map[string]struct{} {
+func (p *presenceWriter) take() map[string]struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.changed) == 0 {
@@ -110,7 +104,7 @@ func (p *Presence) take() map[string]struct{} {
 
 // flush writes the changes. A failed write needs no retry: the next refresh writes all connected visitors,
 // and other entries expire.
-func (p *Presence) flush(ctx context.Context) error {
+func (p *presenceWriter) flush(ctx context.Context) error {
 	changed := p.take()
 	var here, gone []string
 	for room := range changed {
@@ -120,23 +114,25 @@ func (p *Presence) flush(ctx context.Context) error {
 			gone = append(gone, room)
 		}
 	}
-	if err := p.write(ctx, here, p.hold); err != nil {
+	if err := p.write(ctx, here, p.setOnline); err != nil {
 		return err
 	}
-	return p.write(ctx, gone, p.leave)
+	return p.write(ctx, gone, p.setOffline)
 }
 
-func (p *Presence) refresh(ctx context.Context) error { return p.write(ctx, p.rooms.Rooms(), p.hold) }
-
-func (p *Presence) hold(ctx context.Context, keys []string) error {
-	return p.store.Hold(ctx, p.holder, keys...)
+func (p *presenceWriter) refresh(ctx context.Context) error {
+	return p.write(ctx, p.rooms.Rooms(), p.setOnline)
 }
 
-func (p *Presence) leave(ctx context.Context, keys []string) error {
-	return p.store.Leave(ctx, p.holder, p.now(), keys...)
+func (p *presenceWriter) setOnline(ctx context.Context, keys []string) error {
+	return p.store.SetOnline(ctx, p.holder, keys...)
 }
 
-func (p *Presence) write(
+func (p *presenceWriter) setOffline(ctx context.Context, keys []string) error {
+	return p.store.SetOffline(ctx, p.holder, p.now(), keys...)
+}
+
+func (p *presenceWriter) write(
 	ctx context.Context,
 	rooms []string,
 	write func(ctx context.Context, keys []string) error,

@@ -29,15 +29,15 @@ const (
 // the message is read.
 const receiptTail = `,"receipt":true}`
 
-// Publisher publishes an event and returns when its stream has stored it.
-type Publisher interface {
+// publisher publishes an event and returns when its stream has stored it.
+type publisher interface {
 	Publish(ctx context.Context, a event.Account, e event.Event) error
 }
 
-// Receipts reports delivered messages in the background; deliveries do not wait for it. Each gateway reports
+// receiptQueue reports delivered messages in the background; deliveries do not wait for it. Each gateway reports
 // a message once; the stream drops duplicates from other gateways.
-type Receipts struct {
-	publisher Publisher
+type receiptQueue struct {
+	publisher publisher
 	metrics   *Metrics
 	now       func() time.Time
 	logger    *slog.Logger
@@ -48,19 +48,19 @@ type Receipts struct {
 	waiting []event.MessageStatusChanged
 }
 
-// NewReceipts returns an empty queue of receipts, which Run publishes.
-func NewReceipts(publisher Publisher, metrics *Metrics, logger *slog.Logger, now func() time.Time) *Receipts {
-	return &Receipts{publisher: publisher, metrics: metrics, logger: logger, now: now, wake: make(chan struct{}, 1)}
+// newReceiptQueue returns an empty queue of receipts, which run publishes.
+func newReceiptQueue(publisher publisher, metrics *Metrics, logger *slog.Logger, now func() time.Time) *receiptQueue {
+	return &receiptQueue{publisher: publisher, metrics: metrics, logger: logger, now: now, wake: make(chan struct{}, 1)}
 }
 
-// Report queues the report that a message was delivered to a visitor of a company.
-func (r *Receipts) Report(company string, receipt metadata.Receipt) {
+// report queues the report that a message was delivered to a visitor of a company.
+func (r *receiptQueue) report(company string, receipt metadata.Receipt) {
 	r.add(event.MessageStatusChanged{
 		CompanyID: company, MessageID: receipt.MessageID, ChatID: receipt.ChatID, Status: chat.StatusDelivered, At: r.now(),
 	})
 }
 
-func (r *Receipts) add(reports ...event.MessageStatusChanged) {
+func (r *receiptQueue) add(reports ...event.MessageStatusChanged) {
 	r.mu.Lock()
 	room := max(0, receiptLimit-len(r.waiting))
 	lost := max(0, len(reports)-room)
@@ -75,7 +75,7 @@ func (r *Receipts) add(reports ...event.MessageStatusChanged) {
 	}
 }
 
-func (r *Receipts) take() []event.MessageStatusChanged {
+func (r *receiptQueue) take() []event.MessageStatusChanged {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	taken := r.waiting
@@ -83,15 +83,15 @@ func (r *Receipts) take() []event.MessageStatusChanged {
 	return taken
 }
 
-// Run publishes reports until ctx is done, then flushes the queue.
-func (r *Receipts) Run(ctx context.Context) {
+// run publishes reports until ctx is done, then flushes the queue.
+func (r *receiptQueue) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-r.wake:
-			pause(ctx, receiptPause)
+			sleep(ctx, receiptPause)
 			if !r.flush(context.WithoutCancel(ctx)) {
-				pause(ctx, receiptRetry)
+				sleep(ctx, receiptRetry)
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func (r *Receipts) Run(ctx context.Context) {
 }
 
 // flush publishes all queued reports. It returns false if some failed and are queued again.
-func (r *Receipts) flush(ctx context.Context) bool {
+func (r *receiptQueue) flush(ctx context.Context) bool {
 	var group errgroup.Group
 	group.SetLimit(receiptsAtOnce)
 	var mu sync.Mutex

@@ -39,9 +39,9 @@ func TestARoomAsksForAReceiptOnce(t *testing.T) {
 	t.Parallel()
 	a := &audience{empty: true}
 	r := newTestRooms(t, a)
-	r.Open("room", "company", 0)
+	r.open("room", "company", 0)
 	deliver := func(offset uint64, receipt bool) {
-		r.Arrive(describedAt(metadata.Metadata{Offset: offset, Receipt: receiptOf(aReply(receipt, "{}"))}))
+		r.handleBroadcast(describedAt(metadata.Metadata{Offset: offset, Receipt: receiptOf(aReply(receipt, "{}"))}))
 	}
 	deliver(1, true) // no socket in the room
 	a.empty = false
@@ -85,7 +85,7 @@ func (d *fakePublisher) counts() (got, failed int) {
 }
 
 // reporting runs receipts in virtual time; stop ends them and waits.
-func reporting(t *testing.T, test func(t *testing.T, r *Receipts, d *fakePublisher, stop func())) {
+func reporting(t *testing.T, test func(t *testing.T, r *receiptQueue, d *fakePublisher, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		metrics, err := NewMetrics(nil)
@@ -93,10 +93,10 @@ func reporting(t *testing.T, test func(t *testing.T, r *Receipts, d *fakePublish
 			t.Fatal(err)
 		}
 		d := &fakePublisher{}
-		r := NewReceipts(d, metrics, slog.New(slog.DiscardHandler), time.Now)
+		r := newReceiptQueue(d, metrics, slog.New(slog.DiscardHandler), time.Now)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); r.Run(ctx) }()
+		go func() { defer close(ended); r.run(ctx) }()
 		stop := func() { cancel(); <-ended }
 		defer stop()
 		test(t, r, d, stop)
@@ -105,10 +105,10 @@ func reporting(t *testing.T, test func(t *testing.T, r *Receipts, d *fakePublish
 
 func TestReceiptsAreGatheredAndReported(t *testing.T) {
 	t.Parallel()
-	reporting(t, func(t *testing.T, r *Receipts, d *fakePublisher, stop func()) {
+	reporting(t, func(t *testing.T, r *receiptQueue, d *fakePublisher, stop func()) {
 		began := time.Now()
 		for range 200 {
-			r.Report("company", receiptOf(aReply(true, "{}")))
+			r.report("company", receiptOf(aReply(true, "{}")))
 		}
 		synctest.Wait()
 		if got, _ := d.counts(); got != 0 {
@@ -123,7 +123,7 @@ func TestReceiptsAreGatheredAndReported(t *testing.T) {
 		if d.got[0] != event.Event(want) {
 			t.Errorf("got %+v, want %+v", d.got[0], want)
 		}
-		r.Report("company", receiptOf(aReply(true, "{}")))
+		r.report("company", receiptOf(aReply(true, "{}")))
 		stop()
 		if got, _ := d.counts(); got != 201 {
 			t.Errorf("got %d reports after the stop, want the last one too", got)
@@ -133,10 +133,10 @@ func TestReceiptsAreGatheredAndReported(t *testing.T) {
 
 func TestReceiptsWaitForTheStream(t *testing.T) {
 	t.Parallel()
-	reporting(t, func(t *testing.T, r *Receipts, d *fakePublisher, _ func()) {
+	reporting(t, func(t *testing.T, r *receiptQueue, d *fakePublisher, _ func()) {
 		d.set(apperr.Unreachable("NATS", errors.New("away")))
 		for range receiptLimit + 10 {
-			r.Report("company", receiptOf(aReply(true, "{}")))
+			r.report("company", receiptOf(aReply(true, "{}")))
 		}
 		time.Sleep(5 * receiptRetry)
 		synctest.Wait()
@@ -147,7 +147,7 @@ func TestReceiptsWaitForTheStream(t *testing.T) {
 			t.Errorf("got %d reports, want as many as may wait", got)
 		}
 		d.set(apperr.New(apperr.Invalid, "R", "m"))
-		r.Report("company", receiptOf(aReply(true, "{}")))
+		r.report("company", receiptOf(aReply(true, "{}")))
 		_, before := d.counts()
 		time.Sleep(5 * receiptRetry)
 		synctest.Wait()

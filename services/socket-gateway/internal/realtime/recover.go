@@ -12,6 +12,9 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
+// Replay to a client that reconnects: connect.go calls missed and sends what it returns before live events. For
+// the replay to this gateway after a loss of Redis see outage.go.
+
 const (
 	// replayEvents and replayBytes bound the replay to a reconnecting client. A client that has missed more
 	// loads the history, as on the first visit. replayBytes is well below the send buffer limit of a socket.
@@ -35,29 +38,29 @@ type missed struct {
 	upTo   uint64 // offset up to which the client has all events after the replay
 }
 
-// Missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
+// missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
 // there are too many, if some may have been removed from the stream, or if the pid or offset is invalid, and
 // apperr.Unavailable if the stream cannot be read.
-func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
-	state, err := l.State(ctx)
+func (l *replyLog) missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
+	state, err := l.state(ctx)
 	if err != nil {
 		return missed{}, apperr.Unreachable("NATS", err)
 	}
-	position, ok := parsePID(pid, state.Created)
+	after, ok := parsePID(pid, state.Created)
 	if ok && offset != "" {
 		var last uint64
 		last, ok = parseOffset(offset)
 		// A client whose last recovery failed still sends its offset from before.
-		position = max(position, last)
+		after = max(after, last)
 	}
-	if !ok || position > state.Last || position+1 < state.First {
-		return missed{}, errNotRecoverable
+	if !ok || after > state.Last || after+1 < state.First {
+		return missed{}, errNotRecoverable // invalid, of another stream, or removed from the stream
 	}
 	stored, err := l.bus.Stored(ctx, subject.Replies, subject.Reply(appID, chatUserID))
 	if err != nil {
 		return missed{}, err
 	}
-	found, err := l.missedSince(ctx, stored, position)
+	found, err := l.missedSince(ctx, stored, after)
 	if err == nil && state.Replicas > 1 {
 		err = l.confirm(ctx, stored, &found)
 	}
@@ -67,9 +70,11 @@ func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string)
 	return found, err
 }
 
-func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (missed, error) {
-	found, size := missed{upTo: position}, 0
-	err := l.read(ctx, stored, position, func(d bus.Delivery) error {
+// missedSince reads the replies on a stored subject after an offset, within the bounds of a replay.
+func (l *replyLog) missedSince(ctx context.Context, stored string, after uint64) (missed, error) {
+	found := missed{upTo: after}
+	size := 0
+	err := l.read(ctx, stored, after, func(d bus.Delivery) error {
 		found.upTo = d.Sequence
 		if emitted(d) {
 			return nil
@@ -79,8 +84,9 @@ func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (
 			return nil //nolint:nilerr // malformed: the consumer makes it a dead letter
 		}
 		p := payload(&reply)
-		found.events = append(found.events, missedEvent{p, d.Sequence, receiptOf(&reply)})
-		if size += len(p); size > replayBytes || len(found.events) > replayEvents {
+		found.events = append(found.events, missedEvent{payload: p, offset: d.Sequence, receipt: receiptOf(&reply)})
+		size += len(p)
+		if size > replayBytes || len(found.events) > replayEvents {
 			return errNotRecoverable
 		}
 		return nil
@@ -90,18 +96,19 @@ func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (
 
 // confirm continues reading until it has the last reply of the stream's leader: the replica that served the
 // read may lag.
-func (l *Log) confirm(ctx context.Context, stored string, found *missed) error {
+func (l *replyLog) confirm(ctx context.Context, stored string, found *missed) error {
 	for {
 		last, err := l.lastOf(ctx, stored)
 		if err != nil || last <= found.upTo {
 			return err
 		}
-		pause(ctx, replicaPause)
+		sleep(ctx, replicaPause)
 		more, err := l.missedSince(ctx, stored, found.upTo)
 		if err != nil {
 			return err
 		}
-		found.events, found.upTo = append(found.events, more.events...), more.upTo
+		found.events = append(found.events, more.events...)
+		found.upTo = more.upTo
 		if len(found.events) > replayEvents {
 			return errNotRecoverable
 		}

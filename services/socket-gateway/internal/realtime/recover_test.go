@@ -29,7 +29,7 @@ func publish(t *testing.T, b *bus.Bus, user string, data string) {
 }
 
 // stored is the subject under which the stream keeps the replies to a visitor.
-func stored(t *testing.T, log *Log, user string) string {
+func stored(t *testing.T, log *replyLog, user string) string {
 	t.Helper()
 	s, err := log.bus.Stored(t.Context(), subject.Replies, subject.Reply("app", user))
 	if err != nil {
@@ -42,7 +42,7 @@ func stored(t *testing.T, log *Log, user string) string {
 func TestMissed(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := NewLog(b)
+	log := newReplyLog(b)
 	for i := range 5 {
 		publish(t, b, "sara", fmt.Sprintf(`{"text":"%d"}`, i))
 		publish(t, b, "jo", `{"text":"x"}`)
@@ -100,9 +100,9 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-func offsets(t *testing.T, log *Log, replicas int, pid, offset string) string {
+func offsets(t *testing.T, log *replyLog, replicas int, pid, offset string) string {
 	t.Helper()
-	found, err := log.Missed(t.Context(), "app", "sara", pid, offset)
+	found, err := log.missed(t.Context(), "app", "sara", pid, offset)
 	if errors.Is(err, errNotRecoverable) {
 		return "no"
 	}
@@ -123,7 +123,7 @@ func offsets(t *testing.T, log *Log, replicas int, pid, offset string) string {
 func TestMissedConfirmsWithTheLeader(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := NewLog(b)
+	log := newReplyLog(b)
 	for range 3 {
 		publish(t, b, "sara", `{"text":"x"}`)
 	}
@@ -140,7 +140,7 @@ func TestMissedConfirmsWithTheLeader(t *testing.T) {
 func TestMissedIsBounded(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := NewLog(b)
+	log := newReplyLog(b)
 	for range replayEvents {
 		publish(t, b, "sara", `{"text":"x"}`)
 	}
@@ -149,18 +149,18 @@ func TestMissedIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := newPID(0, stream.CachedInfo().Created)
-	if found, err := log.Missed(t.Context(), "app", "sara", pid, ""); err != nil || len(found.events) != replayEvents {
+	if found, err := log.missed(t.Context(), "app", "sara", pid, ""); err != nil || len(found.events) != replayEvents {
 		t.Errorf("got %d events and %v, want %d", len(found.events), err, replayEvents)
 	}
 	publish(t, b, "sara", `{"text":"x"}`)
-	if _, err := log.Missed(t.Context(), "app", "sara", pid, ""); !errors.Is(err, errNotRecoverable) {
+	if _, err := log.missed(t.Context(), "app", "sara", pid, ""); !errors.Is(err, errNotRecoverable) {
 		t.Errorf("got %v for one more, want that it is too much", err)
 	}
 	big := `{"text":"x","more":"` + strings.Repeat("x", 60<<10) + `"}`
 	for range 10 {
 		publish(t, b, "jo", big)
 	}
-	if _, err := log.Missed(t.Context(), "app", "jo", pid, ""); !errors.Is(err, errNotRecoverable) {
+	if _, err := log.missed(t.Context(), "app", "jo", pid, ""); !errors.Is(err, errNotRecoverable) {
 		t.Errorf("got %v for 600 KiB, want that it is too much", err)
 	}
 }
@@ -169,10 +169,10 @@ func TestMissedIsBounded(t *testing.T) {
 func TestStateIsShared(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := NewLog(b)
+	log := newReplyLog(b)
 	results := make(chan error, 500)
 	for range cap(results) {
-		go func() { _, err := log.State(t.Context()); results <- err }()
+		go func() { _, err := log.state(t.Context()); results <- err }()
 	}
 	for range cap(results) {
 		if err := <-results; err != nil {
@@ -180,7 +180,7 @@ func TestStateIsShared(t *testing.T) {
 		}
 	}
 	publish(t, b, "sara", `{"text":"x"}`)
-	if state, err := log.State(t.Context()); err != nil || state.Last != 1 || state.First != 1 {
+	if state, err := log.state(t.Context()); err != nil || state.Last != 1 || state.First != 1 {
 		t.Errorf("got %+v and %v, want what is true at the time of asking", state, err)
 	}
 }

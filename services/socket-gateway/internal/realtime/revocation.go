@@ -78,14 +78,14 @@ func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims
 // revoke refuses a visitor's tokens issued before validFrom from now on and disconnects the visitor's
 // sockets. It returns false for a known revocation, and while the stream is read for the first time, since no
 // socket is admitted before.
-func (g *Authenticator) revoke(chatUserID string, validFrom time.Time) bool {
+func (a *authenticator) revoke(chatUserID string, validFrom time.Time) bool {
 	// add before searching sockets: later joins are refused
-	if !g.revocations.add(chatUserID, validFrom) || !g.revocations.isCaughtUp() {
+	if !a.revocations.add(chatUserID, validFrom) || !a.revocations.isCaughtUp() {
 		return false
 	}
-	for _, room := range g.namespace.Rooms() {
+	for _, room := range a.namespace.Rooms() {
 		if strings.HasSuffix(room, "-"+chatUserID) {
-			_ = g.namespace.To(room).Local().DisconnectSockets(context.Background(), true) // local: cannot fail
+			_ = a.namespace.To(room).Local().DisconnectSockets(context.Background(), true) // local: cannot fail
 		}
 	}
 	return true

@@ -17,7 +17,7 @@ type audience struct {
 	asked  int // receipts
 }
 
-func (a *audience) Deliver(b *socketio.Broadcast) int {
+func (a *audience) EmitLocal(b *socketio.Broadcast) int {
 	a.got = append(a.got, metadata.Of(b).Offset)
 	a.except = append(a.except, len(b.Except))
 	return a.RoomSize("room")
@@ -32,13 +32,13 @@ func (a *audience) RoomSize(string) int {
 
 func (a *audience) Socket(string) *socketio.Socket { return nil }
 
-func newTestRooms(t *testing.T, a *audience) *Rooms {
+func newTestRooms(t *testing.T, a *audience) *rooms {
 	t.Helper()
 	metrics, err := NewMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewRooms(a, metrics, time.Now, func(string, metadata.Receipt) { a.asked++ })
+	return newRooms(roomsConfig{members: a, metrics: metrics, now: time.Now, receipt: func(string, metadata.Receipt) { a.asked++ }})
 }
 
 func eventAt(offset uint64) *socketio.Broadcast {
@@ -51,9 +51,9 @@ func describedAt(m metadata.Metadata) *socketio.Broadcast {
 	return b
 }
 
-func arrive(r *Rooms, offsets ...uint64) {
+func arrive(r *rooms, offsets ...uint64) {
 	for _, o := range offsets {
-		r.Arrive(eventAt(o))
+		r.handleBroadcast(eventAt(o))
 	}
 }
 
@@ -61,22 +61,22 @@ func TestRoomTakesEachEventOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	a := &audience{empty: true}
 	r := newTestRooms(t, a)
-	r.Open("room", "company", 10)
+	r.open("room", "company", 10)
 	a.empty = false
 	arrive(r, 9, 10, 11, 13, 11, 12, 13, 14)
-	r.Open("room", "company", 20) // a second socket: events in flight to the first one are still delivered
+	r.open("room", "company", 20) // a second socket: events in flight to the first one are still delivered
 	arrive(r, 15)
 	if want := []uint64{11, 13, 14, 15}; !slices.Equal(a.got, want) {
 		t.Errorf("got %v, want %v", a.got, want)
 	}
-	r.Reset()
+	r.resetOffsets()
 	arrive(r, 1)
 	if a.got[len(a.got)-1] != 1 {
 		t.Error("got no event from the recreated stream, want its first")
 	}
 	other := eventAt(1)
 	other.Metadata = nil // of another emitter
-	r.Arrive(other)
+	r.handleBroadcast(other)
 	if len(a.got) != 6 {
 		t.Errorf("got %d events, want that without an offset as well", len(a.got))
 	}
@@ -87,11 +87,11 @@ func TestRoomLeavesOutWhoIsAhead(t *testing.T) {
 	t.Parallel()
 	a := &audience{}
 	r := newTestRooms(t, a)
-	r.Open("room", "company", 0)
+	r.open("room", "company", 0)
 	arrive(r, 1)
-	r.Ahead("room", "socket", 3)
-	r.Ahead("room", "other", 2)
-	r.Ahead("room", "not ahead", 1)
+	r.markReplayed("room", "socket", 3)
+	r.markReplayed("room", "other", 2)
+	r.markReplayed("room", "not ahead", 1)
 	arrive(r, 2, 3, 4)
 	if want := []int{0, 2, 1, 0}; !slices.Equal(a.except, want) {
 		t.Errorf("got %v sockets left out, want %v", a.except, want)
@@ -102,15 +102,15 @@ func TestRoomsHoldOverAGap(t *testing.T) {
 	t.Parallel()
 	a := &audience{}
 	r := newTestRooms(t, a)
-	r.Open("room", "company", 0)
+	r.open("room", "company", 0)
 	arrive(r, 1)
-	r.Hold()
-	losses := r.Losses()
+	r.pause()
+	pauses := r.pauses()
 	arrive(r, 5, 6)
 	for _, missed := range []uint64{2, 3, 4, 5} {
-		r.Replay(eventAt(missed))
+		r.replay(eventAt(missed))
 	}
-	if !r.Release(5, losses) {
+	if !r.resume(5, pauses) {
 		t.Fatal("got no release, want one")
 	}
 	arrive(r, 7)
@@ -124,30 +124,30 @@ func TestRoomsHoldOn(t *testing.T) {
 	t.Parallel()
 	a := &audience{}
 	r := newTestRooms(t, a)
-	r.Open("room", "company", 0)
-	r.Hold()
-	losses := r.Losses()
-	for o := uint64(2); o < heldEvents+10; o++ {
+	r.open("room", "company", 0)
+	r.pause()
+	pauses := r.pauses()
+	for o := uint64(2); o < pausedLimit+10; o++ {
 		arrive(r, o)
 	}
-	if len(r.held.events) > heldEvents {
-		t.Errorf("got %d events held, want at most %d", len(r.held.events), heldEvents)
+	if len(r.paused.events) > pausedLimit {
+		t.Errorf("got %d events buffered, want at most %d", len(r.paused.events), pausedLimit)
 	}
-	if r.Release(heldEvents, losses) {
+	if r.resume(pausedLimit, pauses) {
 		t.Error("got a release before all dropped events are replayed, want none")
 	}
-	for o := uint64(1); o <= heldEvents+1; o++ {
-		r.Replay(eventAt(o))
+	for o := uint64(1); o <= pausedLimit+1; o++ {
+		r.replay(eventAt(o))
 	}
-	r.Hold()
-	if r.Release(heldEvents+1, losses) {
+	r.pause()
+	if r.resume(pausedLimit+1, pauses) {
 		t.Error("got a release during another loss, want none")
 	}
-	if !r.Release(heldEvents+1, r.Losses()) {
+	if !r.resume(pausedLimit+1, r.pauses()) {
 		t.Error("got no release, want one")
 	}
-	if len(a.got) != heldEvents+9 || !slices.IsSorted(a.got) {
-		t.Errorf("got %d events, want all %d in order", len(a.got), heldEvents+9)
+	if len(a.got) != pausedLimit+9 || !slices.IsSorted(a.got) {
+		t.Errorf("got %d events, want all %d in order", len(a.got), pausedLimit+9)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestRoomsAreForgotten(t *testing.T) {
 	a := &audience{}
 	r := newTestRooms(t, a)
 	r.now = func() time.Time { return now }
-	r.Open("room", "company", 1)
+	r.open("room", "company", 1)
 	for _, step := range []struct {
 		empty bool
 		after time.Duration
@@ -198,7 +198,7 @@ func TestEventForARoomThatIsNotHosted(t *testing.T) {
 	arrive(r, 1)
 	part := eventAt(0)
 	metadata.Metadata{Part: metadata.Part{MessageID: "m", N: 1}}.Put(part)
-	r.Arrive(part)
+	r.handleBroadcast(part)
 	if len(a.got) != 0 {
 		t.Errorf("got %v delivered, want nothing", a.got)
 	}

@@ -79,21 +79,3 @@ func (a *tracedAdapter) begin(
 	)
 	return event.TraceParent(ctx), span
 }
-
-// emit delivers b to the local sockets of its room and returns their number.
-func (r *Rooms) emit(b *socketio.Broadcast, m metadata.Metadata) int {
-	if r.tracer == nil || m.TraceParent == "" || r.members.RoomSize(b.Rooms[0]) == 0 {
-		return r.members.Deliver(b)
-	}
-	_, span := r.tracer.Start(
-		event.WithTraceParent(context.Background(), m.TraceParent), trace.SpanKindConsumer, "emit "+Event,
-		attribute.String("messaging.system", "socket.io"),
-		attribute.String("messaging.operation.type", "send"),
-		attribute.String("messaging.operation.name", "emit"),
-		attribute.String("messaging.destination.name", b.Rooms[0]),
-	)
-	defer span.End()
-	n := r.members.Deliver(b)
-	span.Set(attribute.Int("parley.sockets", n))
-	return n
-}

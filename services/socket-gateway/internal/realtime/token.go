@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// EventToken is sent by a client with a new token of the same visitor; the acknowledgement has {"ok"}.
-	EventToken = "token"
+	// eventToken is sent by a client with a new token of the same visitor; the acknowledgement has {"ok"}.
+	eventToken = "token"
 
 	renewTimeout = 5 * time.Second
 
@@ -24,38 +24,38 @@ const (
 // every ten seconds. A client renews once in the lifetime of a token.
 var renewRate = config.Rate{Count: 3, Per: 30 * time.Second}
 
-// renew handles EventToken. It disconnects a socket that goes on with early renewals.
-func (g *Authenticator) renew(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
+// renew handles eventToken. It disconnects a socket that goes on with early renewals.
+func (a *authenticator) renew(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
 	known := s.Data().(*session)
 	ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
 	defer cancel()
-	if g.renewals.Take(ctx, s.ID()).Allowed {
+	if a.renewals.Take(ctx, s.ID()).Allowed {
 		known.earlyRenewals = 0
-		result, answer := g.renewed(ctx, known, args.String(0))
-		g.metrics.clientEvent(EventToken, result)
+		result, answer := a.renewed(ctx, known, args.String(0))
+		a.metrics.clientEvent(eventToken, result)
 		_ = ack(answer) // the client may have disconnected or not requested an acknowledgement
 		return
 	}
 	known.earlyRenewals++
-	g.metrics.clientEvent(EventToken, resultLimited)
+	a.metrics.clientEvent(eventToken, resultLimited)
 	_ = ack(tooMany)
 	if known.earlyRenewals == maxEarlyRenewals {
 		s.Disconnect(true)
 	}
 }
 
-func (g *Authenticator) renewed(ctx context.Context, known *session, token string) (result string, answer outcome) {
-	claims, err := g.verify(ctx, token)
+func (a *authenticator) renewed(ctx context.Context, known *session, token string) (result string, answer outcome) {
+	claims, err := a.verify(ctx, token)
 	if err == nil && Room(claims.AppID, claims.ChatUserID) != known.room {
 		err = apperr.Unauthorized.New() // of another visitor
 	}
-	if err == nil && !g.expiry.Renew(&known.lease, claims.ExpiresAt) {
+	if err == nil && !a.expiry.renew(&known.lease, claims.ExpiresAt) {
 		err = apperr.Unauthorized.New() // the socket's token has expired
 	}
 	if err == nil {
 		return resultAccepted, outcome{OK: true}
 	}
-	refused := g.refusal(ctx, err)
+	refused := a.refusal(ctx, err)
 	result = resultFailed
 	if refused.Code == apperr.Unauthenticated {
 		result = resultInvalid
@@ -64,10 +64,10 @@ func (g *Authenticator) renewed(ctx context.Context, known *session, token strin
 }
 
 // verify returns the claims of a token that is valid and not revoked.
-func (g *Authenticator) verify(ctx context.Context, token string) (credential.VisitorClaims, error) {
-	claims, err := g.tokens.Verify(ctx, token)
+func (a *authenticator) verify(ctx context.Context, token string) (credential.VisitorClaims, error) {
+	claims, err := a.tokens.Verify(ctx, token)
 	if err != nil {
 		return claims, err
 	}
-	return claims, g.revocations.check(ctx, claims)
+	return claims, a.revocations.check(ctx, claims)
 }

@@ -16,9 +16,9 @@ const (
 	unfinishedTimeout = time.Second
 )
 
-// Unfinished finds messages that bots are still writing. Sockets that join at the same time share one request
+// unfinishedMessages finds messages that bots are still writing. Sockets that join at the same time share one request
 // for the last parts; the text is read only if a message is being written.
-type Unfinished struct {
+type unfinishedMessages struct {
 	bus     *bus.Bus
 	now     func() time.Time
 	timeout time.Duration
@@ -36,14 +36,14 @@ type lastsCall struct {
 	err      error
 }
 
-// NewUnfinished returns a reader of the stream PARTS.
-func NewUnfinished(b *bus.Bus, now func() time.Time) *Unfinished {
-	return &Unfinished{bus: b, now: now, timeout: unfinishedTimeout}
+// newUnfinishedMessages returns a reader of the stream PARTS.
+func newUnfinishedMessages(b *bus.Bus, now func() time.Time) *unfinishedMessages {
+	return &unfinishedMessages{bus: b, now: now, timeout: unfinishedTimeout}
 }
 
-// Of returns the message that a bot is writing for a visitor, as one part with the text so far; ok is false
+// of returns the message that a bot is writing for a visitor, as one part with the text so far; ok is false
 // if there is none.
-func (u *Unfinished) Of(ctx context.Context, appID, chatUserID string) (whole event.MessagePart, ok bool, err error) {
+func (u *unfinishedMessages) of(ctx context.Context, appID, chatUserID string) (whole event.MessagePart, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
 	subj := subject.Part(appID, chatUserID)
@@ -79,7 +79,7 @@ func (u *Unfinished) Of(ctx context.Context, appID, chatUserID string) (whole ev
 	return whole, whole.MessageID != "" && !whole.Done, nil
 }
 
-func (u *Unfinished) join(subj string) *lastsCall {
+func (u *unfinishedMessages) join(subj string) *lastsCall {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.next == nil {
@@ -93,7 +93,7 @@ func (u *Unfinished) join(subj string) *lastsCall {
 	return u.next
 }
 
-func (u *Unfinished) send() {
+func (u *unfinishedMessages) send() {
 	for {
 		u.mu.Lock()
 		call := u.next

@@ -231,10 +231,10 @@ export default function Inbox() {
         {state.ready && !state.items.length && !state.loading && !state.error && (
           <Empty
             icon="inbox"
-            title={filtered ? s.noneFound : s.empty}
+            title={idle ? s.noneWaiting : filtered ? s.noneFound : s.empty}
             action={filtered && <Button onClick={() => navigate('/inbox', { replace: true })}>{s.showAll}</Button>}
           >
-            {filtered ? s.noneFoundLead : s.emptyLead}
+            {idle ? s.noneWaitingLead : filtered ? s.noneFoundLead : s.emptyLead}
           </Empty>
         )}
         {state.items.length > 0 && (

@@ -26,9 +26,9 @@ func TestSecondGatewayNeedsRedis(t *testing.T) {
 			t.Parallel()
 			url := bustest.Start(t).URL()
 			began := time.Now()
-			run := func(ctx context.Context, b *bus.Bus, h hello) <-chan error {
+			run := func(ctx context.Context, b *bus.Bus, h announcement) <-chan error {
 				done := make(chan error, 1)
-				go func() { done <- stayAlone(ctx, b, h) }()
+				go func() { done <- requireSingleReplica(ctx, b, h) }()
 				return done
 			}
 			heard := make(chan struct{}, 16)
@@ -42,13 +42,13 @@ func TestSecondGatewayNeedsRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			first := run(ctx, bustest.Open(t, url), hello{ID: "a", StartedAt: began, Alone: test.first})
+			first := run(ctx, bustest.Open(t, url), announcement{ID: "a", StartedAt: began, Alone: test.first})
 			<-heard
-			second := run(ctx, bustest.Open(t, url), hello{ID: "b", StartedAt: began.Add(time.Second), Alone: test.second})
+			second := run(ctx, bustest.Open(t, url), announcement{ID: "b", StartedAt: began.Add(time.Second), Alone: test.second})
 			<-heard
 			if test.stops {
-				if err := <-second; !errors.Is(err, errNotAlone) {
-					t.Errorf("the second: got %v, want %v", err, errNotAlone)
+				if err := <-second; !errors.Is(err, errOtherReplica) {
+					t.Errorf("the second: got %v, want %v", err, errOtherReplica)
 				}
 			}
 			cancel()

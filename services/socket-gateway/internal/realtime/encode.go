@@ -10,6 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
+// The bytes of a reply on the wire: publish.go and outage.go encode whole events, recover.go encodes payloads.
+//
 // The last argument of each reply event is its offset: the stream sequence in decimal. The official clients
 // store the offset of the last event that they received and send it, with the pid of their session, when they
 // reconnect (Socket.IO protocol, "Connection state recovery").
@@ -19,6 +21,7 @@ func payload(e *event.Reply) json.RawMessage {
 	return appendPayload(nil, e)
 }
 
+// appendPayload appends the event argument for a reply.
 func appendPayload(dst []byte, e *event.Reply) []byte {
 	e.Message.IsFromSupport = true // by definition of a reply, even if the publisher omitted it
 	dst = e.Message.AppendDelivery(dst, e.ChatID)
@@ -40,32 +43,36 @@ func parseOffset(s string) (sequence uint64, ok bool) {
 }
 
 const (
-	eventHead = `["` + Event + `",`
+	eventHead = `["` + eventMessage + `",`
 	maxOffset = 24 // bytes of an offset with its JSON syntax
 )
 
 // encodeReply returns the JSON array of the event's name and arguments. size is the estimated size of the
 // reply in bytes.
 func encodeReply(e *event.Reply, offset uint64, size int) []byte {
-	dst := append(make([]byte, 0, len(eventHead)+size+maxOffset), eventHead...)
-	dst = strconv.AppendUint(append(appendPayload(dst, e), `,"`...), offset, 10)
+	dst := make([]byte, 0, len(eventHead)+size+maxOffset)
+	dst = append(dst, eventHead...)
+	dst = appendPayload(dst, e)
+	dst = append(dst, `,"`...)
+	dst = strconv.AppendUint(dst, offset, 10)
 	return append(dst, `"]`...)
 }
 
-// newPID returns the pid of a session that starts at a stream position. With it, any gateway can recover a
+// newPID returns the pid of a session that starts after an offset. With it, any gateway can recover a
 // client that has not received an event yet. It is not a secret: the room depends only on the token.
-func newPID(position uint64, stream time.Time) string {
-	return strconv.FormatUint(position, 36) + "." + epoch(stream) + "." + rand.Text()[:12]
+func newPID(after uint64, stream time.Time) string {
+	return strconv.FormatUint(after, 36) + "." + epoch(stream) + "." + rand.Text()[:12]
 }
 
 // epoch identifies a stream by its creation time: sequences are not comparable after the stream was recreated.
 func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 36) }
 
-func parsePID(pid string, stream time.Time) (position uint64, ok bool) {
+// parsePID returns the offset in a pid. It refuses pids of another stream, and what newPID does not return.
+func parsePID(pid string, stream time.Time) (after uint64, ok bool) {
 	parts := strings.Split(pid, ".")
 	if len(pid) > 64 || len(parts) != 3 || parts[1] != epoch(stream) {
 		return 0, false
 	}
-	position, err := strconv.ParseUint(parts[0], 36, 64)
-	return position, err == nil
+	after, err := strconv.ParseUint(parts[0], 36, 64)
+	return after, err == nil
 }

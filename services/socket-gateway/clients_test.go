@@ -200,12 +200,12 @@ func (d *tcpProxy) forget(conns ...net.Conn) {
 	}
 }
 
-// crowd is a number of visitors with an official client each, and someone who writes to them without end.
-type crowd struct {
+// clients is a number of visitors with an official client each, and someone who writes to them without end.
+type clients struct {
 	t        *testing.T
 	w        *world
 	visitors []visitor
-	events   chan crowdEvent
+	events   chan clientsEvent
 	stop     context.CancelFunc
 	sending  sync.WaitGroup
 	sent     []atomic.Int64
@@ -216,7 +216,7 @@ type crowd struct {
 	refusals                    []string
 }
 
-type crowdEvent struct {
+type clientsEvent struct {
 	Client    int    `json:"client"`
 	Event     string `json:"event"`
 	N         int    `json:"n"`
@@ -225,10 +225,10 @@ type crowdEvent struct {
 	Active    bool   `json:"active"`
 }
 
-// newCrowd returns when all are connected.
-func newCrowd(t *testing.T, w *world, url, transports string, size int) *crowd {
+// newClients returns when all are connected.
+func newClients(t *testing.T, w *world, url, transports string, size int) *clients {
 	t.Helper()
-	c := &crowd{t: t, w: w, events: make(chan crowdEvent, 1<<16), sent: make([]atomic.Int64, size), got: make([][]int, size), stop: func() {}}
+	c := &clients{t: t, w: w, events: make(chan clientsEvent, 1<<16), sent: make([]atomic.Int64, size), got: make([][]int, size), stop: func() {}}
 	tokens := make([]string, size)
 	for i := range size {
 		c.visitors = append(c.visitors, w.visitor())
@@ -246,7 +246,7 @@ func newCrowd(t *testing.T, w *world, url, transports string, size int) *crowd {
 
 // publish writes to everybody in turn until finish, a few hundred replies a second. What could not be
 // published is tried again: its id makes it one event.
-func (c *crowd) publish() {
+func (c *clients) publish() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	c.sending.Go(func() {
@@ -262,7 +262,7 @@ func (c *crowd) publish() {
 	})
 }
 
-func (c *crowd) send(i int) {
+func (c *clients) send(i int) {
 	v := c.visitors[i]
 	e := event.Reply{CompanyID: "company", AppID: v.appID, ChatUserID: v.chatUserID, ChatID: v.chatID, Message: chat.Message{
 		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Type: chat.Text,
@@ -285,7 +285,7 @@ func (c *crowd) send(i int) {
 }
 
 // until takes what happens until done, and fails the test when that does not come.
-func (c *crowd) until(what string, done func() bool) {
+func (c *clients) until(what string, done func() bool) {
 	c.t.Helper()
 	deadline := time.NewTimer(faultLimit)
 	defer deadline.Stop()
@@ -299,7 +299,7 @@ func (c *crowd) until(what string, done func() bool) {
 	}
 }
 
-func (c *crowd) take(e crowdEvent) {
+func (c *clients) take(e clientsEvent) {
 	switch e.Event {
 	case "message":
 		c.got[e.Client] = append(c.got[e.Client], e.N)
@@ -320,7 +320,7 @@ func (c *crowd) take(e crowdEvent) {
 }
 
 // awaitEach returns when everybody has got so many more.
-func (c *crowd) awaitEach(n int) {
+func (c *clients) awaitEach(n int) {
 	c.t.Helper()
 	before := make([]int, len(c.got))
 	for i := range c.got {
@@ -336,17 +336,17 @@ func (c *crowd) awaitEach(n int) {
 	})
 }
 
-func (c *crowd) awaitRecovered(n int) {
+func (c *clients) awaitRecovered(n int) {
 	c.t.Helper()
 	c.until(fmt.Sprintf("%d have come back", n), func() bool { return c.recovered+c.missed >= n })
 }
 
-func (c *crowd) awaitGone() {
+func (c *clients) awaitGone() {
 	c.t.Helper()
 	c.until("all are gone", func() bool { return c.gone >= len(c.visitors) })
 }
 
-func (c *crowd) awaitSent(n int) {
+func (c *clients) awaitSent(n int) {
 	for total := 0; total < n; time.Sleep(5 * time.Millisecond) { // polling: the publisher does not notify
 		total = 0
 		for i := range c.sent {
@@ -356,7 +356,7 @@ func (c *crowd) awaitSent(n int) {
 }
 
 // finish stops the publisher, waits until everybody has got the last reply, and counts.
-func (c *crowd) finish() {
+func (c *clients) finish() {
 	c.t.Helper()
 	c.stop()
 	c.sending.Wait()
@@ -387,7 +387,7 @@ func (t tally) String() string {
 		t.sent, t.received, t.lost, t.doubled, t.disordered, t.connects, t.recovered, t.missed)
 }
 
-func (c *crowd) tally() tally {
+func (c *clients) tally() tally {
 	t := tally{connects: c.connects, recovered: c.recovered, missed: c.missed}
 	for i, got := range c.got {
 		sent := int(c.sent[i].Load())

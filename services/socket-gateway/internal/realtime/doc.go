@@ -1,0 +1,31 @@
+// Package realtime connects visitors' sockets to the stream of replies.
+//
+// The way of a reply, one verb a hop; what calls stands above what is called:
+//
+//	Read             publish.go    reads batches from the stream REPLIES
+//	publish          publish.go    encodes each reply (encode.go) and publishes it to all gateways over Redis
+//	handleBroadcast  room.go       takes what Redis delivers to this gateway
+//	emit             room.go       drops duplicates, in the order of the stream
+//	enqueue          pkg/socketio  queues the encoded event for each socket of the room
+//	write            engineio      writes the queue of a session to its client
+//
+// The way of a socket: connect.go (authentication and rooms), origin.go (allowed pages), token.go and expiry.go
+// (token renewal and expiry), revocation.go, recover.go (replay to a client that reconnects), presence.go
+// (connected visitors), drain.go (the end).
+//
+// Beside them: live.go (typing and read cursors), part.go and unfinished.go (messages that are still being
+// written), receipt.go (delivery reports), log.go (reads the stream), low_watermarks.go, pause.go and outage.go
+// (replay to this gateway after a loss of Redis). gateway.go makes and runs all of them.
+//
+// The engine (pkg/socketio) has sockets and rooms, the bus has streams; only this package has visitors and replies.
+//
+// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in
+// 0014-partitions.md, 0027-positions.md and 0029-one-order-in-redis.md):
+//
+//   - The saved position of a partition passes a reply only after Redis has accepted it, and the next reply of
+//     the same room follows only then.
+//   - A room delivers increasing offsets only; other events were delivered before, or were published before
+//     the room had a socket.
+//   - A client that reconnects with pid and offset receives the replies after them from the stream, and later
+//     replies live.
+package realtime
