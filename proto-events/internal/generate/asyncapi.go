@@ -39,16 +39,22 @@ func asyncAPI(c contract, examples map[string][]object) object {
 		if flow[name].stream != "" {
 			message = append(message, member{"headers", ref("components/schemas/EventHeaders")})
 		}
-		messages = append(messages, member{name, append(message, member{"payload", ref("components/schemas/" + name)}, member{"examples", examples[name]})})
+		message = append(message,
+			member{"payload", ref("components/schemas/" + name)},
+			member{"examples", examples[name]})
+		messages = append(messages, member{name, message})
 		senders[name] = operation("send", name, flow[name].writers)
 		receivers[name] = operation("receive", name, flow[name].readers)
 	}
 	var operations object
 	for _, m := range channels {
-		operations = append(operations, member{"publish" + m.name, senders[m.name]}, member{"consume" + m.name, receivers[m.name]})
+		operations = append(operations,
+			member{"publish" + m.name, senders[m.name]},
+			member{"consume" + m.name, receivers[m.name]})
 	}
 	channels, messages = append(channels, deadChannel()), append(messages, deadMessage())
-	operations = append(operations, member{"publishDeadLetter", operation("send", "DeadLetter", []string{"processor", "socket-gateway"})},
+	operations = append(operations,
+		member{"publishDeadLetter", operation("send", "DeadLetter", []string{"processor", "socket-gateway"})},
 		member{"consumeDeadLetter", operation("receive", "DeadLetter", []string{"parleyctl", "client-api"})})
 	schemas = append(schemas, eventHeaders(), delivery(), deadHeaders())
 	return object{
@@ -56,14 +62,31 @@ func asyncAPI(c contract, examples map[string][]object) object {
 		{"info", object{
 			{"title", "Parley events"}, {"version", "1.0.0"},
 			{"license", object{{"name", "Apache-2.0"}}},
-			{"description", "Events that Parley's services exchange over NATS, and send to visitors' browsers over Socket.IO.\n\n" +
-				"Generated from proto-events/proto by `make generate`; do not edit. The payloads are the JSON mapping of these " +
+			{"description", "Events that Parley's services exchange over NATS, and send to visitors' browsers " +
+				"over Socket.IO.\n\n" +
+				"Generated from proto-events/proto by `make generate`; do not edit. The payloads are the JSON " +
+				"mapping of these " +
 				"messages: empty members may be omitted, and unknown members must be ignored."},
 		}},
 		{"defaultContentType", "application/json"},
 		{"servers", object{
-			{"nats", object{{"host", "nats:4222"}, {"protocol", "nats"}, {"description", "JetStream. Publish with Nats-Msg-Id, and wait for the acknowledgement."}}},
-			{"widget", object{{"host", "widget.example.com"}, {"protocol", "socketio"}, {"pathname", "/socket.io/"}, {"description", "Socket.IO protocol 5 at {widget_base_url}/socket.io/."}}},
+			{
+				"nats",
+				object{
+					{"host", "nats:4222"},
+					{"protocol", "nats"},
+					{"description", "JetStream. Publish with Nats-Msg-Id, and wait for the acknowledgement."},
+				},
+			},
+			{
+				"widget",
+				object{
+					{"host", "widget.example.com"},
+					{"protocol", "socketio"},
+					{"pathname", "/socket.io/"},
+					{"description", "Socket.IO protocol 5 at {widget_base_url}/socket.io/."},
+				},
+			},
 		}},
 		{"channels", append(channels, socketChannel())},
 		{"operations", append(operations, socketOperations()...)},
@@ -129,9 +152,18 @@ func deadChannel() member {
 func deadMessage() member {
 	return member{"DeadLetter", object{
 		{"name", "DeadLetter"}, {"title", "DeadLetter"},
-		{"summary", "A dead letter: the unchanged event that a consumer gave up, and the reason. `parleyctl dead` lists, shows and replays them."},
+		{
+			"summary",
+			"A dead letter: the unchanged event that a consumer gave up, and the reason. `parleyctl dead` " +
+				"lists, shows and replays them.",
+		},
 		{"headers", ref("components/schemas/DeadLetterHeaders")},
-		{"payload", object{{"description", "The event, of any type; empty if it was too large to be stored with these headers."}}},
+		{
+			"payload",
+			object{
+				{"description", "The event, of any type; empty if it was too large to be stored with these headers."},
+			},
+		},
 	}}
 }
 

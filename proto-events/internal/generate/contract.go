@@ -25,13 +25,27 @@ var flow = map[string]struct {
 	"VisitorRegistered":      {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
 	"VisitorMessageAccepted": {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
 	"ChatRated":              {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
-	"ChatControlChanged":     {subject.Inbound, []string{"panel", "processor", "widget-api"}, []string{"processor", "panel"}},
-	"Reply":                  {subject.Replies, []string{"processor", "panel"}, []string{"socket-gateway", "processor", "panel"}},
-	"MessagePart":            {subject.Parts, []string{"processor"}, []string{"socket-gateway"}},
-	"OutboundMessage":        {subject.Outbound, []string{"processor", "panel"}, []string{"a channel connector", "processor", "panel"}},
-	"Typing":                 {"", []string{"socket-gateway", "panel", "processor"}, []string{"socket-gateway", "panel"}},
-	"ReadCursorMoved":        {"", []string{"widget-api", "panel"}, []string{"socket-gateway", "panel"}},
-	"MessageStatusChanged":   {subject.Status, []string{"socket-gateway", "widget-api", "a channel connector"}, []string{"processor"}},
+	"ChatControlChanged": {
+		subject.Inbound, []string{"panel", "processor", "widget-api"}, []string{"processor", "panel"},
+	},
+	"Reply": {
+		subject.Replies, []string{"processor", "panel"}, []string{"socket-gateway", "processor", "panel"},
+	},
+	"MessagePart": {subject.Parts, []string{"processor"}, []string{"socket-gateway"}},
+	"OutboundMessage": {
+		subject.Outbound,
+		[]string{"processor", "panel"},
+		[]string{"a channel connector", "processor", "panel"},
+	},
+	"Typing": {
+		"", []string{"socket-gateway", "panel", "processor"}, []string{"socket-gateway", "panel"},
+	},
+	"ReadCursorMoved": {"", []string{"widget-api", "panel"}, []string{"socket-gateway", "panel"}},
+	"MessageStatusChanged": {
+		subject.Status,
+		[]string{"socket-gateway", "widget-api", "a channel connector"},
+		[]string{"processor"},
+	},
 }
 
 // contract is the parsed .proto files with their comments.
@@ -48,8 +62,9 @@ func readContract(ctx context.Context) (contract, error) {
 	for _, path := range found {
 		names = append(names, "parley/events/v1/"+filepath.Base(path))
 	}
+	sources := &protocompile.SourceResolver{ImportPaths: []string{protoRoot}}
 	compiler := protocompile.Compiler{
-		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{protoRoot}}),
+		Resolver:       protocompile.WithStandardImports(sources),
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
 	files, err := compiler.Compile(ctx, names...)

@@ -76,7 +76,10 @@ func schemaOf(t reflect.Type) object {
 }
 
 func header(name, description, example string) object {
-	return object{"name": name, "in": "header", "required": true, "description": description, "schema": object{"type": "string"}, "example": example}
+	return object{
+		"name": name, "in": "header", "required": true, "description": description,
+		"schema": object{"type": "string"}, "example": example,
+	}
 }
 
 // contract is the OpenAPI document of all webhooks.
@@ -91,24 +94,28 @@ func contract() ([]byte, error) {
 		webhooks[s.event.Type] = object{"post": object{
 			"operationId": s.event.Type, "summary": s.summary,
 			"parameters": []object{
-				header("webhook-id", "Identifies the event at this endpoint; the same for retries and replays.", "3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11"),
+				header("webhook-id", "Identifies the event at this endpoint; the same for retries and replays.",
+					"3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11"),
 				header("webhook-timestamp", "Time of this attempt, in seconds since 1970.", "1795262400"),
-				header("webhook-signature", "Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).", "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
+				header("webhook-signature", "Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).",
+					"v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
 			},
 			"requestBody": object{"required": true, "content": object{"application/json": object{
 				"schema": object{
 					"type": "object", "required": []string{"type", "timestamp", "data"},
 					"properties": object{
-						"type": object{"const": s.event.Type}, "timestamp": object{"type": "string", "format": "date-time"},
-						"data": object{"$ref": "#/components/schemas/" + s.schema},
+						"type":      object{"const": s.event.Type},
+						"timestamp": object{"type": "string", "format": "date-time"},
+						"data":      object{"$ref": "#/components/schemas/" + s.schema},
 					},
 				},
 				"example": json.RawMessage(body),
 			}}},
 			"responses": object{
-				"2XX":     object{"description": "Received. Any other status is a failed attempt, which is retried."},
-				"410":     object{"description": "The endpoint no longer exists: it is disabled immediately."},
-				"429":     object{"description": "Too many requests: concurrency is reduced, and no request is sent before Retry-After."},
+				"2XX": object{"description": "Received. Any other status is a failed attempt, which is retried."},
+				"410": object{"description": "The endpoint no longer exists: it is disabled immediately."},
+				"429": object{"description": "Too many requests: concurrency is reduced, and no request is " +
+					"sent before Retry-After."},
 				"default": object{"description": "A failed attempt."},
 			},
 		}}
@@ -116,8 +123,11 @@ func contract() ([]byte, error) {
 	document := object{
 		"openapi": "3.1.0",
 		"info": object{
-			"title": "Parley webhooks", "version": "1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"description": "Requests that Parley sends to the webhook endpoints of a company, as Standard Webhooks (https://www.standardwebhooks.com).",
+			"title":   "Parley webhooks",
+			"version": "1",
+			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"description": "Requests that Parley sends to the webhook endpoints of a company, as Standard " +
+				"Webhooks (https://www.standardwebhooks.com).",
 		},
 		"webhooks": webhooks, "components": object{"schemas": schemas},
 	}
