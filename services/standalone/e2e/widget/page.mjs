@@ -224,7 +224,7 @@ export async function navigation({ config, open, report }) {
 
 /** The npm package: load() and the React component, on a page with trusted types. */
 export async function packaged({ config, open, report }) {
-  const folder = fileURLToPath(new URL('../../../web/widget/package', import.meta.url));
+  const folder = fileURLToPath(new URL('../../../../web/widget/package', import.meta.url));
   const source = `
     import { createElement, StrictMode, useState } from 'react';
     import { createRoot } from 'react-dom/client';

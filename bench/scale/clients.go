@@ -20,22 +20,21 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// crowd is a group of visitors who write, wait for all answers, and repeat.
-type crowd struct {
-	world    *world
-	visitors []*visitor
-	burst    int // number of consecutive messages of a visitor
-	stopped  atomic.Bool
-	writing  sync.WaitGroup
-	reading  sync.WaitGroup
-	hangUp   context.CancelFunc
-	started  time.Time
+// clients are visitors who write, wait for all answers, and repeat.
+type clients struct {
+	deployment  *deployment
+	visitors    []*visitor
+	burst       int // number of consecutive messages of a visitor
+	stopped     atomic.Bool
+	writing     sync.WaitGroup
+	reading     sync.WaitGroup
+	stopReading context.CancelFunc
 
-	mu      sync.Mutex
-	answers []answer
-	fault   error
-	doubled int
-	astray  int // not the visitor's next answer
+	mu         sync.Mutex
+	answers    []answer
+	fault      error
+	doubled    int
+	outOfOrder int // not the visitor's next answer
 }
 
 // answer is the arrival time of an answer, and its latency.
@@ -45,25 +44,25 @@ type answer struct {
 }
 
 type visitor struct {
-	index   int
-	id      string
-	text    string // prefix of its messages
-	written int    // owned by the visitor's goroutine
-	came    chan struct{}
+	index    int
+	id       string
+	text     string // prefix of its messages
+	written  int    // owned by the visitor's goroutine
+	received chan struct{}
 
 	mu    sync.Mutex
 	asked []time.Time // unanswered questions
 	next  int         // the number of the next answer
 }
 
-// enter lets n visitors write until end. They start within the first half second.
-func (w *world) enter(ctx context.Context, n, burst int) *crowd {
-	c := &crowd{world: w, burst: burst, started: time.Now()}
-	reading, hangUp := context.WithCancel(ctx)
-	c.hangUp = hangUp
+// startClients lets n visitors write until end. They start within the first half second.
+func (d *deployment) startClients(ctx context.Context, n, burst int) *clients {
+	c := &clients{deployment: d, burst: burst}
+	reading, stopReading := context.WithCancel(ctx)
+	c.stopReading = stopReading
 	byID := make(map[string]*visitor, n)
 	for i := range n {
-		v := &visitor{index: i, id: uuid.NewString(), text: "v", came: make(chan struct{}, 1024)}
+		v := &visitor{index: i, id: uuid.NewString(), text: "v", received: make(chan struct{}, 1024)}
 		c.visitors = append(c.visitors, v)
 		byID[v.id] = v
 	}
@@ -82,18 +81,24 @@ func (w *world) enter(ctx context.Context, n, burst int) *crowd {
 }
 
 // write sends messages and waits for their answers.
-func (c *crowd) write(ctx context.Context, v *visitor, messages int) {
+func (c *clients) write(ctx context.Context, v *visitor, messages int) {
 	for range messages {
 		v.mu.Lock()
 		v.asked = append(v.asked, time.Now())
 		v.mu.Unlock()
-		e := event.VisitorMessageAccepted{CompanyID: "bench", AppID: c.world.appID, ChatUserID: v.id, ChatID: v.id, Message: chat.Message{
-			ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now().UTC(), Type: chat.Text, NameOfSender: "Visitor",
-			Data: json.RawMessage(`{"text":"` + v.text + " " + strconv.Itoa(v.written) + `"}`),
-		}}
+		e := event.VisitorMessageAccepted{
+			CompanyID: "bench", AppID: c.deployment.rig.Demo.AppID, ChatUserID: v.id, ChatID: v.id,
+			Message: chat.Message{
+				ID:           uuid.Must(uuid.NewV7()).String(),
+				CreatedAt:    time.Now().UTC(),
+				Type:         chat.Text,
+				NameOfSender: "Visitor",
+				Data:         json.RawMessage(`{"text":"` + v.text + " " + strconv.Itoa(v.written) + `"}`),
+			},
+		}
 		v.written++
 		for ctx.Err() == nil {
-			err := c.world.bus.Publish(ctx, event.Derived(), e)
+			err := c.deployment.bus.Publish(ctx, event.Derived(), e)
 			if err == nil {
 				break
 			}
@@ -102,14 +107,14 @@ func (c *crowd) write(ctx context.Context, v *visitor, messages int) {
 	}
 	for range messages {
 		select {
-		case <-v.came:
+		case <-v.received:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (c *crowd) note(err error) {
+func (c *clients) note(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fault == nil {
@@ -118,10 +123,10 @@ func (c *crowd) note(err error) {
 }
 
 // read consumes the stream of replies.
-func (c *crowd) read(ctx context.Context, byID map[string]*visitor, listening chan struct{}) {
+func (c *clients) read(ctx context.Context, byID map[string]*visitor, listening chan struct{}) {
 	span := bus.Span{Stream: subject.Replies, Since: time.Now(), Follow: true}
 	close(listening)
-	for d, err := range c.world.bus.Read(ctx, span) {
+	for d, err := range c.deployment.bus.Read(ctx, span) {
 		if err != nil {
 			c.note(fmt.Errorf("reading replies: %w", err))
 			return
@@ -141,7 +146,7 @@ func (c *crowd) read(ctx context.Context, byID map[string]*visitor, listening ch
 	}
 }
 
-func (c *crowd) receive(v *visitor, reply event.Reply, at time.Time) {
+func (c *clients) receive(v *visitor, reply event.Reply, at time.Time) {
 	var data struct {
 		Text string `json:"text"`
 	}
@@ -157,25 +162,25 @@ func (c *crowd) receive(v *visitor, reply event.Reply, at time.Time) {
 		c.doubled++
 		return
 	case err != nil || number > v.next || len(v.asked) == 0:
-		c.astray++
+		c.outOfOrder++
 		return
 	}
 	c.answers = append(c.answers, answer{at, at.Sub(v.asked[0])})
 	v.asked = v.asked[1:]
 	v.next++
-	v.came <- struct{}{}
+	v.received <- struct{}{}
 }
 
-// figures are the results of a crowd within a time span.
+// figures are the results of clients within a time span.
 type figures struct {
-	answers  int
-	rate     float64 // per second
-	p50, p99 time.Duration
-	longest  time.Duration
+	answers int
+	rate    float64 // per second
+	p99     time.Duration
+	longest time.Duration
 }
 
 // during returns the results between two times.
-func (c *crowd) during(from, until time.Time) figures {
+func (c *clients) during(from, until time.Time) figures {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var waits []time.Duration
@@ -185,25 +190,36 @@ func (c *crowd) during(from, until time.Time) figures {
 		}
 	}
 	slices.Sort(waits)
-	f := figures{answers: len(waits), rate: float64(len(waits)) / until.Sub(from).Seconds(), p50: rig.Quantile(waits, .5), p99: rig.Quantile(waits, .99)}
+	f := figures{
+		answers: len(waits),
+		rate:    float64(len(waits)) / until.Sub(from).Seconds(),
+		p99:     rig.Quantile(waits, .99),
+	}
 	if len(waits) > 0 {
 		f.longest = waits[len(waits)-1]
 	}
 	return f
 }
 
-// measure runs the crowd for span and returns its results.
-func (c *crowd) measure(ctx context.Context, span time.Duration) figures {
+// measure lets the clients run for span and returns its results.
+func (c *clients) measure(ctx context.Context, span time.Duration) figures {
 	from := time.Now()
 	pause(ctx, span)
 	return c.during(from, time.Now())
 }
 
+// writeHanging writes a message that the webhook holds; nobody waits for the answer.
+func (c *clients) writeHanging(ctx context.Context) {
+	v := &visitor{id: c.visitors[0].id + "-hangs", text: "hang", received: make(chan struct{}, 1)}
+	v.received <- struct{}{}
+	c.writing.Go(func() { c.write(ctx, v, 1) })
+}
+
 // tally counts the outcomes of all questions.
-type tally struct{ asked, lost, doubled, astray int }
+type tally struct{ asked, lost, doubled, outOfOrder int }
 
 // end lets the visitors finish and returns the tally. A question without an answer after limit is lost.
-func (c *crowd) end(ctx context.Context, limit time.Duration) (tally, error) {
+func (c *clients) end(ctx context.Context, limit time.Duration) (tally, error) {
 	c.stopped.Store(true)
 	ended := make(chan struct{})
 	go func() { c.writing.Wait(); close(ended) }()
@@ -213,7 +229,7 @@ func (c *crowd) end(ctx context.Context, limit time.Duration) (tally, error) {
 	case <-ctx.Done():
 	}
 	pause(ctx, time.Second) // duplicates may arrive late
-	c.hangUp()
+	c.stopReading()
 	c.reading.Wait()
 	var t tally
 	for _, v := range c.visitors {
@@ -224,16 +240,7 @@ func (c *crowd) end(ctx context.Context, limit time.Duration) (tally, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.doubled, t.astray = c.doubled, c.astray
+	t.doubled = c.doubled
+	t.outOfOrder = c.outOfOrder
 	return t, c.fault
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
