@@ -144,8 +144,9 @@ fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) node_modules/.package-lock.
 generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## generate code and documents: Go from .proto, AsyncAPI, tables in docs/, clients and the panel's types from the OpenAPI documents
 	@ln -sf protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/protoc-gen-go
 	cd proto-events && PATH="$(TOOLS):$$PATH" $(TOOLS)/buf-$(BUF_VERSION) generate
-	go test -count=1 ./pkg/event -run TestAsyncAPIIsCurrent -update
-	go test -count=1 ./pkg/webhook -run TestContractIsCurrent -update
+	go test -count=1 ./pkg/event -run TestExamplesAreCurrent -update
+	go run ./proto-events/internal/generate
+	go run ./pkg/webhook/internal/generate
 	go test -count=1 ./services/standalone/e2e -run TestDocumentsAreCurrent -update
 	cd clients/go && go run ./internal/generate
 	cd clients/go && $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config clientapi/oapi-codegen.yaml ../../services/client-api/openapi.json

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -33,7 +33,8 @@ func bareEcho() error {
 		WindowExpiresAt string `json:"windowExpiresAt"`
 	}
 	e := echo.New()
-	e.HideBanner, e.HidePort = true, true
+	e.HideBanner = true
+	e.HidePort = true
 	e.POST("/message/send", func(c echo.Context) error {
 		var in sendRequest
 		if err := c.Bind(&in); err != nil {
@@ -54,75 +55,47 @@ func bareEcho() error {
 }
 
 // barePublish is half (b): synchronous JetStream publishes of the same event, with the same headers, from as many
-// goroutines as the load has connections. It prints the result as one line of JSON.
-func barePublish(url string, d time.Duration, chatCount int) error {
+// goroutines as the load has connections. It runs in the generator's process, so its CPU is not known.
+func barePublish(ctx context.Context, url string, d time.Duration) (result, error) {
 	nc, err := nats.Connect(url)
 	if err != nil {
-		return err
+		return result{}, err
 	}
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return err
+		return result{}, err
 	}
-	ctx := context.Background()
 	companyID := uuid.NewString()
-	chats := make([]string, chatCount)
+	chats := make([]string, sendChats)
 	for i := range chats {
 		chats[i] = uuid.NewString()
 	}
 	counts := make([]int, connections)
-	errs := make(chan error, connections)
+	errs := make([]error, connections)
 	begin := time.Now()
-	deadline := begin.Add(d)
 	var wg sync.WaitGroup
 	for i := range connections {
 		wg.Go(func() {
-			for time.Now().Before(deadline) {
+			for time.Since(begin) < d && errs[i] == nil {
 				chatID := chats[(i+counts[i]*connections)%len(chats)]
-				if _, err := js.PublishMsg(ctx, sameEvent(companyID, chatID)); err != nil {
-					errs <- err
-					return
-				}
+				_, errs[i] = js.PublishMsg(ctx, sameEvent(companyID, chatID))
 				counts[i]++
 			}
 		})
 	}
 	wg.Wait()
 	took := time.Since(begin)
-	select {
-	case err := <-errs:
-		return err
-	default:
-	}
 	total := 0
 	for _, n := range counts {
 		total += n
 	}
-	return json.NewEncoder(os.Stdout).Encode(bareResult{Publishes: total, Nanoseconds: took.Nanoseconds()})
-}
-
-// bareResult is the result that the bare publisher reports to its parent process.
-type bareResult struct {
-	Publishes   int   `json:"publishes"`
-	Nanoseconds int64 `json:"nanoseconds"`
+	return result{requests: total, took: took}, errors.Join(errs...)
 }
 
 // sameEvent returns the event that client-api publishes for the benchmark's request.
 func sameEvent(companyID, chatID string) *nats.Msg {
-	now := time.Now()
-	e := event.CompanyMessageAccepted{
-		CompanyID: companyID,
-		ChatID:    chatID,
-		Message: chat.Message{
-			ID:            uuid.Must(uuid.NewV7()).String(),
-			CreatedAt:     now,
-			Type:          chat.Text,
-			Data:          json.RawMessage(messageData),
-			NameOfSender:  "Support",
-			IsFromSupport: true,
-		},
-	}
+	e := event.CompanyMessageAccepted{CompanyID: companyID, ChatID: chatID, Message: newMessage()}
 	return &nats.Msg{
 		Subject: e.Subject(),
 		Data:    e.AppendJSON(nil),
@@ -131,9 +104,21 @@ func sameEvent(companyID, chatID string) *nats.Msg {
 			"ce-id":              {e.EventID()},
 			"ce-type":            {e.Type()},
 			"ce-source":          {"/client-api"},
-			"ce-time":            {now.UTC().Format(chat.TimeFormat)},
+			"ce-time":            {e.Message.CreatedAt.Format(chat.TimeFormat)},
 			"ce-specversion":     {"1.0"},
 			"ce-datacontenttype": {"application/json"},
 		},
+	}
+}
+
+// newMessage returns the company's message of all loads.
+func newMessage() chat.Message {
+	return chat.Message{
+		ID:            uuid.Must(uuid.NewV7()).String(),
+		CreatedAt:     time.Now().UTC(),
+		Type:          chat.Text,
+		Data:          json.RawMessage(messageData),
+		NameOfSender:  "Support",
+		IsFromSupport: true,
 	}
 }

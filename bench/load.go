@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,13 +17,33 @@ import (
 // connections is the generator's number of keep-alive connections, each with one request in flight.
 const connections = 64
 
-// load is one kind of request. Request i of a connection is requests[(connection+i) % len(requests)], including its
-// header.
+// request is a request of a load.
+type request struct {
+	method, path string
+	token        string // of the visitor or of the company; empty: none
+	body         string
+}
+
+func (r request) build(ctx context.Context, addr string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, "http://"+addr+r.path, strings.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	if r.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token) // of a visitor
+		req.Header.Set("x-access-token", r.token)          // of a company
+	}
+	return req, nil
+}
+
+// load is requests that are sent in turn, over all connections.
 type load struct {
 	addr     string
-	requests [][]byte
-	status   int  // expected status of each response
-	lean     bool // use the minimal client instead of Go's HTTP client
+	requests []request
+	status   int // expected status of each response
 }
 
 // result is the result of one turn of a load.
@@ -40,9 +58,14 @@ type result struct {
 
 func (r result) rate() float64 { return float64(r.requests) / r.took.Seconds() }
 
-// perThousand returns CPU seconds per 1,000 requests.
-func perThousand(cpu time.Duration, r result) float64 {
-	return cpu.Seconds() * 1000 / float64(r.requests)
+// measured runs one turn of a load and adds the CPU used by the process under test and the servers.
+func measured(ctx context.Context, l load, turn time.Duration, p, engines *rig.Process) (result, error) {
+	before, enginesBefore := p.CPU(), engines.CPU()
+	res, err := l.run(ctx, turn)
+	res.cpu = p.CPU() - before
+	res.engines = engines.CPU() - enginesBefore
+	res.peakRSS = p.PeakRSS()
+	return res, err
 }
 
 // run sends requests on all connections for a duration and returns the result. A response with another status, or a
@@ -53,11 +76,10 @@ func (l load) run(ctx context.Context, d time.Duration) (result, error) {
 	latencies := make([][]time.Duration, connections)
 	errs := make([]error, connections)
 	begin := time.Now()
-	deadline := begin.Add(d)
 	var wg sync.WaitGroup
 	for i := range connections {
 		wg.Go(func() {
-			latencies[i], errs[i] = l.connection(ctx, i, deadline)
+			latencies[i], errs[i] = l.connection(ctx, i, begin.Add(d))
 			if errs[i] != nil {
 				cancel()
 			}
@@ -74,108 +96,60 @@ func (l load) run(ctx context.Context, d time.Duration) (result, error) {
 }
 
 func (l load) connection(ctx context.Context, n int, deadline time.Time) ([]time.Duration, error) {
-	if !l.lean {
-		return l.ordinaryConnection(ctx, n, deadline)
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.addr)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	transport := &http.Transport{MaxConnsPerHost: 1}
+	defer transport.CloseIdleConnections()
 	latencies := make([]time.Duration, 0, 1<<14)
-	r := bufio.NewReaderSize(conn, 1<<16)
 	for i := 0; ; i++ {
 		sent := time.Now()
 		if !sent.Before(deadline) {
 			return latencies, nil
 		}
-		if _, err := conn.Write(l.requests[(n+i*connections)%len(l.requests)]); err != nil {
+		if err := l.send(ctx, transport, l.requests[(n+i*connections)%len(l.requests)]); err != nil {
 			return nil, err
-		}
-		status, body, err := readAnswer(r)
-		if err != nil {
-			return nil, err
-		}
-		if status != l.status {
-			return nil, fmt.Errorf("got status %d: %s", status, body)
 		}
 		latencies = append(latencies, time.Since(sent))
 	}
 }
 
-// readAnswer reads one HTTP/1.1 response with minimal work: the generator shares the cores with the process under test.
-// It returns the body only with an error status.
-func readAnswer(r *bufio.Reader) (status int, body string, err error) {
-	line, err := r.ReadSlice('\n')
+func (l load) send(ctx context.Context, transport *http.Transport, r request) error {
+	req, err := r.build(ctx, l.addr)
 	if err != nil {
-		return 0, "", err
+		return err
 	}
-	if len(line) < len("HTTP/1.1 200") {
-		return 0, "", fmt.Errorf("no status line: %q", line)
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return err
 	}
-	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return 0, "", err
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != l.status {
+		err = fmt.Errorf("%s %s: got status %d: %s", r.method, r.path, resp.StatusCode, answer)
 	}
-	length, chunked := 0, false
-	for {
-		line, err = r.ReadSlice('\n')
-		if err != nil {
-			return 0, "", err
-		}
-		if len(line) <= 2 {
-			break
-		}
-		name, value, _ := strings.Cut(string(line), ":")
-		switch {
-		case strings.EqualFold(name, "Content-Length"):
-			if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
-				return 0, "", err
-			}
-		case strings.EqualFold(name, "Transfer-Encoding"):
-			chunked = true
-		}
-	}
-	if chunked {
-		return status, "", discardChunks(r)
-	}
-	if status >= 400 {
-		b := make([]byte, length)
-		_, err = io.ReadFull(r, b)
-		return status, string(b), err
-	}
-	_, err = r.Discard(length)
-	return status, "", err
+	return err
 }
 
-func discardChunks(r *bufio.Reader) error {
-	for {
-		line, err := r.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(string(line)), 16, 32)
-		if err != nil {
-			return err
-		}
-		if _, err := r.Discard(int(n) + 2); err != nil {
-			return err
-		}
-		if n == 0 {
-			return nil
-		}
-	}
+func newTable(title string) *rig.Table {
+	return rig.NewTable(title, "load", "req/s", "p50", "p99", "CPU s per 1,000", "engines, CPU s per 1,000", "peak RSS")
 }
 
-// request encodes a request in its wire format.
-func request(method, addr, path, header, body string) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, addr)
-	b.WriteString(header)
-	if body != "" {
-		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+// addRow adds the medians of a load's turns. A value of zero, such as the latency of (b), is left empty.
+func addRow(t *rig.Table, name string, turns ...result) {
+	column := func(format string, of func(result) float64) string {
+		values := make([]float64, len(turns))
+		for i, turn := range turns {
+			values[i] = of(turn)
+		}
+		value := rig.Median(values)
+		if value == 0 {
+			return ""
+		}
+		return fmt.Sprintf(format, value)
 	}
-	b.WriteString("\r\n")
-	b.WriteString(body)
-	return []byte(b.String())
+	t.Row(name,
+		column("%.0f", result.rate),
+		column("%.2f ms", func(r result) float64 { return r.p50.Seconds() * 1000 }),
+		column("%.2f ms", func(r result) float64 { return r.p99.Seconds() * 1000 }),
+		column("%.3f", func(r result) float64 { return rig.PerThousand(r.cpu, r.requests) }),
+		column("%.3f", func(r result) float64 { return rig.PerThousand(r.engines, r.requests) }),
+		column("%.0f MiB", func(r result) float64 { return float64(r.peakRSS) / (1 << 20) }))
 }

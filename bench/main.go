@@ -1,13 +1,24 @@
+// Command bench measures the HTTP APIs relative to their theoretical bounds, as ratios within one run.
+//
+// NATS and the services run as separate processes (bin/, built by `make build`), the load generator in this one, all on
+// the loopback address. POST /message/send is measured in alternation with its two unavoidable halves:
+//
+//	(a) a bare Echo handler that decodes and answers the same JSON
+//	(b) bare synchronous JetStream publishes of the same event from 64 goroutines
+//
+// In sequence they bound it at 1/(1/a + 1/b). Turns are short and alternate, and the median of the turns counts,
+// because the machine is shared. The processing layer does not run while the APIs are measured, because it would
+// compete for the cores. The caller is Go's HTTP client (docs/decisions/0013-benchmark-caller.md).
+//
+// Read main.go for the run, load.go for the generator, bare.go for the two halves, internal/rig for the processes.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,31 +26,61 @@ import (
 	"github.com/parley-chat/parley/bench/internal/rig"
 )
 
-// visitorCount is the number of visitors, each with a chat.
-const visitorCount = 100
+// sizes are the sizes and durations of a run.
+type sizes struct {
+	turns    int
+	turn     time.Duration
+	hot      int // visitors whose histories are read again and again
+	cold     int // visitors who are seen once in a while
+	table    int // messages in the table of the large case
+	long     int // messages in the long chat
+	register int // new visitors
+	replies  int // that wait for the recorder
+	rest     time.Duration
+}
+
+func sizesOf(small bool) sizes {
+	if small {
+		return sizes{
+			turns: 1, turn: 300 * time.Millisecond,
+			hot: 20, cold: 100, table: 5000, long: 200, register: 20_000, replies: 2000,
+			rest: time.Second,
+		}
+	}
+	return sizes{
+		turns: 5, turn: 4 * time.Second,
+		hot: 100, cold: 20_000, table: 1_000_000, long: 10_000, register: 60_000, replies: 200_000,
+		rest: 10 * time.Second,
+	}
+}
+
+// part is one thing to measure; it returns a table.
+type part struct {
+	name    string
+	measure func(ctx context.Context, r *rig.Rig, z sizes) (string, error)
+}
+
+func parts() []part {
+	return []part{
+		{"send", measureSend},
+		{"widget", measureWidget},
+		{"recorder", measureRecorder},
+	}
+}
 
 func main() {
-	var (
-		bin   = flag.String("bin", "bin", "directory of the binaries built by `make build`")
-		turns = flag.Int("turns", 5, "number of turns of each load")
-		turn  = flag.Duration("turn", 4*time.Second, "duration of a turn")
-		chats = flag.Int("chats", visitorCount, "number of chats that receive the company's messages in turn; each is looked up again every two seconds")
-		lean  = flag.Bool("lean", false, "use a minimal client instead of Go's HTTP client")
-		only  = flag.String("only", "send,widget,recorder,webhooks,start", "what to measure")
-		role  = flag.String("role", "", "set by the benchmark for its own children")
-		nats  = flag.String("nats", "", "with a role: the NATS URL")
-	)
+	bin := flag.String("bin", "bin", "directory of the binaries built by `make build`")
+	small := flag.Bool("small", false, "small sizes: checks that the benchmark works, without meaningful figures")
+	only := flag.String("only", "send,widget,recorder,start", "what to measure")
+	echo := flag.Bool("echo", false, "set by the benchmark for its own child: serve half (a)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	switch *role {
-	case "echo":
+	if *echo {
 		err = bareEcho()
-	case "publish":
-		err = barePublish(*nats, *turn, *chats)
-	default:
-		err = run(ctx, *bin, strings.Split(*only, ","), sendPlan{turns: *turns, turn: *turn, chats: min(max(*chats, 1), visitorCount), lean: *lean})
+	} else {
+		err = run(ctx, *bin, strings.Split(*only, ","), sizesOf(*small))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -47,135 +88,31 @@ func main() {
 	}
 }
 
-// bench is the state of a running benchmark.
-type bench struct {
-	dir       string
-	engines   *rig.Process
-	echo      *rig.Process
-	clientAPI *rig.Process
-	widgetAPI *rig.Process
-	natsURL   string
-	echoAddr  string
-	client    string // host:port
-	widget    string
-	demo      demo
-}
-
-// demo is the address and credentials of the seeded demo company.
-type demo struct {
-	AccessToken string `json:"accessToken"`
-	CompanyID   string `json:"companyId"`
-	AppID       string `json:"appId"`
-}
-
-func run(ctx context.Context, bin string, only []string, plan sendPlan) (err error) {
-	r, err := startBench(ctx, bin)
-	defer r.stop()
-	if err != nil {
-		return err
-	}
-	for _, part := range []struct {
-		name    string
-		measure func() (string, error)
-	}{
-		{"send", func() (string, error) { f, err := measureSend(ctx, r, plan); return f.table(plan), err }},
-		{"widget", func() (string, error) { rows, err := measureWidget(ctx, r, plan); return widgetTable(rows), err }},
-		{"recorder", func() (string, error) { f, err := measureRecorder(ctx, r, bin); return f.line(), err }},
-		{"webhooks", func() (string, error) { f, err := measureWebhooks(ctx, r, bin); return f.table(), err }},
-		{"start", func() (string, error) { f, err := measureStart(ctx, bin); return f.line(), err }},
-	} {
-		if !slices.Contains(only, part.name) {
+func run(ctx context.Context, bin string, only []string, z sizes) error {
+	for _, p := range parts() {
+		if !slices.Contains(only, p.name) {
 			continue
 		}
-		table, err := part.measure()
+		table, err := measureOn(ctx, bin, p, z)
 		if err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		fmt.Print(table)
 	}
-	return nil
+	if !slices.Contains(only, "start") {
+		return nil
+	}
+	line, err := measureStart(ctx, bin, z)
+	fmt.Print(line)
+	return err
 }
 
-func startBench(ctx context.Context, bin string) (*bench, error) {
-	r := &bench{}
-	var err error
-	if r.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
-		return r, err
-	}
-	if err := r.startEngines(bin); err != nil {
-		return r, err
-	}
-	self, err := os.Executable()
+// measureOn measures a part on servers of its own.
+func measureOn(ctx context.Context, bin string, p part, z sizes) (string, error) {
+	r, err := rig.Open(bin)
+	defer r.Close()
 	if err != nil {
-		return r, err
+		return "", err
 	}
-	if r.echo, err = rig.Start(nil, r.log("echo"), self, "-role=echo"); err != nil {
-		return r, err
-	}
-	vars, err := r.echo.ReadVariables("BARE_ADDR")
-	if err != nil {
-		return r, err
-	}
-	r.echoAddr = vars["BARE_ADDR"]
-	if r.clientAPI, r.client, err = r.startService(ctx, bin, "client-api"); err != nil {
-		return r, err
-	}
-	r.widgetAPI, r.widget, err = r.startService(ctx, bin, "widget-api")
-	return r, err
-}
-
-func (r *bench) log(name string) string { return filepath.Join(r.dir, name+".log") }
-
-// startEngines starts the embedded servers and adds their settings to the environment of the services.
-func (r *bench) startEngines(bin string) (err error) {
-	data := filepath.Join(r.dir, "data")
-	for name, value := range map[string]string{
-		"STREAM_MAX_BYTES": "17179869184", // hundreds of megabytes per minute; a full stream would reject events
-		// All requests use one token and one address.
-		"RATE_LIMIT_TOKEN": "0", "RATE_LIMIT_VISITOR": "0", "RATE_LIMIT_ADDRESS": "0", "RATE_LIMIT_REGISTER": "0", "RATE_LIMIT_AUTH_FAILURES": "0",
-		"RATE_LIMIT_IDEMPOTENCY_KEYS": "0", "BYTE_BUDGET_COMPANY": "0", "BYTE_BUDGET_APPLICATION": "0", "BYTE_BUDGET_VISITOR": "0", "BYTE_BUDGET_ADDRESS": "0",
-	} {
-		if err := os.Setenv(name, value); err != nil {
-			return err
-		}
-	}
-	env := []string{"PARLEY_DATA_DIR=" + data, "PARLEY_NATS_ADDR=127.0.0.1:0"}
-	if r.engines, err = rig.Start(env, r.log("engines"), filepath.Join(bin, "standalone"), "engines"); err != nil {
-		return err
-	}
-	vars, err := r.engines.ReadVariables("NATS_URL", "SQLITE_PATH", "SECRETS_KEY_FILE", "VISITOR_KEYS_FILE")
-	if err != nil {
-		return err
-	}
-	for name, value := range vars {
-		if err := os.Setenv(name, value); err != nil {
-			return err
-		}
-	}
-	r.natsURL = vars["NATS_URL"]
-	file, err := os.ReadFile(filepath.Join(data, "demo.json"))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(file, &r.demo)
-}
-
-// startService starts a service on a free port and returns when it is ready.
-func (r *bench) startService(ctx context.Context, bin, name string) (*rig.Process, string, error) {
-	addr, ops := rig.FreeAddr(), rig.FreeAddr()
-	p, err := rig.Start([]string{"HTTP_ADDR=" + addr, "OPS_ADDR=" + ops}, r.log(name), filepath.Join(bin, name))
-	if err != nil {
-		return nil, "", err
-	}
-	p.Drain()
-	return p, addr, rig.AwaitReady(ctx, "http://"+ops+"/readyz")
-}
-
-func (r *bench) stop() {
-	for _, p := range []*rig.Process{r.widgetAPI, r.clientAPI, r.echo, r.engines} {
-		if p != nil {
-			p.Stop()
-		}
-	}
-	_ = os.RemoveAll(r.dir)
+	return p.measure(ctx, r, z)
 }

@@ -1,182 +1,138 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
-	"time"
+	"math/rand/v2"
 
-	"github.com/nats-io/nats.go"
-
-	"github.com/parley-chat/parley/pkg/event"
-	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/bench/internal/rig"
 )
 
-// visitor is a registered visitor with an open chat.
-type visitor struct {
-	id     string
-	token  string
-	chatID string
-}
+// historySize is the number of messages in a chat of the hot and the cold visitors.
+const historySize = 100
 
-// registerVisitors registers n visitors and gets their chats from the events on NATS.
-func registerVisitors(ctx context.Context, r *bench, n int) ([]visitor, error) {
-	nc, err := nats.Connect(r.natsURL)
-	if err != nil {
-		return nil, err
-	}
-	defer nc.Close()
-	registered, err := nc.SubscribeSync(subject.AllRegistrations)
-	if err != nil {
-		return nil, err
-	}
-	if err := nc.Flush(); err != nil {
-		return nil, err
-	}
-	visitors := make([]visitor, n)
-	for i := range visitors {
-		if visitors[i].token, err = register(ctx, r, fmt.Sprintf("visitor-%d@example.com", i)); err != nil {
-			return nil, err
-		}
-		msg, err := registered.NextMsg(10 * time.Second)
-		if err != nil {
-			return nil, err
-		}
-		var e event.VisitorRegistered
-		if err := json.Unmarshal(msg.Data, &e); err != nil {
-			return nil, err
-		}
-		visitors[i].chatID = e.ChatID
-	}
-	return visitors, nil
-}
-
-func register(ctx context.Context, r *bench, email string) (string, error) {
-	var answer struct {
-		AccessToken string `json:"accessToken"`
-	}
-	return answer.AccessToken, call(ctx, "POST", "http://"+r.widget+"/register", "", registration(r, email), &answer)
-}
-
-func registration(r *bench, email string) string {
-	return `{"appId":"` + r.demo.AppID + `","firstName":"Ada","lastName":"Lovelace","email":"` + email + `"}`
-}
-
-func call(ctx context.Context, method, url, token, body string, answer any) error {
-	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewBufferString(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: %s: %s", method, url, resp.Status, text)
-	}
-	return json.Unmarshal(text, answer)
-}
-
-// figureRow is one load on the Widget API.
-type figureRow struct {
-	name string
-	result
+// widgetLoad is one load on the Widget API.
+type widgetLoad struct {
+	name     string
+	status   int
+	requests []request
 }
 
 // measureWidget measures the visitors' side: registrations, messages, and histories, of few visitors (hot) and of many
 // (cold), with few and with many messages in the table.
-func measureWidget(ctx context.Context, r *bench, plan sendPlan) ([]figureRow, error) {
-	p, err := populate(ctx, r)
+func measureWidget(ctx context.Context, r *rig.Rig, z sizes) (string, error) {
+	service, err := r.Service(ctx, "widget-api")
 	if err != nil {
-		return nil, fmt.Errorf("preparing visitors: %w", err)
+		return "", err
+	}
+	p, err := openPopulation(r)
+	if err != nil {
+		return "", err
 	}
 	defer p.close()
-	var rows []figureRow
-	turn := func(name string, status int, requests [][]byte) error {
-		l := load{addr: r.widget, requests: requests, status: status, lean: plan.lean}
-		res, err := measured(ctx, l, plan.turn, r.widgetAPI, r.engines)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+	t := newTable(fmt.Sprintf("Widget API, %d keep-alive connections, on SQLite; hot: %d visitors, cold: %d",
+		connections, z.hot, z.cold))
+	run := func(loads []widgetLoad) error {
+		for _, w := range loads {
+			res, err := measured(ctx, load{service.Addr, w.requests, w.status}, z.turn, service.Process, r.Engines)
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+			if w.name != "" { // the first load is a warm-up
+				addRow(t, w.name, res)
+			}
 		}
-		rows = append(rows, figureRow{name, res})
 		return nil
 	}
-	history := func(visitors []visitor, query string) [][]byte {
-		return requestsOf(visitors, func(v visitor) []byte {
-			return request("GET", r.widget, "/message"+query, "Authorization: Bearer "+v.token+"\r\n", "")
-		})
+	small, err := p.smallTable(ctx, z)
+	if err != nil {
+		return "", fmt.Errorf("preparing visitors: %w", err)
 	}
-	const message = `{"type":"TEXT","data":` + messageData + `}`
-	post := func(visitors []visitor) [][]byte {
-		return requestsOf(visitors, func(v visitor) []byte {
-			return request("POST", r.widget, "/message", "Authorization: Bearer "+v.token+"\r\n", message)
-		})
+	if err := run(small.loads(z)); err != nil {
+		return "", err
 	}
-	var register [][]byte
-	for i := range 60_000 {
-		register = append(register, request("POST", r.widget, "/register", "", registration(r, fmt.Sprintf("new-%d@example.com", i))))
+	cold, err := p.visitors(ctx, z.cold)
+	if err != nil {
+		return "", fmt.Errorf("preparing visitors: %w", err)
 	}
-	// The first turn of each pair is a warm-up.
-	if err := turn("", 200, history(p.hot, "")); err != nil {
-		return nil, err
+	withHistory := cold[:min(z.cold, z.table/historySize)]
+	if _, err := p.write(ctx, withHistory, historySize); err != nil {
+		return "", fmt.Errorf("writing histories: %w", err)
 	}
-	rows = rows[:0]
-	steps := []func() error{
-		func() error {
-			return turn("GET /message, 100 messages, hot, 10,000 in the table", 200, history(p.hot, ""))
-		},
-		func() error {
-			return turn("GET /message?limit=10, anywhere in a chat of 10", 200, history(p.short, "?limit=10"))
-		},
-		func() error {
-			return turn("GET /message?limit=10, anywhere in a chat of 10,000", 200, p.anywhere(r))
-		},
-		func() error { return p.fill(ctx) },
-		func() error {
-			return turn("GET /message, 100 messages, hot, 1,000,000 in the table", 200, history(p.hot, ""))
-		},
-		func() error {
-			return turn("GET /message, 100 messages, cold, 1,000,000 in the table", 200, history(p.cold[:coldChats], ""))
-		},
-		func() error { return turn("POST /message, hot", 201, post(p.hot)) },
-		func() error { return turn("POST /message, cold", 201, post(p.cold)) },
-		func() error { return turn("POST /register, new visitors", 200, register) },
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
+	inTable := fmt.Sprintf(", %d in the table", z.table)
+	err = run([]widgetLoad{
+		{"GET /message, 100 messages, hot" + inTable, 200, historyRequests(small.hot, "")},
+		{"GET /message, 100 messages, cold" + inTable, 200, historyRequests(withHistory, "")},
+		{"POST /message, hot", 201, writeRequests(small.hot)},
+		{"POST /message, cold", 201, writeRequests(cold)},
+		{"POST /register, new visitors", 200, registerRequests(r.Demo.AppID, z.register)},
+	})
+	return t.String(), err
 }
 
-func requestsOf(visitors []visitor, build func(visitor) []byte) [][]byte {
-	requests := make([][]byte, len(visitors))
-	for i, v := range visitors {
-		requests[i] = build(v)
+// smallTable is the visitors of the loads on a table with few messages.
+type smallTable struct {
+	hot, short []visitor
+	long       visitor
+	cursors    []string // ids of messages of the long chat
+}
+
+func (p *population) smallTable(ctx context.Context, z sizes) (s smallTable, err error) {
+	if s.hot, err = p.visitors(ctx, z.hot); err != nil {
+		return s, err
+	}
+	if s.short, err = p.visitors(ctx, z.hot); err != nil {
+		return s, err
+	}
+	long, err := p.visitors(ctx, 1)
+	if err != nil {
+		return s, err
+	}
+	s.long = long[0]
+	if _, err := p.write(ctx, s.hot, historySize); err != nil {
+		return s, err
+	}
+	if _, err := p.write(ctx, s.short, 10); err != nil {
+		return s, err
+	}
+	s.cursors, err = p.write(ctx, long, z.long)
+	return s, err
+}
+
+func (s smallTable) loads(z sizes) []widgetLoad {
+	anywhere := make([]request, 2000)
+	for i := range anywhere {
+		before := s.cursors[rand.IntN(len(s.cursors))]
+		anywhere[i] = request{method: "GET", path: "/message?limit=10&before=" + before, token: s.long.token}
+	}
+	inTable := fmt.Sprintf(", %d in the table", z.hot*historySize)
+	return []widgetLoad{
+		{"", 200, historyRequests(s.hot, "")},
+		{"GET /message, 100 messages, hot" + inTable, 200, historyRequests(s.hot, "")},
+		{"GET /message?limit=10, anywhere in a chat of 10", 200, historyRequests(s.short, "?limit=10")},
+		{fmt.Sprintf("GET /message?limit=10, anywhere in a chat of %d", z.long), 200, anywhere},
+	}
+}
+
+func historyRequests(visitors []visitor, query string) (requests []request) {
+	for _, v := range visitors {
+		requests = append(requests, request{method: "GET", path: "/message" + query, token: v.token})
 	}
 	return requests
 }
 
-func widgetTable(rows []figureRow) string {
-	w := new(strings.Builder)
-	fmt.Fprintf(w, "\nWidget API, %d keep-alive connections, on SQLite; hot: 100 visitors, cold: 20,000\n\n", connections)
-	printHead(w)
-	for _, f := range rows {
-		printRow(w, f.name, []result{f.result})
+func writeRequests(visitors []visitor) (requests []request) {
+	for _, v := range visitors {
+		body := `{"type":"TEXT","data":` + messageData + `}`
+		requests = append(requests, request{method: "POST", path: "/message", token: v.token, body: body})
 	}
-	return w.String()
+	return requests
+}
+
+func registerRequests(appID string, n int) (requests []request) {
+	for i := range n {
+		body := fmt.Sprintf(`{"appId":%q,"firstName":"Ada","lastName":"Lovelace","email":"new-%d@example.com"}`, appID, i)
+		requests = append(requests, request{method: "POST", path: "/register", body: body})
+	}
+	return requests
 }

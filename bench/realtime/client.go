@@ -1,132 +1,160 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
 )
-
-// state is a client's progress in connecting and joining its room.
-type state uint8
 
 const (
-	dialing   state = iota
-	upgrading       // waits for 101
-	opening         // waits for Engine.IO's open packet
-	joining         // waits for Socket.IO's CONNECT answer
-	joined
-	gone
+	opText  = 0x1
+	opClose = 0x8
+	final   = 0x80
+	masked  = 0x80
 )
 
-// client is one visitor's connection. Only the pool's loop accesses it.
+// client is one visitor's connection: websocket, Engine.IO and the one namespace of Socket.IO, by hand, so that the
+// generator does little work for each delivery. A goroutine reads it until it is closed.
 type client struct {
-	fd    int
-	index int // its index among the pool's clients
-	state state
+	conn  net.Conn
+	input *bufio.Reader
 	room  int
-	group *group
-	hello *hello
-	rest  []byte // incomplete input
+	lost  atomic.Bool // the server closed it
+
+	mu      sync.Mutex // guards receiver
+	receive func(packet []byte)
 }
 
-// hello is the prepared data that a client sends: many clients share the request, each has its own token.
-type hello struct {
-	request []byte // the websocket handshake
-	connect []byte // the frame with Socket.IO's CONNECT and the visitor's token
-}
-
-var errClosed = errors.New("the server closed the connection")
-
-func upgradeRequest(addr string) []byte {
-	return []byte("GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: " + addr +
-		"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
-}
-
-func connectFrame(token string) []byte {
-	return appendClientFrame(nil, `40/message,{"token":"`+token+`"}`)
-}
-
-// pong is the reply to Engine.IO's ping.
-var pong = appendClientFrame(nil, "3")
-
-// read processes input from the server. out is what the client has to send, if anything. events is called with each
-// event's payload, which it must not keep.
-func (c *client) read(b []byte, events func(*client, []byte)) (out []byte, err error) {
-	if len(c.rest) > 0 {
-		c.rest = append(c.rest, b...)
-		b = c.rest
+// connect joins the visitor's room and returns when the gateway says so.
+func connect(ctx context.Context, addr, token string) (*client, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
 	}
-	if c.state == upgrading {
-		if b, err = c.upgraded(b); err != nil {
-			return nil, err
+	c := &client{conn: conn, input: bufio.NewReaderSize(conn, 1024)}
+	stop := context.AfterFunc(ctx, c.close)
+	defer stop()
+	if err := c.handshake(addr, token); err != nil {
+		c.close()
+		return nil, err
+	}
+	go c.read()
+	return c, nil
+}
+
+func (c *client) close() { _ = c.conn.Close() }
+
+func (c *client) handshake(addr, token string) error {
+	_, err := fmt.Fprintf(c.conn, "GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: %s\r\n"+
+		"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", addr)
+	if err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(c.input, nil)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		return fmt.Errorf("the handshake was answered with %s", resp.Status)
+	}
+	var buffer []byte
+	for {
+		packet, err := c.packet(&buffer)
+		switch {
+		case err != nil:
+			return err
+		case bytes.HasPrefix(packet, []byte("0")):
+			err = c.send(`40/message,{"token":"` + token + `"}`)
+		case bytes.HasPrefix(packet, []byte("40/message,")):
+			return nil
+		case bytes.HasPrefix(packet, []byte("44")):
+			return fmt.Errorf("the namespace refused: %s", packet)
 		}
-	}
-	for c.state != upgrading {
-		opcode, payload, rest, ok, err := nextFrame(b)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if !ok {
-			break
-		}
-		b = rest
-		if opcode == opClose {
-			return nil, errClosed
-		}
-		if opcode != opText {
-			continue
-		}
-		answer, err := c.packet(payload, events)
+	}
+}
+
+// read passes each event to the receiver, and answers Engine.IO's pings.
+func (c *client) read() {
+	var buffer []byte
+	for {
+		packet, err := c.packet(&buffer)
 		if err != nil {
+			c.lost.Store(true)
+			return
+		}
+		switch {
+		case bytes.HasPrefix(packet, []byte("42")):
+			c.mu.Lock()
+			if c.receive != nil {
+				c.receive(packet)
+			}
+			c.mu.Unlock()
+		case bytes.Equal(packet, []byte("2")):
+			_ = c.send("3")
+		}
+	}
+}
+
+// setReceiver calls receive with each event from now on; the event is valid during the call.
+func (c *client) setReceiver(receive func(packet []byte)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.receive = receive
+}
+
+// packet reads one text frame into the buffer. No contender fragments messages.
+func (c *client) packet(buffer *[]byte) ([]byte, error) {
+	var head [8]byte
+	if _, err := io.ReadFull(c.input, head[:2]); err != nil {
+		return nil, err
+	}
+	opcode := head[0] & 0x0f
+	length := int(head[1] & 0x7f)
+	if head[0]&final == 0 || opcode == opClose {
+		return nil, errors.New("a fragment, or a close frame")
+	}
+	switch length {
+	case 126:
+		if _, err := io.ReadFull(c.input, head[:2]); err != nil {
 			return nil, err
 		}
-		if answer != nil {
-			out = answer
+		length = int(binary.BigEndian.Uint16(head[:]))
+	case 127:
+		if _, err := io.ReadFull(c.input, head[:8]); err != nil {
+			return nil, err
 		}
+		length = int(binary.BigEndian.Uint64(head[:]))
 	}
-	c.keep(b)
-	return out, nil
+	if cap(*buffer) < length {
+		*buffer = make([]byte, length)
+	}
+	payload := (*buffer)[:length]
+	_, err := io.ReadFull(c.input, payload)
+	return payload, err
 }
 
-// upgraded removes the HTTP response from b once it is complete.
-func (c *client) upgraded(b []byte) ([]byte, error) {
-	head, rest, whole := bytes.Cut(b, []byte("\r\n\r\n"))
-	if !whole {
-		return b, nil
+// send sends a text frame. Its masking key is zero, which leaves the payload unchanged: the same work for the server,
+// and none for the generator.
+func (c *client) send(payload string) error {
+	frame := []byte{final | opText}
+	if len(payload) < 126 {
+		frame = append(frame, masked|byte(len(payload)))
+	} else {
+		frame = binary.BigEndian.AppendUint16(append(frame, masked|126), uint16(len(payload)))
 	}
-	if !bytes.HasPrefix(head, []byte("HTTP/1.1 101")) {
-		line, _, _ := bytes.Cut(head, []byte("\r\n"))
-		return nil, fmt.Errorf("the handshake was answered with %q", line)
-	}
-	c.state = opening
-	return rest, nil
-}
-
-// packet handles one Engine.IO packet.
-func (c *client) packet(p []byte, events func(*client, []byte)) (out []byte, err error) {
-	switch {
-	case len(p) == 0:
-		return nil, errors.New("an empty packet")
-	case p[0] == '2':
-		return pong, nil
-	case p[0] == '0' && c.state == opening:
-		c.state = joining
-		return c.hello.connect, nil
-	case bytes.HasPrefix(p, []byte("42")):
-		events(c, p)
-		return nil, nil
-	case bytes.HasPrefix(p, []byte("40/message,")) && c.state == joining:
-		c.state = joined
-		return nil, nil
-	default:
-		return nil, fmt.Errorf("got the packet %.80q", p)
-	}
-}
-
-// keep copies the rest of b, which is in the loop's buffer or in c.rest itself.
-func (c *client) keep(b []byte) {
-	if len(b) == 0 && cap(c.rest) > 4096 {
-		c.rest = nil
-	}
-	c.rest = append(c.rest[:0], b...)
+	frame = append(frame, 0, 0, 0, 0)
+	_, err := c.conn.Write(append(frame, payload...))
+	return err
 }

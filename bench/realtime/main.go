@@ -1,13 +1,28 @@
+// Command realtime compares the Socket gateway with a gateway written with the official Node packages (../peer), as
+// ratios within one run.
+//
+// The servers and the gateways are separate processes, new for every measurement; the load generator is this process.
+// Both contenders get the same load, one after the other:
+//
+//	handshake  websocket, visitor token, CONNECT and join of many connections; memory per idle connection
+//	paced      one visitor a room, two gateways, from JetStream to the client: cost, latency, highest rate, overload
+//	broadcast  many connections in one room
+//	readers    what one, two and three gateways use for the same load
+//
+// Every reply carries a mark: trial, room, sequence in its room, and the time for which its publication was planned
+// (not the actual time, so that a generator that falls behind cannot improve the latency). From the marks each delivery
+// is classified as in order, out of order, doubled or misdirected; missing ones are lost.
+//
+// Reading order: measure.go (the rows), deployment.go (the processes), trial.go (a load and its tally), client.go (a
+// visitor's connection), report.go (the table).
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,176 +30,103 @@ import (
 )
 
 func main() {
-	var o options
-	flag.StringVar(&o.rows, "rows", strings.Join(rowNames(), ","), "which measurements to make")
-	flag.StringVar(&o.contenders, "contenders", "node,node-sharded,parley", "which gateways to measure")
-	flag.StringVar(&o.bin, "bin", "bin", "directory of the binaries built by `make build`")
-	flag.StringVar(&o.peer, "peer", "bench/peer/gateway.mjs", "the Node gateway")
-	flag.StringVar(&o.profiles, "profiles", "", "directory for profiles of Parley's gateways; profiling distorts the figures")
-	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "timeout of the run; the results so far are printed")
-	flag.BoolVar(&o.quick, "quick", false, "small sizes: checks that the benchmark works, without meaningful figures")
-	role := flag.String("role", "", "set by the benchmark for its own children")
+	rows := flag.String("rows", "handshake,paced,broadcast,readers", "which measurements to make")
+	contenders := flag.String("contenders", "node,parley", "which gateways to measure")
+	bin := flag.String("bin", "bin", "directory of the binaries built by `make build`")
+	timeout := flag.Duration("timeout", 15*time.Minute, "timeout of the run; the results so far are printed")
+	small := flag.Bool("small", false, "small sizes: checks that the benchmark works, without meaningful figures")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
-	var err error
-	if *role == "bare" {
-		err = serveBare()
-	} else {
-		err = run(ctx, o)
-	}
+	b := &bench{sizes: sizesOf(*small), bin: *bin, report: newReport()}
+	err := b.run(ctx, strings.Split(*rows, ","), strings.Split(*contenders, ","))
+	fmt.Print(b.report) // the results so far
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "realtime:", err)
 		os.Exit(1)
 	}
 }
 
-type options struct {
-	rows, contenders, bin, peer string
-	profiles                    string
-	timeout                     time.Duration
-	quick                       bool
+// sizes are the sizes and durations of a run.
+type sizes struct {
+	idle    int           // connections that connect and stay idle
+	settle  time.Duration // wait before their memory is read
+	rooms   int           // visitors of the paced loads, one a room
+	warm    time.Duration // a paced load for warm-up
+	latency pace
+	cost    pace
+	over    pace
+	ceiling pace          // the first rate to try, and the duration of each try
+	bound   time.Duration // of p99 in the search for the highest rate
+	clients int           // connections in the one room of a broadcast
+	events  int           // per broadcast
+	bursts  int           // broadcasts, whose median counts
+}
+
+// pace is the rate and duration of a load.
+type pace struct {
+	rate int // per second
+	time time.Duration
+}
+
+func (p pace) total() int { return int(float64(p.rate) * p.time.Seconds()) }
+
+func sizesOf(small bool) sizes {
+	if small {
+		return sizes{
+			idle: 300, settle: 200 * time.Millisecond,
+			rooms: 100, warm: 200 * time.Millisecond,
+			latency: pace{200, time.Second},
+			cost:    pace{500, time.Second},
+			over:    pace{1000, time.Second},
+			ceiling: pace{500, 500 * time.Millisecond}, bound: 250 * time.Millisecond,
+			clients: 200, events: 10, bursts: 1,
+		}
+	}
+	return sizes{
+		idle: 10_000, settle: 5 * time.Second,
+		rooms: 1000, warm: time.Second,
+		latency: pace{2000, 6 * time.Second},
+		cost:    pace{5000, 6 * time.Second},
+		over:    pace{10_000, 8 * time.Second},
+		ceiling: pace{2000, 3 * time.Second}, bound: 250 * time.Millisecond,
+		clients: 5000, events: 40, bursts: 3,
+	}
 }
 
 // bench is one run.
 type bench struct {
 	sizes
-	dir        string
-	profiles   string
-	natsServer string
-	visitors   *visitors
-	stages     int
+	bin    string
+	report *report
 }
 
-// row is one measurement; it writes its results to the figures of a contender.
-type row struct {
-	name    string
-	sharded bool // whether the sharded adapter is measured too
-	measure func(context.Context, *bench, contender, *figures) error
+// contender is a gateway under test.
+type contender struct {
+	name string
+	args []string // program and arguments; none: our own service
 }
 
-// rows returns all measurements in order.
-func rows() []row {
-	return []row{
-		{"handshake", false, measureHandshakes},
-		{"paced", true, measurePaced},
-		{"broadcast", false, measureBroadcast},
-		{"redis", true, measureRedis},
-		{"growth", false, measureGrowth},
-		{"readers", false, measureReaders},
-		{"parts", false, measureParts},
-	}
-}
-
-func rowNames() (names []string) {
-	for _, r := range rows() {
-		names = append(names, r.name)
-	}
-	return names
-}
-
-func (o options) contendersToMeasure() (chosen []contender, err error) {
-	node := []string{"node", o.peer}
-	known := map[string]contender{
-		"node":         {name: "node", args: node},
-		"node-sharded": {name: "node-sharded", args: node, env: []string{"REDIS_SHARDED=true"}},
-		// All sockets of a stage belong to one visitor, whose limit is 20 by default, and use one address.
-		"parley": {name: "parley", args: []string{filepath.Join(o.bin, "socket-gateway")}, env: []string{"MAX_SOCKETS_PER_VISITOR=0", "MAX_PENDING_PER_ADDRESS=0", "RATE_LIMIT_CONNECT=0"}, profiled: true},
-	}
-	for name := range strings.SplitSeq(o.contenders, ",") {
-		c, ok := known[name]
-		if !ok {
-			return nil, fmt.Errorf("unknown contender %q", name)
+func (b *bench) run(ctx context.Context, rows, contenders []string) error {
+	known := []contender{{name: "node", args: []string{"node", "bench/peer/gateway.mjs"}}, {name: "parley"}}
+	for _, row := range []struct {
+		name    string
+		measure func(context.Context, contender) error
+	}{
+		{"handshake", b.handshakes}, {"paced", b.paced}, {"broadcast", b.broadcast}, {"readers", b.readers},
+	} {
+		for _, c := range known {
+			if !slices.Contains(rows, row.name) || !slices.Contains(contenders, c.name) {
+				continue
+			}
+			began := time.Now()
+			if err := row.measure(ctx, c); err != nil {
+				return fmt.Errorf("%s of %s: %w", row.name, c.name, err)
+			}
+			fmt.Fprintf(os.Stderr, "%-10s %-8s %5.1f s\n", row.name, c.name, time.Since(began).Seconds())
 		}
-		chosen = append(chosen, c)
-	}
-	return chosen, nil
-}
-
-func (o options) rowsToMeasure() (chosen []row, err error) {
-	names := strings.Split(o.rows, ",")
-	for _, name := range names {
-		if !slices.Contains(rowNames(), name) {
-			return nil, fmt.Errorf("unknown row %q; valid rows are %s", name, strings.Join(rowNames(), ", "))
-		}
-	}
-	for _, r := range rows() {
-		if slices.Contains(names, r.name) {
-			chosen = append(chosen, r)
-		}
-	}
-	return chosen, nil
-}
-
-func run(ctx context.Context, o options) (err error) {
-	contenders, err := o.contendersToMeasure()
-	if err != nil {
-		return err
-	}
-	chosen, err := o.rowsToMeasure()
-	if err != nil {
-		return err
-	}
-	b, err := newBench(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer b.close()
-	results := map[string]*figures{"bare": {}}
-	for _, c := range contenders {
-		results[c.name] = &figures{}
-	}
-	for _, r := range chosen {
-		if err := b.measure(ctx, r, contenders, results); err != nil {
-			// Print the results so far.
-			fmt.Print(report(b.sizes, results))
-			return err
-		}
-	}
-	fmt.Print(report(b.sizes, results))
-	return nil
-}
-
-// measure runs a row for each contender.
-func (b *bench) measure(ctx context.Context, r row, contenders []contender, results map[string]*figures) error {
-	if r.name == "broadcast" {
-		if err := measureBare(ctx, b, results["bare"]); err != nil {
-			return fmt.Errorf("broadcast of the bare loop: %w", err)
-		}
-	}
-	for _, c := range contenders {
-		if c.name == "node-sharded" && !r.sharded {
-			continue
-		}
-		began := time.Now()
-		if err := r.measure(ctx, b, c, results[c.name]); err != nil {
-			return fmt.Errorf("%s of %s: %w", r.name, c.name, err)
-		}
-		fmt.Fprintf(os.Stderr, "%-10s %-13s %5.1f s\n", r.name, c.name, time.Since(began).Seconds())
 	}
 	return nil
-}
-
-func newBench(ctx context.Context, o options) (b *bench, err error) {
-	b = &bench{sizes: fullSizes(), profiles: o.profiles}
-	if o.quick {
-		b.sizes = quickSizes()
-	}
-	if b.dir, err = os.MkdirTemp("", "parley-realtime-"); err != nil {
-		return nil, err
-	}
-	if b.natsServer, err = buildNATS(ctx, b.dir); err == nil {
-		b.visitors, err = newVisitors(b.most())
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(b.dir))
-	}
-	return b, nil
-}
-
-func (b *bench) close() {
-	b.visitors.close()
-	_ = os.RemoveAll(b.dir)
 }

@@ -2,107 +2,96 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
-	"net"
 	"time"
+
+	"github.com/parley-chat/parley/bench/internal/rig"
 )
 
-// patience is how long the generator waits without deliveries before the rest counts as lost: an overloaded gateway is
-// slow, not down.
-const patience = 4 * time.Second
-
-// figures are the results of one contender; nil means not measured.
-type figures struct {
-	idle      *idleFigure
-	paced     *pacedFigure
-	broadcast []outcome
-	redis     []float64 // bytes per reply with 1, 2, 3 gateways
-	growth    []growthFigure
-	readers   []readerFigure
-	parts     *partsFigure
-}
-
-// idleFigure is the result of many connections that connect as fast as possible and stay idle.
-type idleFigure struct {
-	arrival
-	before, after int64 // bytes
-}
-
-func (f idleFigure) perConnection() float64 { return float64(f.after-f.before) / float64(f.joined) }
-
-func measureHandshakes(ctx context.Context, b *bench, c contender, f *figures) error {
-	s, err := b.openStage(ctx, c, 1)
+func (b *bench) handshakes(ctx context.Context, c contender) error {
+	d, err := b.deploy(ctx, c, 1)
+	defer d.close()
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	idle := &idleFigure{before: s.rss()}
-	err = b.profiled(ctx, s, "handshakes", b.settle, func() (err error) {
-		idle.arrival, err = s.join(ctx, 0, b.idle, own)
-		return err
-	})
+	before := d.rss()
+	lost, took, err := d.join(ctx, b.idle, true)
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, b.settle); err != nil {
-		return err
+	time.Sleep(b.settle)
+	for _, client := range d.clients {
+		if client.lost.Load() { // accepted and then dropped
+			lost++
+		}
 	}
-	idle.after = s.rss()
-	idle.joined -= int(s.pool.closed.Load()) // a connection accepted and then dropped is lost, too
-	f.idle = idle
-	return b.profile(ctx, s, "idle", "heap", 0)
-}
-
-// pacedFigure is the result with one visitor per room and two gateways.
-type pacedFigure struct {
-	latency, cost, over outcome
-	ceiling             int
-}
-
-func measurePaced(ctx context.Context, b *bench, c contender, f *figures) error {
-	s, err := b.openStage(ctx, c, 2)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	if _, err := s.join(ctx, 0, b.rooms, own); err != nil {
-		return err
-	}
-	var p pacedFigure
-	if _, err = s.pace(ctx, b.rooms, pace{b.latency.rate, b.warm}); err != nil {
-		return err
-	}
-	if p.latency, err = s.pace(ctx, b.rooms, b.latency); err != nil {
-		return err
-	}
-	err = b.profiled(ctx, s, "paced", b.cost.time, func() (err error) {
-		p.cost, err = s.pace(ctx, b.rooms, b.cost)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if p.ceiling, err = s.ceiling(ctx, b.rooms, b.ceiling, b.bound); err != nil {
-		return err
-	}
-	if p.over, err = s.pace(ctx, b.rooms, b.over); err != nil {
-		return err
-	}
-	f.paced = &p
+	joined := float64(b.idle - lost)
+	after := d.rss()
+	memory := fmt.Sprintf("memory per idle connection, 0 to %d", b.idle)
+	b.report.add(c.name, memory, "KB", float64(after-before)/joined/1024, atMost(0.5))
+	b.report.add(c.name, fmt.Sprintf("whole process at %d", b.idle), "MB", float64(after>>20), atMost(0.5))
+	b.report.add(c.name, "handshakes (websocket, token, CONNECT, join)", "/s", joined/took.Seconds(), atLeast(2))
+	b.report.add(c.name, fmt.Sprintf("handshakes lost of %d", b.idle), "", float64(lost), zero())
 	return nil
 }
 
-func (s *stage) pace(ctx context.Context, rooms int, p pace) (outcome, error) {
-	return s.replies(ctx, rooms, p.rate, p.total(), patience)
+func (b *bench) paced(ctx context.Context, c contender) error {
+	d, err := b.deployPaced(ctx, c, 2)
+	defer d.close()
+	if err != nil {
+		return err
+	}
+	latency, err := d.pace(ctx, b.latency)
+	if err != nil {
+		return err
+	}
+	cost, err := d.pace(ctx, b.cost)
+	if err != nil {
+		return err
+	}
+	ceiling, err := searchCeiling(b.ceiling.rate, func(rate int) (bool, error) {
+		o, err := d.pace(ctx, pace{rate, b.ceiling.time})
+		return o.p99 < b.bound && o.lost() == 0, err
+	})
+	if err != nil {
+		return err
+	}
+	over, err := d.pace(ctx, b.over)
+	if err != nil {
+		return err
+	}
+	at := func(p pace) string { return fmt.Sprintf("2 gateways, %d rooms, %d replies/s: ", b.rooms, p.rate) }
+	gateways := rig.PerThousand(cost.cpu, cost.delivered)
+	all := rig.PerThousand(cost.cpu+cost.engines, cost.delivered)
+	b.report.add(c.name, at(b.cost)+"CPU per 1,000 deliveries", "s", gateways, atMost(0.5))
+	b.report.add(c.name, "the same, with Redis and NATS", "s", all, atMost(0.7))
+	b.report.add(c.name, at(b.latency)+"p99", "ms", latency.p99.Seconds()*1000, atMost(0.5))
+	b.report.add(c.name, fmt.Sprintf("highest rate with p99 under %v", b.bound), "/s", float64(ceiling), atLeast(2))
+	overload := fmt.Sprintf("overloaded, %d/s, of %d: ", b.over.rate, b.over.total())
+	b.report.add(c.name, overload+"lost", "", float64(over.lost()), zero())
+	b.report.add(c.name, overload+"doubled", "", float64(over.doubled), zero())
+	b.report.add(c.name, overload+"out of order", "", float64(over.outOfOrder), zero())
+	faults := float64(latency.faults() + cost.faults() + over.faults())
+	b.report.add(c.name, "all paced loads: lost, doubled, out of order, misdirected", "", faults, zero())
+	return nil
 }
 
-// ceiling finds the highest rate at which p99 is below bound and nothing is lost.
-func (s *stage) ceiling(ctx context.Context, rooms int, p pace, bound time.Duration) (int, error) {
-	return searchCeiling(p.rate, func(rate int) (bool, error) {
-		o, err := s.pace(ctx, rooms, pace{rate, p.time})
-		return o.p99 < bound && o.lost() == 0, err
-	})
+// deployPaced starts gateways with a visitor in each room, and warms them up.
+func (b *bench) deployPaced(ctx context.Context, c contender, gateways int) (*deployment, error) {
+	d, err := b.deploy(ctx, c, gateways)
+	if err != nil {
+		return d, err
+	}
+	if _, _, err := d.join(ctx, b.rooms, true); err != nil {
+		return d, err
+	}
+	_, err = d.pace(ctx, pace{b.latency.rate, b.warm})
+	return d, err
+}
+
+func (d *deployment) pace(ctx context.Context, p pace) (outcome, error) {
+	return d.replies(ctx, p.rate, p.total())
 }
 
 // highestRate is the upper limit of the search for a ceiling.
@@ -140,129 +129,63 @@ func searchCeiling(rate int, holds func(rate int) (bool, error)) (low int, err e
 	return low, nil
 }
 
-func measureBroadcast(ctx context.Context, b *bench, c contender, f *figures) error {
-	s, err := b.openStage(ctx, c, 1)
+// broadcast connects many clients to one room and publishes bursts of replies to it, after one for warm-up.
+func (b *bench) broadcast(ctx context.Context, c contender) error {
+	d, err := b.deploy(ctx, c, 1)
+	defer d.close()
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	f.broadcast, err = s.broadcasts(ctx, b.sizes)
-	return err
-}
-
-func measureBare(ctx context.Context, b *bench, f *figures) error {
-	s, err := b.openBare()
-	if err != nil {
+	if _, _, err := d.join(ctx, b.clients, false); err != nil {
 		return err
 	}
-	defer s.close()
-	f.broadcast, err = s.broadcasts(ctx, b.sizes)
-	return err
-}
-
-// broadcasts connects a crowd to one room and publishes bursts of replies to it, after one for warm-up.
-func (s *stage) broadcasts(ctx context.Context, z sizes) (bursts []outcome, err error) {
-	if _, err := s.join(ctx, 0, z.crowd, func(int) int { return 0 }); err != nil {
-		return nil, err
-	}
-	for i := range z.bursts + 1 {
-		o, err := s.replies(ctx, 1, 0, z.events, patience)
+	var rates, costs []float64
+	faults := 0
+	for i := range b.bursts + 1 {
+		o, err := d.replies(ctx, 0, b.events)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if i > 0 {
-			bursts = append(bursts, o)
+			rates = append(rates, o.rate())
+			costs = append(costs, rig.PerThousand(o.cpu, o.delivered))
+			faults += o.faults()
 		}
 	}
-	return bursts, nil
+	what := fmt.Sprintf("broadcast of %d events to a room of %d: ", b.events, b.clients)
+	b.report.add(c.name, what+"deliveries", "/s", rig.Median(rates), target{})
+	b.report.add(c.name, "the same, CPU per 1,000 deliveries", "s", rig.Median(costs), target{})
+	b.report.add(c.name, "the same: lost, doubled, out of order", "", float64(faults), zero())
+	return nil
 }
 
-func measureRedis(ctx context.Context, b *bench, c contender, f *figures) error {
+// readers measures the same load with 1, 2 and 3 gateways.
+func (b *bench) readers(ctx context.Context, c contender) error {
+	var first float64
 	for gateways := 1; gateways <= 3; gateways++ {
-		perReply, err := b.redisBytes(ctx, c, gateways)
+		o, err := b.read(ctx, c, gateways)
 		if err != nil {
 			return err
 		}
-		f.redis = append(f.redis, perReply)
+		cost := rig.PerThousand(o.cpu, o.delivered)
+		if gateways == 1 {
+			first = cost
+		}
+		what := fmt.Sprintf("%d gateways read %d replies/s: ", gateways, b.cost.rate)
+		b.report.add(c.name, what+"CPU of all per 1,000", "s", cost, target{})
+		b.report.add(c.name, what+"of one gateway's", "%", 100*cost/first, target{})
+		b.report.add(c.name, what+"CPU of NATS and Redis", "s", rig.PerThousand(o.engines, o.delivered), target{})
+		b.report.add(c.name, what+"p99", "ms", o.p99.Seconds()*1000, target{})
+		b.report.add(c.name, what+"lost, doubled, out of order", "", float64(o.faults()), zero())
 	}
 	return nil
 }
 
-// redisBytes returns the number of bytes that Redis sends for one reply.
-func (b *bench) redisBytes(ctx context.Context, c contender, gateways int) (float64, error) {
-	s, err := b.openStage(ctx, c, gateways)
+func (b *bench) read(ctx context.Context, c contender, gateways int) (outcome, error) {
+	d, err := b.deployPaced(ctx, c, gateways)
+	defer d.close()
 	if err != nil {
-		return 0, err
+		return outcome{}, err
 	}
-	defer s.close()
-	rooms := min(b.rooms, 300)
-	if _, err := s.join(ctx, 0, rooms, own); err != nil {
-		return 0, err
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.engines.redisAddr)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	if _, _, err := redisSent(conn); err != nil { // skips earlier traffic and the subscriptions
-		return 0, err
-	}
-	before, answer, err := redisSent(conn)
-	if err != nil {
-		return 0, err
-	}
-	o, err := s.pace(ctx, rooms, b.redis)
-	if err != nil {
-		return 0, err
-	}
-	after, _, err := redisSent(conn)
-	if err == nil && o.lost() > 0 {
-		err = errors.New("replies were lost at a very low rate")
-	}
-	return float64(after-before-answer) / float64(o.expected), err
-}
-
-// growthFigure is the cost of a delivery and of a connection at a number of connections.
-type growthFigure struct {
-	connections   int
-	perConnection float64 // bytes
-	outcome
-}
-
-func measureGrowth(ctx context.Context, b *bench, c contender, f *figures) error {
-	s, err := b.openStage(ctx, c, 1)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	before, connected := s.rss(), 0
-	for i, level := range b.levels {
-		if _, err := s.join(ctx, connected, level-connected, own); err != nil {
-			return err
-		}
-		connected = level
-		if err := pause(ctx, min(b.settle, 2*time.Second)); err != nil {
-			return err
-		}
-		g := growthFigure{connections: level, perConnection: float64(s.rss()-before) / float64(level)}
-		if i == 0 {
-			if _, err := s.pace(ctx, level, pace{b.growth.rate, b.warm}); err != nil {
-				return err
-			}
-		}
-		if g.outcome, err = s.pace(ctx, level, b.growth); err != nil {
-			return err
-		}
-		f.growth = append(f.growth, g)
-	}
-	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
+	return d.pace(ctx, b.cost)
 }

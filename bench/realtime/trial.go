@@ -1,152 +1,218 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-chat/parley/bench/internal/rig"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
 )
 
-// trial is the tally of one load of replies. The pool's loop writes it; others may read it after the loop has released
-// it, and delivered at any time.
+// patience is how long the generator waits without deliveries before the rest counts as lost: an overloaded gateway is
+// slow, not down.
+const patience = 4 * time.Second
+
+// mark identifies the reply of a delivery. It is a string in the reply's data, which every gateway passes on unchanged.
+type mark struct {
+	trial    int
+	room     int
+	sequence int           // from 1 in its room
+	planned  time.Duration // since the trial began
+}
+
+var markBegin = []byte(`"mark":"`)
+
+// data returns the data of a marked reply.
+func (m mark) data() json.RawMessage {
+	const text = "Your order 4711 has left our warehouse. It will be with you tomorrow before noon."
+	return fmt.Appendf(nil, `{"text":%q,"mark":"%d.%d.%d.%d."}`,
+		text, m.trial, m.room, m.sequence, m.planned.Microseconds())
+}
+
+// parseMark finds the mark in an event.
+func parseMark(packet []byte) (m mark, ok bool) {
+	_, rest, ok := bytes.Cut(packet, markBegin)
+	if !ok {
+		return mark{}, false
+	}
+	var parts [4]int
+	part := 0
+	for _, c := range rest {
+		switch {
+		case c == '.':
+			if part++; part == len(parts) {
+				return mark{parts[0], parts[1], parts[2], time.Duration(parts[3]) * time.Microsecond}, true
+			}
+		case '0' <= c && c <= '9':
+			parts[part] = parts[part]*10 + int(c-'0')
+		default:
+			return mark{}, false
+		}
+	}
+	return mark{}, false
+}
+
+// trial is one load of replies.
 type trial struct {
 	id        int
-	perRoom   int // the highest sequence of a room
 	began     time.Time
-	seen      []sequence // of each client
-	latencies []uint32   // microseconds
-	last      time.Time
 	delivered atomic.Int64 // each reply counted once per client
-
-	doubled    int
-	disordered int // delivered after a later one of the same room
-	astray     int // of another room, or not one of our replies
 }
 
-// sequence is the set of replies that one client has received.
-type sequence struct {
-	highest int
-	got     []uint64 // one bit per sequence number
-}
-
-// newTrial returns a trial for clients that receive at most perRoom replies each.
-func newTrial(id, clients, perRoom, expected int, epoch time.Time) *trial {
-	words := perRoom/64 + 1
-	all := make([]uint64, clients*words)
-	t := &trial{
-		id:        id,
-		perRoom:   perRoom,
-		began:     epoch,
-		seen:      make([]sequence, clients),
-		latencies: make([]uint32, 0, expected),
-	}
-	for i := range t.seen {
-		t.seen[i].got = all[i*words : (i+1)*words]
-	}
-	return t
+// tally is what one client received of a trial. The client's lock guards it.
+type tally struct {
+	trial       *trial
+	room        int
+	highest     int
+	got         map[int]bool // by sequence
+	latencies   []time.Duration
+	doubled     int
+	outOfOrder  int // delivered after a later one of the same room
+	misdirected int // of another room, or not one of our replies
+	last        time.Time
 }
 
 // note counts one delivery.
-func (t *trial) note(c *client, packet []byte) {
+func (t *tally) note(packet []byte) {
 	m, ok := parseMark(packet)
-	if ok && m.trial != t.id {
+	switch {
+	case ok && m.trial != t.trial.id:
 		return // a straggler of an earlier trial, already counted as lost
-	}
-	if !ok || m.room != c.room || m.sequence < 1 || m.sequence > t.perRoom || c.index >= len(t.seen) {
-		t.astray++
+	case !ok || m.room != t.room:
+		t.misdirected++
 		return
-	}
-	s := &t.seen[c.index]
-	word, bit := m.sequence/64, uint64(1)<<(m.sequence%64)
-	if s.got[word]&bit != 0 {
+	case t.got[m.sequence]:
 		t.doubled++
 		return
 	}
-	s.got[word] |= bit
-	if m.sequence < s.highest {
-		t.disordered++
-	} else {
-		s.highest = m.sequence
+	t.got[m.sequence] = true
+	if m.sequence < t.highest {
+		t.outOfOrder++
 	}
+	t.highest = max(t.highest, m.sequence)
 	t.last = time.Now()
-	latency := t.last.Sub(t.began) - m.planned
-	t.latencies = append(t.latencies, uint32(min(max(latency.Microseconds(), 0), math.MaxUint32)))
-	t.delivered.Add(1)
+	t.latencies = append(t.latencies, t.last.Sub(t.trial.began)-m.planned)
+	t.trial.delivered.Add(1)
 }
 
 // outcome is the result of a trial.
 type outcome struct {
-	expected, delivered         int
-	doubled, disordered, astray int
-	p50, p99                    time.Duration // infinite if too many were lost
-	took                        time.Duration // from the first publication to the last delivery
-	cpu                         time.Duration // of the gateways
-	engines                     time.Duration // CPU of Redis and NATS
-	refused                     int           // publications that JetStream did not accept
+	expected, delivered              int
+	doubled, outOfOrder, misdirected int
+	p50, p99                         time.Duration // endless if too many were lost
+	took                             time.Duration // from the first publication to the last delivery
+	cpu                              time.Duration // of the gateways
+	engines                          time.Duration // CPU of Redis and NATS
 }
-
-func (o outcome) lost() int { return o.expected - o.delivered }
-
-// cpuPerThousand returns CPU seconds of the gateways per 1,000 deliveries.
-func (o outcome) cpuPerThousand() float64 { return o.perThousand(o.cpu) }
-
-// enginesPerThousand returns CPU seconds of Redis and NATS per 1,000 deliveries.
-func (o outcome) enginesPerThousand() float64 { return o.perThousand(o.engines) }
-
-func (o outcome) perThousand(cpu time.Duration) float64 {
-	if o.delivered == 0 {
-		return math.NaN()
-	}
-	return cpu.Seconds() * 1000 / float64(o.delivered)
-}
-
-// rate returns deliveries per second.
-func (o outcome) rate() float64 { return float64(o.delivered) / o.took.Seconds() }
 
 // endless is the latency of lost replies.
 const endless = time.Duration(math.MaxInt64)
 
-func (t *trial) outcome(expected int, start time.Time) outcome {
-	slices.Sort(t.latencies)
-	return outcome{
-		expected:   expected,
-		delivered:  len(t.latencies),
-		doubled:    t.doubled,
-		disordered: t.disordered,
-		astray:     t.astray,
-		p50:        t.latency(0.50, expected),
-		p99:        t.latency(0.99, expected),
-		took:       t.last.Sub(start),
+func (o outcome) lost() int { return o.expected - o.delivered }
+
+// faults counts all that a delivery must not be.
+func (o outcome) faults() int { return o.lost() + o.doubled + o.outOfOrder + o.misdirected }
+
+// rate returns deliveries per second.
+func (o outcome) rate() float64 { return float64(o.delivered) / o.took.Seconds() }
+
+// replies publishes total replies to the rooms of the visitors at a rate (0: as fast as possible), and waits for their
+// deliveries.
+func (d *deployment) replies(ctx context.Context, rate, total int) (outcome, error) {
+	d.trials++
+	t := &trial{id: d.trials, began: time.Now()}
+	tallies := make([]*tally, len(d.clients))
+	expected := 0
+	for i, c := range d.clients {
+		tallies[i] = &tally{trial: t, room: c.room, got: map[int]bool{}}
+		c.setReceiver(tallies[i].note)
+		expected += total / len(d.visitors)
+		if c.room < total%len(d.visitors) {
+			expected++
+		}
 	}
+	cpu, engines := d.cpu()
+	err := rig.Publish(ctx, d.bus, rig.Load{
+		Keys: len(d.visitors), Rate: rate, Total: total,
+		Event: func(room, n int, planned time.Time) event.Event {
+			return d.reply(mark{trial: t.id, room: room, sequence: n, planned: planned.Sub(t.began)})
+		},
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	if err := t.await(ctx, expected); err != nil {
+		return outcome{}, err
+	}
+	for _, c := range d.clients {
+		c.setReceiver(nil)
+	}
+	o := t.sum(tallies, expected)
+	gatewaysNow, enginesNow := d.cpu()
+	o.cpu = gatewaysNow - cpu
+	o.engines = enginesNow - engines
+	return o, nil
 }
 
-func (t *trial) latency(q float64, expected int) time.Duration {
-	if q*float64(expected) >= float64(len(t.latencies)) {
-		return endless
+func (d *deployment) reply(m mark) event.Event {
+	v := d.visitors[m.room]
+	return event.Reply{
+		CompanyID: d.rig.Demo.CompanyID, AppID: d.rig.Demo.AppID, ChatUserID: v.id, ChatID: v.chatID,
+		Message: chat.Message{
+			ID:            uuid.Must(uuid.NewV7()).String(),
+			CreatedAt:     time.Now(),
+			Type:          chat.Text,
+			Data:          m.data(),
+			NameOfSender:  "Support",
+			IsFromSupport: true,
+		},
 	}
-	share := q * float64(expected) / float64(len(t.latencies))
-	return time.Duration(rig.Quantile(t.latencies, share)) * time.Microsecond
 }
 
 // await returns when all expected deliveries have arrived, and a moment later for duplicates, or after patience without
 // a delivery.
-func (t *trial) await(ctx context.Context, expected int, patience time.Duration) error {
+func (t *trial) await(ctx context.Context, expected int) error {
 	progress, at := int64(-1), time.Now()
 	for {
 		n := t.delivered.Load()
 		if n != progress {
 			progress, at = n, time.Now()
 		}
-		if wait := time.Since(at); wait > patience || n >= int64(expected) && wait > 200*time.Millisecond {
+		waited := time.Since(at)
+		if waited > patience || n >= int64(expected) && waited > 200*time.Millisecond {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return ctx.Err()
-		case <-time.After(5 * time.Millisecond):
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+func (t *trial) sum(tallies []*tally, expected int) outcome {
+	o := outcome{expected: expected, delivered: int(t.delivered.Load())}
+	latencies := make([]time.Duration, 0, expected)
+	for _, c := range tallies {
+		o.doubled += c.doubled
+		o.outOfOrder += c.outOfOrder
+		o.misdirected += c.misdirected
+		o.took = max(o.took, c.last.Sub(t.began))
+		latencies = append(latencies, c.latencies...)
+	}
+	slices.Sort(latencies)
+	for len(latencies) < expected {
+		latencies = append(latencies, endless)
+	}
+	o.p50 = rig.Quantile(latencies, 0.50)
+	o.p99 = rig.Quantile(latencies, 0.99)
+	return o
 }

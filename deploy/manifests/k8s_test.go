@@ -28,10 +28,9 @@ func overlays() []string { return []string{"dev", "production"} }
 
 // cluster is the content of an overlay, in Kubernetes' own types.
 type cluster struct {
-	t        *testing.T
-	objects  []runtime.Object
-	pods     map[string]corev1.PodTemplateSpec // by the workload's name
-	replicas map[string]bool                   // workloads that set their number of replicas
+	t       *testing.T
+	objects []runtime.Object
+	pods    map[string]corev1.PodTemplateSpec // by the workload's name
 }
 
 // build renders an overlay with components and decodes it.
@@ -53,7 +52,7 @@ func decode(t *testing.T, documents map[string]string) *cluster {
 		}
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
-	c := &cluster{t: t, pods: map[string]corev1.PodTemplateSpec{}, replicas: map[string]bool{}}
+	c := &cluster{t: t, pods: map[string]corev1.PodTemplateSpec{}}
 	for _, name := range slices.Sorted(maps.Keys(documents)) {
 		if strings.HasPrefix(name, "ScaledObject ") {
 			if err := yaml.UnmarshalStrict([]byte(documents[name]), &scaledObject{}); err != nil {
@@ -74,14 +73,14 @@ func (c *cluster) add(object runtime.Object) {
 	c.objects = append(c.objects, object)
 	switch w := object.(type) {
 	case *appsv1.Deployment:
-		c.pods[w.Name], c.replicas[w.Name] = w.Spec.Template, w.Spec.Replicas != nil
+		c.pods[w.Name] = w.Spec.Template
 		c.selects("deployment "+w.Name, w.Spec.Selector, w.Name)
 	case *batchv1.Job:
 		c.pods[w.Name] = w.Spec.Template
 	case *batchv1.CronJob:
 		c.pods[w.Name] = w.Spec.JobTemplate.Spec.Template
 	case *appsv1.StatefulSet:
-		c.pods[w.Name], c.replicas[w.Name] = w.Spec.Template, w.Spec.Replicas != nil
+		c.pods[w.Name] = w.Spec.Template
 		c.selects("stateful set "+w.Name, w.Spec.Selector, w.Name)
 	}
 }
@@ -138,22 +137,6 @@ func each(t *testing.T, test func(t *testing.T, c *cluster)) {
 // containers returns the containers of a pod, including init containers.
 func containers(pod corev1.PodTemplateSpec) []corev1.Container {
 	return slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
-}
-
-func TestEveryServiceRuns(t *testing.T) {
-	each(t, func(t *testing.T, c *cluster) {
-		for name := range services() {
-			if len(c.pods[name].Spec.Containers) == 0 {
-				t.Errorf("%s does not run", name)
-			}
-			if c.replicas[name] {
-				t.Errorf("%s sets its replicas, which the autoscaler controls", name)
-			}
-			if all[*policyv1.PodDisruptionBudget](c)[name] == nil || all[*corev1.ServiceAccount](c)[name] == nil {
-				t.Errorf("%s has no disruption budget or service account", name)
-			}
-		}
-	})
 }
 
 func TestPodsAreRestricted(t *testing.T) { each(t, checkRestricted) }
@@ -446,17 +429,4 @@ func (c *cluster) admits(p *networkingv1.NetworkPolicy, from string) bool {
 		}
 	}
 	return false
-}
-
-func TestProductionReplicas(t *testing.T) {
-	t.Parallel()
-	c := build(t, "production")
-	if got := c.streams().StreamReplicas; got != 3 {
-		t.Errorf("got STREAM_REPLICAS %d, want 3", got)
-	}
-	for name, h := range all[*autoscalingv2.HorizontalPodAutoscaler](c) {
-		if *h.Spec.MinReplicas < 2 {
-			t.Errorf("%s: got %d replicas at least, want 2", name, *h.Spec.MinReplicas)
-		}
-	}
 }

@@ -236,6 +236,7 @@ func TestMovingPartitionWaitsForRunningHandlers(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
+	progress := bustest.CollectProgress(t, url, subject.Replies, "tester")
 	handled := newSequences()
 	hangs, release := make(chan struct{}), make(chan struct{})
 	first := startReplica(t, url, bus.Consumer{AckWait: 300 * time.Millisecond, Handle: func(_ context.Context, d bus.Delivery) error {
@@ -254,7 +255,7 @@ func TestMovingPartitionWaitsForRunningHandlers(t *testing.T) {
 	first.stop()
 	publish(t, b, reply("visitor", 1))
 	timetest.Until(t, "the second replica reads all partitions", func() bool { return second.partitions(t) == 32 })
-	time.Sleep(1500 * time.Millisecond) // far beyond AckWait: the absence of an event cannot be awaited
+	progress.AwaitRepeated(beyondAckWait)
 	if n := handled.len(); n != 0 {
 		t.Fatalf("got %d handled while the first delivery is running, want none", n)
 	}
@@ -306,7 +307,9 @@ func TestThousandsOfConcurrentKeys(t *testing.T) {
 // The number of deliveries that a process holds is bounded, whatever the backlog.
 func TestConsumerAppliesBackPressure(t *testing.T) {
 	t.Parallel()
-	b := bustest.Open(t, bustest.Start(t).URL())
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	progress := bustest.CollectProgress(t, url, subject.Replies, "tester")
 	const events = 8000
 	for k := range 8 {
 		publishAll(t, b, 250, k*4, 4)
@@ -326,7 +329,7 @@ func TestConsumerAppliesBackPressure(t *testing.T) {
 		return g.Total().AckPending
 	}
 	timetest.Until(t, "the process holds the maximum", func() bool { return out() >= 2048 })
-	time.Sleep(500 * time.Millisecond) // the absence of an event cannot be awaited
+	progress.AwaitRepeated(3) // a consumer without a bound would have pulled the rest by then
 	if n := out(); n > 2*2048 {
 		t.Errorf("got %d deliveries pending, want at most %d", n, 2*2048)
 	}

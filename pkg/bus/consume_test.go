@@ -331,7 +331,9 @@ func TestSuspendedTryIsResumed(t *testing.T) {
 // A delivery leaves the consumer only after DEAD has stored it.
 func TestDeadLetterWaitsForRoom(t *testing.T) {
 	t.Parallel()
-	b := bustest.Open(t, bustest.StartSized(t, bus.StreamSettings{MaxBytes: 2048}).URL())
+	url := bustest.StartSized(t, bus.StreamSettings{MaxBytes: 2048}).URL()
+	b := bustest.Open(t, url)
+	progress := bustest.CollectProgress(t, url, subject.Replies, "tester")
 	dead, err := b.JetStream().Stream(t.Context(), subject.Dead)
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +350,7 @@ func TestDeadLetterWaitsForRoom(t *testing.T) {
 		return apperr.New(apperr.Invalid, "R", "m")
 	}})
 	timetest.Until(t, "the handler was called", func() bool { return calls.Load() == 1 })
-	time.Sleep(1500 * time.Millisecond) // longer than AckWait: the absence of an event cannot be awaited
+	progress.AwaitRepeated(beyondAckWait)
 	c, err := b.Group(t.Context(), subject.Replies, "tester")
 	if err != nil || c.Total().AckPending != 1 {
 		t.Fatalf("while DEAD is full: got %+v, %v, want the delivery still pending", c, err)
@@ -441,7 +443,9 @@ func TestOrderPerKeyUnderFailuresAndConcurrency(t *testing.T) {
 // With a single worker, a failing delivery does not block other keys.
 func TestFailingKeyDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
-	b := bustest.Open(t, bustest.Start(t).URL())
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	progress := bustest.CollectProgress(t, url, subject.Replies, "tester")
 	handled := newSequences()
 	var mended atomic.Bool
 	consume(t, b, bus.Consumer{Concurrency: 1, Handle: func(_ context.Context, d bus.Delivery) error {
@@ -453,7 +457,7 @@ func TestFailingKeyDoesNotBlockOthers(t *testing.T) {
 	}})
 	publishAll(t, b, 5, 0, 10)
 	timetest.Until(t, "the other four are handled", func() bool { return handled.len() == 40 })
-	time.Sleep(2500 * time.Millisecond) // beyond AckWait: waiting deliveries must not be redelivered
+	progress.AwaitRepeated(beyondAckWait) // waiting deliveries must not be redelivered
 	mended.Store(true)
 	timetest.Until(t, "the fifth is handled", func() bool { return handled.len() >= 50 })
 	awaitEmpty(t, b, "tester")
@@ -462,18 +466,20 @@ func TestFailingKeyDoesNotBlockOthers(t *testing.T) {
 
 func TestSlowHandlerIsNotOvertakenByItsOwnRedelivery(t *testing.T) {
 	t.Parallel()
-	b := bustest.Open(t, bustest.Start(t).URL())
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	progress := bustest.CollectProgress(t, url, subject.Replies, "tester")
 	var calls atomic.Int64
-	done := make(chan struct{})
-	consume(t, b, bus.Consumer{AckWait: 1500 * time.Millisecond, Handle: func(context.Context, bus.Delivery) error {
+	release := make(chan struct{})
+	consume(t, b, bus.Consumer{Handle: func(context.Context, bus.Delivery) error {
 		if calls.Add(1) == 1 {
-			defer close(done)
-			time.Sleep(3 * time.Second) // longer than AckWait
+			<-release
 		}
 		return nil
 	}})
 	publish(t, b, reply("visitor", 0))
-	receive(t, "the handler", done)
+	progress.AwaitRepeated(beyondAckWait)
+	close(release)
 	awaitEmpty(t, b, "tester")
 	if got := calls.Load(); got != 1 {
 		t.Errorf("got %d calls, want 1", got)

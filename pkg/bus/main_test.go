@@ -55,6 +55,10 @@ func receive[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
+// beyondAckWait is the number of progress acknowledgements of one delivery after which its AckWait has passed: one
+// comes in each third of it.
+const beyondAckWait = 5
+
 // engine is a NATS server that can be stopped and restarted with the same address and directory.
 type engine struct {
 	t    testing.TB

@@ -250,7 +250,7 @@ func TestEveryTypeOfTheContractHasASample(t *testing.T) {
 // example is an event as published over NATS.
 type example struct {
 	Subject string            `json:"subject"`
-	Headers map[string]string `json:"headers"`
+	Headers map[string]string `json:"headers,omitempty"`
 	Payload json.RawMessage   `json:"payload"`
 }
 
@@ -277,6 +277,10 @@ func TestExamplesAreCurrent(t *testing.T) {
 			headers[name] = values[0]
 		}
 		compareExample(t, s.file, example{Subject: m.Subject, Headers: headers, Payload: m.Data})
+		want[s.file+".json"] = true
+	}
+	for _, s := range signals() {
+		compareExample(t, s.file, example{Subject: s.signal.Subject(), Payload: s.signal.AppendJSON(nil)})
 		want[s.file+".json"] = true
 	}
 	files, err := os.ReadDir(examplesDir)
@@ -310,10 +314,10 @@ func compareExample(t *testing.T, name string, e example) {
 	}
 	committed, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("reading the example (write it with go test ./event -update): %v", err)
+		t.Fatalf("reading the example (write it with go test ./pkg/event -run TestExamplesAreCurrent -update): %v", err)
 	}
 	if !bytes.Equal(got.Bytes(), committed) {
-		t.Errorf("%s is not current (write it with go test ./event -update): got\n%s\nwant\n%s", path, got.Bytes(), committed)
+		t.Errorf("%s is not current (write it with go test ./pkg/event -run TestExamplesAreCurrent -update): got\n%s\nwant\n%s", path, got.Bytes(), committed)
 	}
 }
 

@@ -138,6 +138,28 @@ func CollectEnds(t testing.TB, url, stream, durable string) *Collector {
 	})
 }
 
+// CollectProgress collects the progress acknowledgements of a consumer, which it sends three times in each AckWait for
+// every delivery that it holds.
+func CollectProgress(t testing.TB, url, stream, durable string) *Collector {
+	t.Helper()
+	return collect(t, url, "$JS.ACK."+stream+".*.>", func(m *nats.Msg) bool {
+		name := strings.Split(m.Subject, ".")[3]
+		return groupOf(name, durable) && string(m.Data) == "+WPI"
+	})
+}
+
+// AwaitRepeated returns when n messages of one subject have arrived.
+func (c *Collector) AwaitRepeated(n int) {
+	c.t.Helper()
+	counts := make(map[string]int)
+	for {
+		subj := c.Next().Subject
+		if counts[subj]++; counts[subj] == n {
+			return
+		}
+	}
+}
+
 func collect(t testing.TB, url, filter string, want func(*nats.Msg) bool) *Collector {
 	t.Helper()
 	nc, err := nats.Connect(url)

@@ -1,4 +1,3 @@
-// Package rig is shared by the benchmarks: child processes, and their CPU and memory use.
 package rig
 
 import (
@@ -24,14 +23,14 @@ type Process struct {
 	stdout *bufio.Reader
 }
 
-func Start(env []string, logPath, name string, args ...string) (*Process, error) {
-	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), env...)
+func start(env []string, logPath, name string, args ...string) (*Process, error) {
 	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer logFile.Close()
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = logFile
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -43,30 +42,39 @@ func Start(env []string, logPath, name string, args ...string) (*Process, error)
 	return &Process{cmd: cmd, stdout: bufio.NewReader(out)}, nil
 }
 
-// ReadVariables reads NAME=value lines until all names were read, then keeps draining in the background.
+// StartAlone starts a program outside of a rig, whose output nobody reads. The caller stops it.
+func StartAlone(logPath string, env []string, name string) (*Process, error) {
+	p, err := start(env, logPath, name)
+	if err == nil {
+		p.drain()
+	}
+	return p, err
+}
+
+// ReadVariables reads NAME=value lines until all names were read, then discards the rest of the output.
 func (p *Process) ReadVariables(names ...string) (map[string]string, error) {
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
 	found := map[string]string{}
-	for len(found) < len(names) {
+	for len(found) < len(wanted) {
 		line, err := p.stdout.ReadString('\n')
 		if err != nil {
 			return nil, fmt.Errorf("%s ended before it printed %v: %w", p.cmd.Path, names, err)
 		}
-		name, value, ok := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "export ")), "=")
-		if !ok {
-			continue
-		}
-		for _, n := range names {
-			if n == name {
-				found[name] = strings.Trim(value, "'") // quoted for a shell
-			}
+		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
+		name, value, ok := strings.Cut(line, "=")
+		if ok && wanted[name] {
+			found[name] = strings.Trim(value, "'") // quoted for a shell
 		}
 	}
-	p.Drain()
+	p.drain()
 	return found, nil
 }
 
-// Drain discards the rest of the child's output, so that it never blocks on a full pipe.
-func (p *Process) Drain() { go func() { _, _ = io.Copy(io.Discard, p.stdout) }() }
+// drain discards the rest of the child's output, so that it never blocks on a full pipe.
+func (p *Process) drain() { go func() { _, _ = io.Copy(io.Discard, p.stdout) }() }
 
 // Stop terminates the child, and kills it if that takes too long.
 func (p *Process) Stop() {
@@ -76,8 +84,11 @@ func (p *Process) Stop() {
 	_ = p.cmd.Wait()
 }
 
-// Signal sends the child a signal.
-func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+// Kill ends the child without notice.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
 
 // CPU returns the user and system time used by the child.
 func (p *Process) CPU() time.Duration {
@@ -116,25 +127,29 @@ func (p *Process) memory(field string) int64 {
 	return 0
 }
 
-// AwaitReady polls url until it returns 200.
-func AwaitReady(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+// Await calls done until it returns true, for at most a minute.
+func Await(ctx context.Context, what string, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
+	for !done() {
+		if ctx.Err() != nil {
+			return fmt.Errorf("did not happen in a minute: %s", what)
 		}
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s did not become ready", url)
-		case <-time.After(50 * time.Millisecond):
-		}
+		time.Sleep(2 * time.Millisecond)
 	}
+	return nil
+}
+
+// Answers reports whether url returns 200.
+func Answers(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }

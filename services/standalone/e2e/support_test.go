@@ -8,8 +8,8 @@ func TestSupport(t *testing.T) {
 	for _, scenario := range []string{"handover", "earlier", "hours"} {
 		t.Run(scenario, func(t *testing.T) {
 			s := ownStandalone(t, t.TempDir())
-			c, _ := startScenario(t, scenario, s.place, map[string]string{
-				"module": "./support_scenarios.mjs", "panel": s.PanelURL, "email": s.PanelEmail, "password": s.PanelPassword,
+			c, _ := startScenario(t, "./support_scenarios.mjs", scenario, s.place, map[string]string{
+				"panel": s.PanelURL, "email": s.PanelEmail, "password": s.PanelPassword,
 			})
 			finish(t, c)
 		})

@@ -1,6 +1,6 @@
-// Runs one scenario in Chromium: a function exported by widget_scenarios.mjs, or by the module in the configuration.
+// Runs one scenario in Chromium: a function exported by the module in the configuration.
 //
-//   node widget.mjs '{"scenario":"flow","site":"http://...","base":"http://...","appId":"...","executable":"chromium","shots":"a folder", ...}'
+//   node widget.mjs '{"module":"./widget/session.mjs","scenario":"flow","site":"http://...","base":"http://...","appId":"...","executable":"chromium","shots":"a folder", ...}'
 //
 // It prints each measurement as a line on stdout, and "done" at the end. A failed check prints its error on stderr and exits with code 1.
 
@@ -8,7 +8,7 @@ import { chromium } from 'playwright-core';
 import { createInterface } from 'node:readline';
 
 const config = JSON.parse(process.argv[2]);
-const scenarios = await import(config.module ?? './widget_scenarios.mjs');
+const scenarios = await import(config.module);
 const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--autoplay-policy=no-user-gesture-required'];
 const browser = await chromium.launch({ executablePath: config.executable, headless: true, args });
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();

@@ -18,12 +18,18 @@ import (
 	"github.com/parley-chat/parley/testkit/needs"
 )
 
-// startScenario runs one scenario of widget_scenarios.mjs. The pipe takes one command a line.
-func startScenario(t *testing.T, scenario string, p place, more map[string]string) (*child, io.Writer) {
+// scenarios are functions that a module exports.
+type scenarios struct {
+	module string // relative to this folder
+	names  []string
+}
+
+// startScenario runs one scenario of a module. The pipe takes one command a line.
+func startScenario(t *testing.T, module, scenario string, p place, more map[string]string) (*child, io.Writer) {
 	t.Helper()
 	node, chromium := needs.Program(t, "node"), needs.Program(t, "chromium")
 	config := map[string]string{
-		"scenario": scenario, "site": p.SiteURL + "/", "base": p.WidgetBaseURL, "appId": p.AppID, "executable": chromium,
+		"module": module, "scenario": scenario, "site": p.SiteURL + "/", "base": p.WidgetBaseURL, "appId": p.AppID, "executable": chromium,
 		"shots": cmp.Or(os.Getenv("PARLEY_SHOTS"), t.TempDir()), // set it to see the pictures
 	}
 	for key, value := range more {
@@ -60,13 +66,23 @@ func TestWidget(t *testing.T) {
 	guarded, _, _ := putCompany(t, stored)
 	guarded.AllowedOrigins = []string{"https://shop.example.com"}
 	check(t, stored.PutApplication(t.Context(), guarded))
-	for _, scenario := range []string{
-		"flow", "keyboard", "tabs", "takeover", "sound", "files", "phone", "navigation", "packaged", "scale", "life", "broken", "refused", "screens", "streaming",
+	more := map[string]string{"otherAppId": other.ID, "guardedAppId": guarded.ID}
+	for _, file := range []scenarios{
+		{"./widget/session.mjs", []string{"flow", "streaming"}},
+		{"./widget/keyboard.mjs", []string{"keyboard", "sound", "phone"}},
+		{"./widget/tabs.mjs", []string{"tabs", "takeover"}},
+		{"./widget/files.mjs", []string{"files"}},
+		{"./widget/page.mjs", []string{"navigation", "packaged", "life"}},
+		{"./widget/history.mjs", []string{"scale"}},
+		{"./widget/failures.mjs", []string{"broken", "refused"}},
+		{"./widget/screens.mjs", []string{"screens"}},
 	} {
-		t.Run(scenario, func(t *testing.T) {
-			c, _ := startScenario(t, scenario, s.place, map[string]string{"otherAppId": other.ID, "guardedAppId": guarded.ID})
-			finish(t, c)
-		})
+		for _, scenario := range file.names {
+			t.Run(scenario, func(t *testing.T) {
+				c, _ := startScenario(t, file.module, scenario, s.place, more)
+				finish(t, c)
+			})
+		}
 	}
 }
 
@@ -82,7 +98,7 @@ func TestWidgetIdentity(t *testing.T) {
 	check(t, err)
 	check(t, stored.SetVerification(t.Context(), app.ID, chat.VerificationSession))
 
-	c, orders := startScenario(t, "identity", s.place, map[string]string{"verifiedAppId": app.ID})
+	c, orders := startScenario(t, "./widget/identity.mjs", "identity", s.place, map[string]string{"verifiedAppId": app.ID})
 	p := s.place
 	p.AppID, p.CompanyID = app.ID, app.CompanyID
 	for line := range c.lines {
@@ -129,7 +145,7 @@ func TestWidgetComesBack(t *testing.T) {
 	}))
 	t.Cleanup(site.Close)
 	f.SiteURL = site.URL
-	c, orders := startScenario(t, "comingBack", f.place, nil)
+	c, orders := startScenario(t, "./widget/failures.mjs", "comingBack", f.place, nil)
 	round := 0
 	order := func(what string) {
 		t.Helper()

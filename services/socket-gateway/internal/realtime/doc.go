@@ -19,8 +19,7 @@
 //
 // The engine (pkg/socketio) has sockets and rooms, the bus has streams; only this package has visitors and replies.
 //
-// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in
-// 0014-partitions.md, 0027-positions.md and 0029-one-order-in-redis.md):
+// Invariants (the reasons are in docs/decisions/0004-delivery.md):
 //
 //   - The saved position of a partition passes a reply only after Redis has accepted it, and the next reply of
 //     the same room follows only then.
