@@ -2,13 +2,19 @@ package store
 
 import (
 	"context"
-	"encoding/json"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
 )
+
+// This file has what moves a deployment from one engine to another: package transfer reads the records of one engine and
+// writes them to another.
 
 // Kind is a kind of record that [Portable] moves.
 type Kind string
 
-// Kinds lists all kinds in the order in which they are copied.
+// Kinds lists all kinds in the order in which they are copied: a message comes after its chat. Sessions are not moved:
+// users sign in again.
 func Kinds() []Kind {
 	return []Kind{
 		"companies", "accessTokens", "applications", "templates", "visitors", "identities", "chats", "messages",
@@ -16,14 +22,53 @@ func Kinds() []Kind {
 	}
 }
 
-// Record is one record of a kind as JSON. Two stores with the same data return the same bytes: the structs of
-// records.go, encoded by encoding/json.
+// Record is one record of a kind. Two engines with the same data return equal records.
 type Record struct {
-	Key   string          // unique within the kind; records are ordered by it, byte by byte
-	Value json.RawMessage // the kind's record, see records.go
+	Key string // unique within the kind; records are ordered by it, byte by byte
+
+	// Value is what the contract returns for the kind: [chat.Company], [chat.AccessToken], [chat.Application],
+	// [chat.MessageTemplate], [chat.Visitor], [chat.Chat], [idempotency.Record], [chat.StoredFile], [account.User],
+	// [account.AuditEntry], [webhook.Endpoint], [webhook.Delivery]; or, where the contract has no such type,
+	// [IdentityRecord], [MessageRecord], [StatusRecord], [ReceiptsRecord].
+	Value any
 }
 
-// Portable moves a deployment from one store to another, record by record.
+// IdentityRecord is an identity and the visitor that owns it.
+type IdentityRecord struct {
+	Key        string // see [Identity.Key]
+	ChatUserID string
+}
+
+// MessageRecord is a message and its chat.
+type MessageRecord struct {
+	ChatID  string
+	Message chat.Message
+}
+
+// StatusRecord is the status of a company's message.
+type StatusRecord struct {
+	CompanyID string
+	MessageID string
+	Status    chat.MessageStatus
+}
+
+// ReceiptsRecord is the state of a chat's receipts. The lists are ordered by time, then by id; nil if empty.
+type ReceiptsRecord struct {
+	ChatID      string
+	ReadUpTo    chat.ReadCursor // zero: nothing read
+	ReadAt      time.Time
+	Undelivered []AwaitedReceipt // messages with a pending delivery report
+	Unread      []AwaitedReceipt // messages with a pending read report
+}
+
+// AwaitedReceipt is a message with a pending report.
+type AwaitedReceipt struct {
+	CreatedAt time.Time // of the message
+	MessageID string
+}
+
+// Portable moves a deployment from one engine to another, record by record. Secrets move as the engine has them:
+// encrypted.
 type Portable interface {
 	// ReadRecords returns at most limit records of a kind with keys after the given one, in the order of their keys.
 	ReadRecords(ctx context.Context, kind Kind, after string, limit int) ([]Record, error)

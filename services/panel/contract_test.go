@@ -504,11 +504,9 @@ func (w *world) unanswer() {
 	records, err := w.store.ReadRecords(w.t.Context(), "idempotency", "", 100)
 	w.must(err)
 	for i := range records {
-		var r idempotency.Record
-		w.must(json.Unmarshal(records[i].Value, &r))
+		r := records[i].Value.(idempotency.Record)
 		r.Answer, r.LeasedUntil = "", r.ExpiresAt
-		records[i].Value, err = json.Marshal(r)
-		w.must(err)
+		records[i].Value = r
 	}
 	w.must(w.store.WriteRecords(w.t.Context(), "idempotency", records))
 }

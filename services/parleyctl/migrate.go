@@ -18,41 +18,37 @@ import (
 	"github.com/parley-chat/parley/pkg/store/transfer"
 )
 
-const progressFile = "parley-migrate.json"
-
-// migrationView is the result of one kind in both stores.
+// migrationView is the result of one kind: the number of records that are the same in both stores.
 type migrationView struct {
 	Kind    string `json:"kind"`
 	Records int64  `json:"records"`
-	Hash    string `json:"sha256"`
 }
 
 func (a *app) migrate() *cobra.Command {
-	var from, to, progress string
+	var from, to string
 	c := &cobra.Command{
 		Use: "migrate", Short: "Copy all records from one store to another",
 		Long: `Copy all records from one store to another: from SQLite to MongoDB, or back.
 
 Stop the services first: records that they write during the copy would be missing. A store is a MongoDB URI, sqlite:PATH, or one of
-mongodb and sqlite, which mean MONGODB_URI and SQLITE_PATH. MONGODB_DATABASE names the database. The target must be empty. At the end both stores
-are read and compared, by counts and by hashes of each kind.
+mongodb and sqlite, which mean MONGODB_URI and SQLITE_PATH. MONGODB_DATABASE names the database. The target must be empty,
+or have only records of the source. At the end both stores are read, and each record is compared.
 
-An interrupted copy continues where it ended: the progress file has the position, and is removed at the end.`,
+An interrupted copy continues when the command runs again: it copies what the target lacks.`,
 		Example: `  parleyctl migrate --from sqlite:/var/lib/parley/parley.db --to mongodb`, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "from", "to"); err != nil {
 				return err
 			}
-			return a.migrateStores(c.Context(), from, to, progress)
+			return a.migrateStores(c.Context(), from, to)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "the store to read")
 	c.Flags().StringVar(&to, "to", "", "the store to fill")
-	c.Flags().StringVar(&progress, "progress", progressFile, "the file with the progress of the copy")
 	return c
 }
 
-func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err error) {
+func (a *app) migrateStores(ctx context.Context, from, to string) (err error) {
 	source, err := a.namedStore("--from", from)
 	if err != nil {
 		return err
@@ -80,15 +76,12 @@ func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err
 	}
 	defer func() { err = errors.Join(err, backend.Close(writing)) }()
 	summaries, err := transfer.Run(ctx, transfer.Config{
-		From:     reading,
-		To:       writing,
-		FromName: storeName(source),
-		ToName:   storeName(target),
-		Progress: progress,
-		Now:      a.Now,
-		Copied:   a.printProgress(),
+		From:   reading,
+		To:     writing,
+		Now:    a.Now,
+		Copied: a.printProgress(),
 	})
-	if errors.Is(err, transfer.ErrNotEmpty) {
+	if errors.Is(err, transfer.ErrForeign) {
 		return usage(err.Error())
 	}
 	if err != nil {
@@ -96,12 +89,11 @@ func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err
 	}
 	var views []migrationView
 	for _, s := range summaries {
-		views = append(views, migrationView{string(s.Kind), s.Count, s.Hash})
+		views = append(views, migrationView{string(s.Kind), s.Count})
 	}
 	return printList(a, views,
 		column[migrationView]{"kind", func(v migrationView) string { return v.Kind }},
-		column[migrationView]{"records", func(v migrationView) string { return fmt.Sprint(v.Records) }},
-		column[migrationView]{"sha256", func(v migrationView) string { return v.Hash }})
+		column[migrationView]{"records", func(v migrationView) string { return fmt.Sprint(v.Records) }})
 }
 
 // printProgress returns a function that prints the progress of the copy.
@@ -150,7 +142,7 @@ func (a *app) namedStore(flag, value string) (config.Store, error) {
 	return s, nil
 }
 
-// storeName returns a store's name without its password, for the progress file and to detect identical stores.
+// storeName returns a store's name without its password, to detect identical stores.
 func storeName(s config.Store) string {
 	if s.SQLitePath != "" {
 		return "sqlite:" + s.SQLitePath

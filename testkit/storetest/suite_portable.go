@@ -141,15 +141,7 @@ func RoundTrip(t testing.TB, from, to store.Store) {
 			must(t, to.WriteRecords(ctx, kind, records[:1]))
 			must(t, to.WriteRecords(ctx, kind, records))
 		}
-		copied := Records(t, to, kind)
-		if len(copied) != len(records) {
-			t.Fatalf("%s: got %d records, want %d", kind, len(copied), len(records))
-		}
-		for i := range records {
-			if copied[i].Key != records[i].Key || string(copied[i].Value) != string(records[i].Value) {
-				t.Errorf("%s:\ngot  %q %s\nwant %q %s", kind, copied[i].Key, copied[i].Value, records[i].Key, records[i].Value)
-			}
-		}
+		want(t, string(kind)+" in the copy", Records(t, to, kind), records)
 	}
 }
 

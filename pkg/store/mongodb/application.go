@@ -49,6 +49,23 @@ func (d applicationDocument) application() chat.Application {
 	return a
 }
 
+func applicationDocumentOf(a chat.Application) applicationDocument {
+	return applicationDocument{
+		ID:              a.ID,
+		CompanyID:       a.CompanyID,
+		Provider:        a.Provider,
+		BotName:         a.BotName,
+		Name:            a.Name,
+		WidgetConfigs:   string(a.WidgetConfigs),
+		AllowedOrigins:  a.AllowedOrigins,
+		FileRetention:   int64(a.FileRetention / time.Second),
+		Verification:    string(a.Identity.Mode),
+		IdentitySecrets: secretDocumentsOf(a.Identity.Secrets),
+		SecretsRevision: len(a.Identity.Secrets),
+		Support:         store.SupportText(a.Support),
+	}
+}
+
 // Application implements [store.Applications].
 func (s *Store) Application(ctx context.Context, id string) (chat.Application, error) {
 	d, err := get[applicationDocument](ctx, s, applications, id)
@@ -61,16 +78,17 @@ func (s *Store) PutApplication(ctx context.Context, a chat.Application) error {
 	if err != nil {
 		return err
 	}
-	d := applicationDocument{
-		ID: a.ID, CompanyID: a.CompanyID, Provider: a.Provider, BotName: a.BotName, Name: a.Name,
-		WidgetConfigs: string(a.WidgetConfigs), AllowedOrigins: origins, FileRetention: int64(a.FileRetention / time.Second),
-	}
+	a.AllowedOrigins = origins
+	a.Identity = chat.IdentityVerification{}
+	a.Support = chat.Support{}
+	d := applicationDocumentOf(a)
 	change := bson.D{{Key: "$set", Value: bson.D{
-		{Key: "companyId", Value: d.CompanyID}, {Key: "provider", Value: d.Provider}, {Key: "botName", Value: d.BotName},
-		{
-			Key:   "name",
-			Value: d.Name,
-		}, {Key: "widgetConfigs", Value: d.WidgetConfigs}, {Key: "allowedOrigins", Value: d.AllowedOrigins},
+		{Key: "companyId", Value: d.CompanyID},
+		{Key: "provider", Value: d.Provider},
+		{Key: "botName", Value: d.BotName},
+		{Key: "name", Value: d.Name},
+		{Key: "widgetConfigs", Value: d.WidgetConfigs},
+		{Key: "allowedOrigins", Value: d.AllowedOrigins},
 		{Key: "fileRetention", Value: d.FileRetention},
 	}}}
 	return s.updateOrInsert(ctx, applications, a.ID, change, d)

@@ -61,9 +61,31 @@ func (d *controlDocument) control() chat.Control {
 	}
 }
 
-// chat converts the document. The idle close is derived from the visitor's last message, like the window.
-func (s *Store) chat(d chatDocument) chat.Chat {
-	c := chat.Chat{
+// chatDocumentOf returns the document of a chat without greetings.
+func chatDocumentOf(c chat.Chat) chatDocument {
+	d := chatDocument{
+		ID:              c.ID,
+		CompanyID:       c.CompanyID,
+		AppID:           c.AppID,
+		ChatUserID:      c.ChatUserID,
+		Channel:         c.Channel,
+		CreatedAt:       store.UTC(c.CreatedAt),
+		WindowStartedAt: store.UTC(c.WindowStartedAt),
+		VisitorWroteAt:  store.UTC(c.VisitorWroteAt),
+		ClosedAt:        store.UTC(c.ClosedAt),
+		Control:         controlDocumentOf(c.Control),
+		AgentsReadAt:    store.UTC(c.AgentsReadAt),
+		RatedAt:         store.UTC(c.Rating.FirstAt),
+	}
+	if c.Rating.Score != 0 {
+		d.Rating = &ratingDocument{Score: c.Rating.Score, Comment: c.Rating.Comment, At: store.UTC(c.Rating.At)}
+	}
+	return d
+}
+
+// chat converts the document, without the time that follows from the store's settings.
+func (d chatDocument) chat() chat.Chat {
+	return chat.Chat{
 		ID: d.ID, CompanyID: d.CompanyID, AppID: d.AppID, ChatUserID: d.ChatUserID, Channel: d.Channel,
 		CreatedAt: store.UTC(d.CreatedAt), WindowStartedAt: store.UTC(d.WindowStartedAt),
 		VisitorWroteAt: store.UTC(d.VisitorWroteAt), ClosedAt: store.UTC(d.ClosedAt),
@@ -71,6 +93,11 @@ func (s *Store) chat(d chatDocument) chat.Chat {
 		AgentsReadAt: store.UTC(d.AgentsReadAt),
 		Rating:       d.rating(),
 	}
+}
+
+// chat converts the document. The idle close is derived from the visitor's last message, like the window.
+func (s *Store) chat(d chatDocument) chat.Chat {
+	c := d.chat()
 	if s.idleClose > 0 && !c.WindowStartedAt.IsZero() {
 		c.IdleClosesAt = c.WindowStartedAt.Add(s.idleClose)
 	}
@@ -143,10 +170,16 @@ func (s *Store) openNumber(
 			return c, false, err
 		}
 	}
-	d := chatDocument{
-		ID: id, CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID, Channel: n.Channel,
-		CreatedAt: store.UTC(n.Now), WindowStartedAt: store.UTC(n.Now), Control: controlDocumentOf(n.Control()),
-	}
+	d := chatDocumentOf(chat.Chat{
+		ID:              id,
+		CompanyID:       v.CompanyID,
+		AppID:           v.AppID,
+		ChatUserID:      v.ID,
+		Channel:         n.Channel,
+		CreatedAt:       n.Now,
+		WindowStartedAt: n.Now,
+		Control:         n.Control(),
+	})
 	for _, m := range n.Greetings {
 		if err := store.CheckMessage(m); err != nil {
 			return chat.Chat{}, false, err

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -15,7 +16,13 @@ type companyDocument struct {
 	WebhookRetention int64  `bson:"webhookRetention,omitempty"` // seconds
 }
 
-func (d companyDocument) company() chat.Company { return store.CompanyRecord(d).Company() }
+func (d companyDocument) company() chat.Company {
+	return chat.Company{ID: d.ID, Name: d.Name, WebhookRetention: time.Duration(d.WebhookRetention) * time.Second}
+}
+
+func companyDocumentOf(c chat.Company) companyDocument {
+	return companyDocument{ID: c.ID, Name: c.Name, WebhookRetention: int64(c.WebhookRetention / time.Second)}
+}
 
 // Company implements [store.Companies].
 func (s *Store) Company(ctx context.Context, id string) (chat.Company, error) {
@@ -25,7 +32,7 @@ func (s *Store) Company(ctx context.Context, id string) (chat.Company, error) {
 
 // PutCompany implements [store.Companies].
 func (s *Store) PutCompany(ctx context.Context, c chat.Company) error {
-	return s.put(ctx, companies, c.ID, companyDocument(store.CompanyRecordOf(c)))
+	return s.put(ctx, companies, c.ID, companyDocumentOf(c))
 }
 
 // Companies implements [store.Companies].
@@ -55,6 +62,14 @@ func (d templateDocument) template() chat.MessageTemplate {
 	return t
 }
 
+func templateDocumentOf(t chat.MessageTemplate) templateDocument {
+	d := templateDocument{ID: t.ID, CompanyID: t.CompanyID, Name: t.Name, Status: t.Status, Text: t.Text}
+	for _, p := range t.Parameters {
+		d.Parameters = append(d.Parameters, templateParameterDocument(p))
+	}
+	return d
+}
+
 // Template implements [store.Templates].
 func (s *Store) Template(ctx context.Context, id string) (chat.MessageTemplate, error) {
 	d, err := get[templateDocument](ctx, s, templates, id)
@@ -63,11 +78,7 @@ func (s *Store) Template(ctx context.Context, id string) (chat.MessageTemplate, 
 
 // PutTemplate implements [store.Templates].
 func (s *Store) PutTemplate(ctx context.Context, t chat.MessageTemplate) error {
-	d := templateDocument{ID: t.ID, CompanyID: t.CompanyID, Name: t.Name, Status: t.Status, Text: t.Text}
-	for _, p := range t.Parameters {
-		d.Parameters = append(d.Parameters, templateParameterDocument(p))
-	}
-	return s.put(ctx, templates, t.ID, d)
+	return s.put(ctx, templates, t.ID, templateDocumentOf(t))
 }
 
 // Templates implements [store.Templates].

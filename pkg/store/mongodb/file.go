@@ -24,10 +24,17 @@ type fileDocument struct {
 	ExpiresAt  time.Time `bson:"expiresAt,omitempty"`
 }
 
+func (d fileDocument) file() chat.StoredFile {
+	d.CreatedAt = store.UTC(d.CreatedAt)
+	d.ExpiresAt = store.UTC(d.ExpiresAt)
+	return chat.StoredFile(d)
+}
+
+func fileDocumentOf(f chat.StoredFile) fileDocument { return fileDocument(fileDocument(f).file()) }
+
 // PutFile implements [store.Files].
 func (s *Store) PutFile(ctx context.Context, f chat.StoredFile) error {
-	f.CreatedAt, f.ExpiresAt = store.UTC(f.CreatedAt), store.UTC(f.ExpiresAt)
-	_, err := s.insert(ctx, files, fileDocument(f))
+	_, err := s.insert(ctx, files, fileDocumentOf(f))
 	return err
 }
 

@@ -219,9 +219,8 @@ func (d auditDocument) entry() account.AuditEntry {
 	return e
 }
 
-// AppendAuditEntry implements [store.AuditLog].
-func (s *Store) AppendAuditEntry(ctx context.Context, e account.AuditEntry) error {
-	_, err := s.insert(ctx, audit, auditDocument{
+func auditDocumentOf(e account.AuditEntry) auditDocument {
+	return auditDocument{
 		ID:        e.ID,
 		CompanyID: e.CompanyID,
 		At:        store.UTC(e.At),
@@ -229,8 +228,15 @@ func (s *Store) AppendAuditEntry(ctx context.Context, e account.AuditEntry) erro
 		User:      e.User,
 		Action:    e.Action,
 		Target:    e.Target,
-		TargetID:  e.TargetID, Before: string(e.Before), After: string(e.After),
-	})
+		TargetID:  e.TargetID,
+		Before:    string(e.Before),
+		After:     string(e.After),
+	}
+}
+
+// AppendAuditEntry implements [store.AuditLog].
+func (s *Store) AppendAuditEntry(ctx context.Context, e account.AuditEntry) error {
+	_, err := s.insert(ctx, audit, auditDocumentOf(e))
 	return err
 }
 

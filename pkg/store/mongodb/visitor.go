@@ -30,6 +30,8 @@ func (d visitorDocument) visitor() chat.Visitor {
 	return chat.Visitor(d)
 }
 
+func visitorDocumentOf(v chat.Visitor) visitorDocument { return visitorDocument(v) }
+
 // Visitor implements [store.Visitors].
 func (s *Store) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error) {
 	d, err := get[visitorDocument](ctx, s, visitors, chatUserID)

@@ -112,9 +112,13 @@ func (d deliveryDocument) delivery() webhook.Delivery {
 	return store.WebhookDeliveryRecord(d).Delivery()
 }
 
+func deliveryDocumentOf(d webhook.Delivery) deliveryDocument {
+	return deliveryDocument(store.WebhookDeliveryRecordOf(d))
+}
+
 // InsertWebhookDelivery implements [store.WebhookDeliveries].
 func (s *Store) InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
-	return s.insert(ctx, webhookDeliveries, deliveryDocument(store.WebhookDeliveryRecordOf(d)))
+	return s.insert(ctx, webhookDeliveries, deliveryDocumentOf(d))
 }
 
 // WebhookDelivery implements [store.WebhookDeliveries].

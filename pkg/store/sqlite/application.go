@@ -17,16 +17,23 @@ func readApplication(r *row) chat.Application {
 	return chat.Application{
 		ID: r.text(), CompanyID: r.text(), Provider: r.text(), BotName: r.text(), Name: r.text(),
 		WidgetConfigs: json.RawMessage(r.bytes()), AllowedOrigins: list[string](r),
-		FileRetention: time.Duration(r.int()) * time.Second,
+		FileRetention: r.seconds(),
 		Identity: chat.IdentityVerification{
 			Mode:    chat.Verification(r.text()),
-			Secrets: secretsOf(list[store.IdentitySecretRecord](r)),
+			Secrets: secretsOf(list[identitySecret](r)),
 		},
 		Support: store.ParseSupport(r.text()),
 	}
 }
 
-func secretsOf(records []store.IdentitySecretRecord) (secrets []chat.IdentitySecret) {
+// identitySecret is a [chat.IdentitySecret] in the JSON of its column.
+type identitySecret struct {
+	Value     string    `json:"value"`
+	CreatedAt time.Time `json:"createdAt"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+func secretsOf(records []identitySecret) (secrets []chat.IdentitySecret) {
 	for _, r := range records {
 		secrets = append(
 			secrets,
@@ -36,9 +43,9 @@ func secretsOf(records []store.IdentitySecretRecord) (secrets []chat.IdentitySec
 	return secrets
 }
 
-func secretRecords(secrets []chat.IdentitySecret) (records []store.IdentitySecretRecord) {
+func secretRecords(secrets []chat.IdentitySecret) (records []identitySecret) {
 	for _, s := range secrets {
-		records = append(records, store.IdentitySecretRecord{
+		records = append(records, identitySecret{
 			Value: string(s.Value), CreatedAt: store.UTC(s.CreatedAt), ExpiresAt: store.UTC(s.ExpiresAt),
 		})
 	}
@@ -49,6 +56,17 @@ func secretRecords(secrets []chat.IdentitySecret) (records []store.IdentitySecre
 func (s *Store) Application(ctx context.Context, id string) (chat.Application, error) {
 	return one(ctx, s, "reading an application", `SELECT `+applicationColumns+` FROM applications WHERE id = ?`,
 		readApplication, apperr.ApplicationNotFound, id)
+}
+
+// replaceApplication writes all columns, also those that [Store.PutApplication] keeps.
+func replaceApplication(c *conn, a chat.Application) error {
+	_, err := c.exec(
+		`INSERT OR REPLACE INTO applications (`+applicationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.CompanyID, a.Provider, a.BotName, a.Name, a.WidgetConfigs, listText(a.AllowedOrigins),
+		int64(a.FileRetention/time.Second), string(a.Identity.Mode), listText(secretRecords(a.Identity.Secrets)),
+		store.SupportText(a.Support),
+	)
+	return err
 }
 
 // PutApplication implements [store.Applications].

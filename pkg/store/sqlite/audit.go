@@ -10,8 +10,8 @@ import (
 
 const auditColumns = `id, company_id, at, user_id, user, action, target, target_id, before, after`
 
-func readAuditRecord(r *row) store.AuditRecord {
-	return store.AuditRecord{
+func readAuditEntry(r *row) account.AuditEntry {
+	return account.AuditEntry{
 		ID:        r.text(),
 		CompanyID: r.text(),
 		At:        r.time(),
@@ -20,22 +20,8 @@ func readAuditRecord(r *row) store.AuditRecord {
 		Action:    r.text(),
 		Target:    r.text(),
 		TargetID:  r.text(),
-		Before:    r.text(), After: r.text(),
-	}
-}
-
-func readAuditEntry(r *row) account.AuditEntry {
-	d := readAuditRecord(r)
-	return account.AuditEntry{
-		ID:        d.ID,
-		CompanyID: d.CompanyID,
-		At:        d.At,
-		UserID:    d.UserID,
-		User:      d.User,
-		Action:    d.Action,
-		Target:    d.Target,
-		TargetID:  d.TargetID,
-		Before:    jsonOrNil(d.Before), After: jsonOrNil(d.After),
+		Before:    jsonOrNil(r.text()),
+		After:     jsonOrNil(r.text()),
 	}
 }
 
@@ -46,26 +32,22 @@ func jsonOrNil(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-func writeAuditRecord(c *conn, insert string, d store.AuditRecord) error {
-	_, err := c.exec(insert+` INTO audit (`+auditColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		d.ID, d.CompanyID, d.At, d.UserID, d.User, d.Action, d.Target, d.TargetID, d.Before, d.After)
+func writeAuditEntry(c *conn, insert string, e account.AuditEntry) error {
+	_, err := c.exec(
+		insert+` INTO audit (`+auditColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		e.ID, e.CompanyID, e.At, e.UserID, e.User, e.Action, e.Target, e.TargetID, e.Before, e.After,
+	)
 	return err
+}
+
+func replaceAuditEntry(c *conn, e account.AuditEntry) error {
+	return writeAuditEntry(c, `INSERT OR REPLACE`, e)
 }
 
 // AppendAuditEntry implements [store.AuditLog].
 func (s *Store) AppendAuditEntry(ctx context.Context, e account.AuditEntry) error {
 	return update(ctx, s, "writing the audit log", func(c *conn) error {
-		return writeAuditRecord(c, `INSERT OR IGNORE`, store.AuditRecord{
-			ID:        e.ID,
-			CompanyID: e.CompanyID,
-			At:        e.At,
-			UserID:    e.UserID,
-			User:      e.User,
-			Action:    e.Action,
-			Target:    e.Target,
-			TargetID:  e.TargetID,
-			Before:    string(e.Before), After: string(e.After),
-		})
+		return writeAuditEntry(c, `INSERT OR IGNORE`, e)
 	})
 }
 

@@ -16,7 +16,10 @@ const chatColumns = `id, company_id, app_id, chat_user_id, channel, created_at, 
 	agent_in_control, assignee, control_changed_at, agents_read_at, handover_by, handover_reason, handover_note, handover_at,
 	rating_score, rating_comment, rating_first_at, rating_at`
 
-func (s *Store) readChat(r *row) chat.Chat {
+func (s *Store) readChat(r *row) chat.Chat { return s.withIdleClose(readChat(r)) }
+
+// readChat reads a chat without the time that follows from the store's settings.
+func readChat(r *row) chat.Chat {
 	c := chat.Chat{
 		ID: r.text(), CompanyID: r.text(), AppID: r.text(), ChatUserID: r.text(), Channel: chat.Channel(r.text()),
 		CreatedAt: r.time(), WindowStartedAt: r.time(), VisitorWroteAt: r.time(), ClosedAt: r.time(),
@@ -24,7 +27,7 @@ func (s *Store) readChat(r *row) chat.Chat {
 	}
 	c.Control.Handover = chat.Handover{By: r.text(), Reason: r.text(), Note: r.text(), At: r.time()}
 	c.Rating = chat.Rating{Score: int(r.int()), Comment: r.text(), FirstAt: r.time(), At: r.time()}
-	return s.withIdleClose(c)
+	return c
 }
 
 // withIdleClose sets when the chat closes by idleness, derived from the visitor's last message.
@@ -168,9 +171,18 @@ func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
 	}
 }
 
-func insertChat(c *conn, d chat.Chat) error {
+func insertChat(c *conn, d chat.Chat) error { return writeChat(c, d, `INSERT`, `NULL`) }
+
+// replaceChat keeps the key of an existing chat: its messages refer to it.
+func replaceChat(c *conn, d chat.Chat) error {
+	return writeChat(c, d, `INSERT OR REPLACE`, `(SELECT key FROM chats WHERE id = ?1)`)
+}
+
+// writeChat inserts a row with a key; NULL: the next free one.
+func writeChat(c *conn, d chat.Chat, insert, key string) error {
 	_, err := c.exec(
-		`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		insert+` INTO chats (key, `+chatColumns+`)
+		VALUES (`+key+`, ?1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		d.ID, d.CompanyID, d.AppID, d.ChatUserID, string(d.Channel), d.CreatedAt, d.WindowStartedAt,
 		d.VisitorWroteAt, d.ClosedAt, d.Control.Agent, d.Control.Assignee, d.Control.ChangedAt,
 		d.AgentsReadAt, d.Control.Handover.By, d.Control.Handover.Reason, d.Control.Handover.Note,

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -10,16 +11,14 @@ import (
 
 const companyColumns = `id, name, webhook_retention`
 
-func readCompanyRecord(r *row) store.CompanyRecord {
-	return store.CompanyRecord{ID: r.text(), Name: r.text(), WebhookRetention: r.int()}
+func readCompany(r *row) chat.Company {
+	return chat.Company{ID: r.text(), Name: r.text(), WebhookRetention: r.seconds()}
 }
 
-func readCompany(r *row) chat.Company { return readCompanyRecord(r).Company() }
-
-func putCompany(c *conn, v store.CompanyRecord) error {
+func putCompany(c *conn, v chat.Company) error {
 	_, err := c.exec(
-		`INSERT OR REPLACE INTO companies (`+companyColumns+`) VALUES (?, ?, ?)`, v.ID, v.Name,
-		v.WebhookRetention,
+		`INSERT OR REPLACE INTO companies (`+companyColumns+`) VALUES (?, ?, ?)`,
+		v.ID, v.Name, int64(v.WebhookRetention/time.Second),
 	)
 	return err
 }
@@ -36,7 +35,7 @@ func (s *Store) Company(ctx context.Context, id string) (chat.Company, error) {
 func (s *Store) PutCompany(ctx context.Context, company chat.Company) error {
 	return update(
 		ctx, s, "writing a company",
-		func(c *conn) error { return putCompany(c, store.CompanyRecordOf(company)) },
+		func(c *conn) error { return putCompany(c, company) },
 	)
 }
 

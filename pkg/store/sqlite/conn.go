@@ -132,6 +132,9 @@ func (r *row) time() time.Time {
 	return time.UnixMilli(r.stmt.ColumnInt64(n)).UTC()
 }
 
+// seconds reads a duration.
+func (r *row) seconds() time.Duration { return time.Duration(r.int()) * time.Second }
+
 // list decodes a JSON array written by listText; NULL is nil.
 func list[V any](r *row) []V {
 	text := r.text()

@@ -21,6 +21,22 @@ func writeFile(c *conn, insert string, f chat.StoredFile) error {
 	return err
 }
 
+func replaceFile(c *conn, f chat.StoredFile) error { return writeFile(c, `INSERT OR REPLACE`, f) }
+
+func readFile(r *row) chat.StoredFile {
+	return chat.StoredFile{
+		ID:         r.text(),
+		CompanyID:  r.text(),
+		AppID:      r.text(),
+		ChatUserID: r.text(),
+		SenderID:   r.text(),
+		Address:    r.text(),
+		Size:       r.int(),
+		CreatedAt:  r.time(),
+		ExpiresAt:  r.time(),
+	}
+}
+
 // DeleteFile implements [store.Files].
 func (s *Store) DeleteFile(ctx context.Context, id string) error {
 	return update(ctx, s, "removing a file's record", func(c *conn) error {

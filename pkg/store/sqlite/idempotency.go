@@ -26,10 +26,12 @@ func (s *Store) InsertIdempotencyRecord(ctx context.Context, r idempotency.Recor
 
 // ReplaceIdempotencyRecord implements [idempotency.Records].
 func (s *Store) ReplaceIdempotencyRecord(ctx context.Context, r idempotency.Record) error {
-	return update(ctx, s, "replacing an idempotency record", func(c *conn) error {
-		_, err := writeRecord(c, `INSERT OR REPLACE`, r)
-		return err
-	})
+	return update(ctx, s, "replacing an idempotency record", func(c *conn) error { return replaceRecord(c, r) })
+}
+
+func replaceRecord(c *conn, r idempotency.Record) error {
+	_, err := writeRecord(c, `INSERT OR REPLACE`, r)
+	return err
 }
 
 func writeRecord(c *conn, insert string, r idempotency.Record) (written bool, err error) {

@@ -10,9 +10,15 @@ import (
 
 const templateColumns = `id, company_id, name, status, text, parameters`
 
+// templateParameter is a [chat.TemplateParameter] in the JSON of its column.
+type templateParameter struct {
+	Name    string `json:"name"`
+	Default string `json:"default"`
+}
+
 func readTemplate(r *row) chat.MessageTemplate {
 	t := chat.MessageTemplate{ID: r.text(), CompanyID: r.text(), Name: r.text(), Status: r.text(), Text: r.text()}
-	for _, p := range list[store.TemplateParameterRecord](r) {
+	for _, p := range list[templateParameter](r) {
 		t.Parameters = append(t.Parameters, chat.TemplateParameter(p))
 	}
 	return t
@@ -32,9 +38,9 @@ func (s *Store) PutTemplate(ctx context.Context, t chat.MessageTemplate) error {
 }
 
 func putTemplate(c *conn, t chat.MessageTemplate) error {
-	var parameters []store.TemplateParameterRecord
+	var parameters []templateParameter
 	for _, p := range t.Parameters {
-		parameters = append(parameters, store.TemplateParameterRecord(p))
+		parameters = append(parameters, templateParameter(p))
 	}
 	_, err := c.exec(`INSERT OR REPLACE INTO templates (`+templateColumns+`) VALUES (?, ?, ?, ?, ?, ?)`,
 		t.ID, t.CompanyID, t.Name, t.Status, t.Text, listText(parameters))

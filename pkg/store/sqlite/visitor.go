@@ -65,6 +65,8 @@ func writeVisitor(c *conn, insert string, v chat.Visitor) error {
 	return err
 }
 
+func replaceVisitor(c *conn, v chat.Visitor) error { return writeVisitor(c, `INSERT OR REPLACE`, v) }
+
 // Register implements [store.Visitors] with one commit.
 func (s *Store) Register(ctx context.Context, r store.Registration) (store.Registered, error) {
 	var sorted []store.Identity

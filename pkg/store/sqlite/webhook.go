@@ -36,7 +36,8 @@ func readEndpointRecord(r *row) store.WebhookEndpointRecord {
 
 func readEndpoint(r *row) webhook.Endpoint { return readEndpointRecord(r).Endpoint() }
 
-func putEndpoint(c *conn, v store.WebhookEndpointRecord) error {
+func putEndpoint(c *conn, e webhook.Endpoint) error {
+	v := store.WebhookEndpointRecordOf(e)
 	_, err := c.exec(
 		`INSERT OR REPLACE INTO webhook_endpoints (`+endpointColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		v.ID, v.CompanyID, v.URL, v.Description, listText(v.Events), listText(v.Headers), listText(v.Secrets),
@@ -59,7 +60,7 @@ func (s *Store) WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoin
 func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
 	return update(
 		ctx, s, "creating a webhook endpoint",
-		func(c *conn) error { return putEndpoint(c, store.WebhookEndpointRecordOf(e)) },
+		func(c *conn) error { return putEndpoint(c, e) },
 	)
 }
 
@@ -80,9 +81,8 @@ func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) e
 		case revision != e.Revision:
 			return apperr.ChangedMeanwhile.New()
 		}
-		v := store.WebhookEndpointRecordOf(e)
-		v.Revision++
-		return putEndpoint(c, v)
+		e.Revision++
+		return putEndpoint(c, e)
 	})
 }
 
@@ -129,7 +129,13 @@ func readDeliveryRecord(r *row) store.WebhookDeliveryRecord {
 
 func readDelivery(r *row) webhook.Delivery { return readDeliveryRecord(r).Delivery() }
 
-func writeDelivery(c *conn, insert string, v store.WebhookDeliveryRecord) (written bool, err error) {
+func replaceDelivery(c *conn, d webhook.Delivery) error {
+	_, err := writeDelivery(c, `INSERT OR REPLACE`, d)
+	return err
+}
+
+func writeDelivery(c *conn, insert string, d webhook.Delivery) (written bool, err error) {
+	v := store.WebhookDeliveryRecordOf(d)
 	changed, err := c.exec(
 		insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.Position, v.CreatedAt,
@@ -141,7 +147,7 @@ func writeDelivery(c *conn, insert string, v store.WebhookDeliveryRecord) (writt
 // InsertWebhookDelivery implements [store.WebhookDeliveries].
 func (s *Store) InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
 	return write(ctx, s, "inserting a webhook delivery", func(c *conn) (bool, error) {
-		return writeDelivery(c, `INSERT OR IGNORE`, store.WebhookDeliveryRecordOf(d))
+		return writeDelivery(c, `INSERT OR IGNORE`, d)
 	})
 }
 

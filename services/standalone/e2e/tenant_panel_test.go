@@ -197,7 +197,7 @@ func newQuietTenant(t *testing.T, s store.Store) tenant {
 	return tenant{token: secret, app: app, template: template.ID, chatID: c.ID, message: m.ID}
 }
 
-var lastUse = regexp.MustCompile(`"lastUsedAt":"[^"]*"`) // of an access token: written some time after the use
+var lastUse = regexp.MustCompile(`"LastUsedAt":"[^"]*"`) // of an access token: written some time after the use
 
 // recordsOf returns all stored records of a company, and its users' sessions.
 func (w *panelWalk) recordsOf(t *testing.T, of panelRecords) map[string]string {
@@ -205,7 +205,7 @@ func (w *panelWalk) recordsOf(t *testing.T, of panelRecords) map[string]string {
 	found := map[string]string{}
 	for _, kind := range store.Kinds() {
 		for _, r := range recordsOf(t, w.store, kind, of) {
-			found[string(kind)+" "+r.Key] = lastUse.ReplaceAllString(string(r.Value), "")
+			found[string(kind)+" "+r.Key] = lastUse.ReplaceAllString(textOf(t, r), "")
 		}
 	}
 	for _, user := range of.users {
@@ -218,6 +218,14 @@ func (w *panelWalk) recordsOf(t *testing.T, of panelRecords) map[string]string {
 	return found
 }
 
+// textOf returns a record's value as JSON.
+func textOf(t testing.TB, r store.Record) string {
+	t.Helper()
+	text, err := json.Marshal(r.Value)
+	check(t, err)
+	return string(text)
+}
+
 // recordsOf returns the records of a kind that name a company, one of its users, or something of theirs.
 func recordsOf(t testing.TB, s store.Store, kind store.Kind, of panelRecords) (found []store.Record) {
 	t.Helper()
@@ -227,7 +235,7 @@ func recordsOf(t testing.TB, s store.Store, kind store.Kind, of panelRecords) (f
 		records, err := s.ReadRecords(t.Context(), kind, after, page)
 		check(t, err)
 		for _, r := range records {
-			if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(string(r.Value), name) }) {
+			if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(textOf(t, r), name) }) {
 				found = append(found, r)
 			}
 		}
