@@ -131,9 +131,7 @@ func (r *bench) startEngines(bin string) (err error) {
 	data := filepath.Join(r.dir, "data")
 	for name, value := range map[string]string{
 		"STREAM_MAX_BYTES": "17179869184", // hundreds of megabytes per minute; a full stream would reject events
-		// All requests use one token and one address.
-		"RATE_LIMIT_TOKEN": "0", "RATE_LIMIT_VISITOR": "0", "RATE_LIMIT_ADDRESS": "0", "RATE_LIMIT_REGISTER": "0", "RATE_LIMIT_AUTH_FAILURES": "0",
-		"RATE_LIMIT_IDEMPOTENCY_KEYS": "0", "BYTE_BUDGET_COMPANY": "0", "BYTE_BUDGET_APPLICATION": "0", "BYTE_BUDGET_VISITOR": "0", "BYTE_BUDGET_ADDRESS": "0",
+		"LIMITS":           "none",        // all requests use one token and one address
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			return err

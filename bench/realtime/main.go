@@ -91,7 +91,7 @@ func (o options) contendersToMeasure() (chosen []contender, err error) {
 		"node":         {name: "node", args: node},
 		"node-sharded": {name: "node-sharded", args: node, env: []string{"REDIS_SHARDED=true"}},
 		// All sockets of a stage belong to one visitor, whose limit is 20 by default, and use one address.
-		"parley": {name: "parley", args: []string{filepath.Join(o.bin, "socket-gateway")}, env: []string{"MAX_SOCKETS_PER_VISITOR=0", "MAX_PENDING_PER_ADDRESS=0", "RATE_LIMIT_CONNECT=0"}, profiled: true},
+		"parley": {name: "parley", args: []string{filepath.Join(o.bin, "socket-gateway")}, env: []string{"LIMITS=none"}, profiled: true},
 	}
 	for name := range strings.SplitSeq(o.contenders, ",") {
 		c, ok := known[name]
