@@ -218,8 +218,8 @@ func TestComposeLimitsResources(t *testing.T) {
 // Variables of .env reach the services that read them; others keep the service's default.
 func TestComposePassesEnvOn(t *testing.T) {
 	t.Parallel()
-	passed := regexp.MustCompile(`^(RATE_LIMIT|BYTE_BUDGET|S3|FILE)_`)
-	project := compose(t, "STREAM_MAX_BYTES=2000000", "STREAM_MAX_AGE=1h", "RATE_LIMIT_VISITOR=7/1m")
+	passed := regexp.MustCompile(`^(LIMITS$|S3_|FILE_)`)
+	project := compose(t, "STREAM_MAX_BYTES=2000000", "STREAM_MAX_AGE=1h", "LIMITS=small")
 	for name, service := range ours(project) {
 		if _, runs := services()[service]; !runs {
 			continue
@@ -237,7 +237,7 @@ func TestComposePassesEnvOn(t *testing.T) {
 		}
 		return *v
 	}
-	if got := value("widget-api", "RATE_LIMIT_VISITOR") + " " + value("widget-api", "RATE_LIMIT_ADDRESS") + " " + value("streams", "STREAM_MAX_BYTES"); got != "7/1m  2000000" {
+	if got := value("widget-api", "LIMITS") + " " + value("widget-api", "FILE_RETENTION") + " " + value("streams", "STREAM_MAX_BYTES"); got != "small  2000000" {
 		t.Errorf("got %q, want the value of .env", got)
 	}
 	without := composeFiles(t, nil, "docker-compose.yml")

@@ -126,21 +126,18 @@ func TestProductionCarriesItsLoad(t *testing.T) {
 	if need := number(stated[1]) * number(stated[3]) * int64(age.Seconds()) * 5 / 4; streams.StreamMaxAge != age || streams.StreamMaxBytes < need {
 		t.Errorf("got %d bytes for %v, want at least %d for %v", streams.StreamMaxBytes, streams.StreamMaxAge, need, age)
 	}
-	for name, budget := range map[string]struct {
-		share     int64
-		variables []string
-	}{
-		"client-api": {4, []string{"BYTE_BUDGET_COMPANY"}}, "panel": {4, []string{"BYTE_BUDGET_COMPANY"}},
-		"widget-api": {4, []string{"BYTE_BUDGET_COMPANY", "BYTE_BUDGET_APPLICATION"}},
-		"processor":  {4, []string{"BYTE_BUDGET_COMPANY", "BYTE_BUDGET_APPLICATION"}},
-	} {
-		for _, variable := range budget.variables {
-			var rate config.Rate
-			if err := rate.UnmarshalText([]byte(c.settings(name, c.pods[name].Spec.Containers[0])[variable])); err != nil {
-				t.Fatal(err)
-			}
-			if rate.Per != age || int64(rate.Count) > streams.StreamMaxBytes/budget.share {
-				t.Errorf("%s: got %s %v, want at most a quarter of a stream in its age", name, variable, rate)
+	for name := range services() {
+		profile := c.settings(name, c.pods[name].Spec.Containers[0])["LIMITS"]
+		budgets := struct {
+			config.Limits
+			config.Budgets
+		}{Limits: config.Limits{Limits: profile}}
+		if err := config.SetDefaults(&budgets); err != nil {
+			t.Fatal(err)
+		}
+		for budget, share := range map[config.Rate]int64{budgets.BytesCompany: 4, budgets.BytesApplication: 8} {
+			if budget.Per != age || int64(budget.Count) > streams.StreamMaxBytes/share {
+				t.Errorf("%s: LIMITS=%s has a budget of %v, want at most 1/%d of a stream in its age", name, profile, budget, share)
 			}
 		}
 	}

@@ -9,29 +9,11 @@ import (
 	"time"
 )
 
-// minStreamAge is the duplicate window of JetStream; a stream's max age cannot be shorter.
-const minStreamAge = 2 * time.Minute
-
-// maxTokenTTL bounds how long a lost device stays signed in, and the size of REVOCATIONS.
-const maxTokenTTL = 400 * 24 * time.Hour
-
 // Ops configures the operations server and the log. A Config written by hand may leave OpsAddr empty: no server.
 type Ops struct {
-	OpsAddr   string     `env:"OPS_ADDR" envDefault:":9090" doc:"address of /healthz, /readyz and /metrics"`
-	PprofAddr string     `env:"PPROF_ADDR" doc:"loopback address of /debug/pprof/, such as 127.0.0.1:6060; empty: no profiles"`
+	OpsAddr   string     `env:"OPS_ADDR" envDefault:":9090" valid:"addr" doc:"address of /healthz, /readyz and /metrics"`
+	PprofAddr string     `env:"PPROF_ADDR" valid:"loopback" doc:"loopback address of /debug/pprof/, such as 127.0.0.1:6060; empty: no profiles"`
 	LogLevel  slog.Level `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
-}
-
-// Validate returns the problems of the block; see [Check].
-func (o Ops) Validate() []string {
-	var problems []string
-	if o.OpsAddr != "" && !ValidAddr(o.OpsAddr) {
-		problems = append(problems, "OPS_ADDR must be host:port or :port")
-	}
-	if o.PprofAddr != "" && !LoopbackAddr(o.PprofAddr) {
-		problems = append(problems, "PPROF_ADDR must be a loopback address such as 127.0.0.1:6060")
-	}
-	return problems
 }
 
 // NATS configures the connection to NATS.
@@ -56,49 +38,21 @@ func (n NATS) Validate() []string {
 }
 
 // Streams configures the sizes of the streams. They are used where the streams are created; the services only validate
-// them.
+// them. The age is at least the duplicate window of JetStream.
 type Streams struct {
-	StreamReplicas    int           `env:"STREAM_REPLICAS" envDefault:"1" doc:"replicas of every stream: 1 or 3"`
-	StreamMaxAge      time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" doc:"maximum age of an event in a stream"`
-	StreamMaxBytes    int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" doc:"maximum size of each event stream in bytes; a full stream rejects events (503)"`
-	StreamPartitions  int           `env:"STREAM_PARTITIONS" doc:"partitions of a new stream, 1 to 1024: the maximum number of replicas that share its work; an existing stream keeps its number; 0: 32, or 4 in standalone"`
-	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" doc:"maximum size of the object store FILES in bytes; a full store rejects files (503); 0: no object store (FILE_STORE=s3)"`
+	StreamReplicas    int           `env:"STREAM_REPLICAS" envDefault:"1" valid:"oneof 1 3" doc:"replicas of every stream: 1 or 3"`
+	StreamMaxAge      time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" valid:"min 2m" doc:"maximum age of an event in a stream"`
+	StreamMaxBytes    int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" valid:"min 1" doc:"maximum size of each event stream in bytes; a full stream rejects events (503)"`
+	StreamPartitions  int           `env:"STREAM_PARTITIONS" valid:"range 0 1024" doc:"partitions of a new stream, 1 to 1024: the maximum number of replicas that share its work; an existing stream keeps its number; 0: 32, or 4 in standalone"`
+	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" valid:"min 0" doc:"maximum size of the object store FILES in bytes; a full store rejects files (503); 0: no object store (FILE_STORE=s3)"`
 	VisitorTokens
 }
 
-// Validate returns the problems of the block; see [Check].
-func (s Streams) Validate() []string {
-	var problems []string
-	if s.StreamReplicas != 1 && s.StreamReplicas != 3 {
-		problems = append(problems, "STREAM_REPLICAS must be 1 or 3")
-	}
-	if s.StreamMaxAge < minStreamAge {
-		problems = append(problems, "STREAM_MAX_AGE must be at least "+minStreamAge.String())
-	}
-	if s.StreamMaxBytes <= 0 {
-		problems = append(problems, "STREAM_MAX_BYTES must be positive")
-	}
-	if s.StreamPartitions < 0 || s.StreamPartitions > 1024 {
-		problems = append(problems, "STREAM_PARTITIONS must be 0 to 1024")
-	}
-	if s.FileStoreMaxBytes < 0 {
-		problems = append(problems, "FILE_STORE_MAX_BYTES must be a non-negative integer")
-	}
-	return problems
-}
-
 // VisitorTokens configures the tokens of visitors. The Widget API issues them, and REVOCATIONS keeps
-// revocations for their lifetime.
+// revocations for their lifetime. The lifetime bounds how long a lost device stays signed in, and the size of
+// REVOCATIONS.
 type VisitorTokens struct {
-	VisitorTokenTTL time.Duration `env:"VISITOR_TOKEN_TTL" envDefault:"720h" doc:"lifetime of a visitor's token; parleyctl streams apply needs the same value, because revocations are kept that long"`
-}
-
-// Validate returns the problems of the block; see [Check].
-func (t VisitorTokens) Validate() []string {
-	if t.VisitorTokenTTL <= 0 || t.VisitorTokenTTL > maxTokenTTL {
-		return []string{"VISITOR_TOKEN_TTL must be positive and at most " + maxTokenTTL.String()}
-	}
-	return nil
+	VisitorTokenTTL time.Duration `env:"VISITOR_TOKEN_TTL" envDefault:"720h" valid:"range 1s 9600h" doc:"lifetime of a visitor's token; parleyctl streams apply needs the same value, because revocations are kept that long"`
 }
 
 // Store selects the database: MongoDB for many machines, or SQLite for one. Exactly one is set.
@@ -158,76 +112,53 @@ const (
 
 // Files configures the storage of files. The values must be the same in all services.
 type Files struct {
-	FileStore         string        `env:"FILE_STORE" envDefault:"nats" doc:"where files are kept: nats (the JetStream object store, bucket FILES) or s3; the same in all services"`
-	FileMaxBytes      int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" doc:"maximum size of a file in bytes"`
-	FileRetention     time.Duration `env:"FILE_RETENTION" envDefault:"2160h" doc:"how long a file is kept unless its application sets a retention; 0: forever"`
-	S3Endpoint        string        `env:"S3_ENDPOINT" envDefault:"https://s3.amazonaws.com" doc:"http or https URL of FILE_STORE=s3"`
+	FileStore         string        `env:"FILE_STORE" envDefault:"nats" valid:"oneof nats s3" doc:"where files are kept: nats (the JetStream object store, bucket FILES) or s3; the same in all services"`
+	FileMaxBytes      int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" valid:"min 1" doc:"maximum size of a file in bytes"`
+	FileRetention     time.Duration `env:"FILE_RETENTION" envDefault:"2160h" valid:"min 0s" doc:"how long a file is kept unless its application sets a retention; 0: forever"`
+	S3Endpoint        string        `env:"S3_ENDPOINT" envDefault:"https://s3.amazonaws.com" valid:"baseurl" doc:"http or https URL of FILE_STORE=s3"`
 	S3Region          string        `env:"S3_REGION" envDefault:"us-east-1" doc:"region of the bucket"`
 	S3Bucket          string        `env:"S3_BUCKET" doc:"name of the bucket, which must exist; objects are stored under files/"`
 	S3AccessKeyID     string        `env:"S3_ACCESS_KEY_ID" doc:"access key id; empty: the machine's IAM role"`
 	S3SecretAccessKey string        `env:"S3_SECRET_ACCESS_KEY" doc:"secret access key"`
 }
 
-// Uploads bounds the files that visitors and agents send. The values must be the same in all services that take files.
+// Uploads bounds the files that visitors and agents send.
 type Uploads struct {
-	MaxUploads        int           `env:"MAX_UPLOADS" envDefault:"64" doc:"files that a process takes in at once; more wait, and are then refused (503)"`
-	MaxUploadsVisitor int           `env:"MAX_UPLOADS_VISITOR" envDefault:"2" doc:"of these, one visitor's or agent's; more are refused (429); 0: no limit"`
-	MaxUploadsAddress int           `env:"MAX_UPLOADS_ADDRESS" envDefault:"8" doc:"of these, those from one address (an IPv6 /64); more are refused (429); 0: no limit"`
-	MaxUploadsApp     int           `env:"MAX_UPLOADS_APPLICATION" envDefault:"16" doc:"of these, those of one application; more are refused (429); 0: no limit"`
-	MaxUploadsCompany int           `env:"MAX_UPLOADS_COMPANY" envDefault:"24" doc:"of these, those of one company; more are refused (429); 0: no limit"`
-	QuotaVisitor      int64         `env:"FILE_QUOTA_VISITOR" envDefault:"104857600" doc:"bytes of files that are kept of one visitor; more are refused (413); 0: no limit"`
-	QuotaApplication  int64         `env:"FILE_QUOTA_APPLICATION" envDefault:"1073741824" doc:"bytes of files that are kept of one application, its agents' too; more are refused (413); 0: no limit"`
-	QuotaCompany      int64         `env:"FILE_QUOTA_COMPANY" envDefault:"2147483648" doc:"bytes of files that are kept of one company; more are refused (413); 0: no limit"`
-	UploadTimeout     time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"10m" doc:"timeout of an upload; a client must also send at least 4 KiB a second, and 64 KiB while others wait"`
+	// MaxUploads is the number of files that a process takes in at once; more wait, and are then refused (503).
+	MaxUploads int `env:"-" constant:"64"`
+	// Of these, those of one visitor or agent, address (an IPv6 /64), application and company; more are refused (429).
+	MaxUploadsVisitor int `env:"-" none:"0" constant:"2" doc:"uploads of one visitor or agent at once"`
+	MaxUploadsAddress int `env:"-" none:"0" constant:"8" doc:"uploads from one address (an IPv6 /64) at once"`
+	MaxUploadsApp     int `env:"-" none:"0" constant:"16" doc:"uploads of one application at once"`
+	MaxUploadsCompany int `env:"-" none:"0" constant:"24" doc:"uploads of one company at once"`
+
+	QuotaVisitor     int64 `env:"-" none:"0" constant:"104857600" doc:"bytes of files that are kept of one visitor"`
+	QuotaApplication int64 `env:"-" none:"1073741824" small:"268435456" medium:"1073741824" large:"2684354560" doc:"bytes of files that are kept of one application, its agents' too"`
+	QuotaCompany     int64 `env:"-" none:"2147483648" small:"536870912" medium:"2147483648" large:"5368709120" doc:"bytes of files that are kept of one company"`
+
+	// UploadTimeout is at most half of the time after which a sweep treats an idle upload as abandoned (an hour).
+	UploadTimeout time.Duration `env:"-" constant:"10m"`
 }
 
-// maxUploadTimeout is half of the time after which a sweep treats an idle upload as abandoned.
-const maxUploadTimeout = 30 * time.Minute
-
-// Validate returns the problems of the block; see [Check].
+// Validate returns the problems of a block written by hand; see [Check].
 func (u Uploads) Validate() []string {
-	var problems []string
-	if u.MaxUploads <= 0 {
-		problems = append(problems, "MAX_UPLOADS must be positive")
+	if u.MaxUploads <= 0 || u.UploadTimeout <= 0 {
+		return []string{"Uploads: MaxUploads and UploadTimeout must be positive"}
 	}
-	for _, v := range []struct {
-		name  string
-		value int64
-	}{
-		{"MAX_UPLOADS_VISITOR", int64(u.MaxUploadsVisitor)}, {"MAX_UPLOADS_ADDRESS", int64(u.MaxUploadsAddress)},
-		{"MAX_UPLOADS_APPLICATION", int64(u.MaxUploadsApp)}, {"MAX_UPLOADS_COMPANY", int64(u.MaxUploadsCompany)},
-		{"FILE_QUOTA_VISITOR", u.QuotaVisitor}, {"FILE_QUOTA_APPLICATION", u.QuotaApplication}, {"FILE_QUOTA_COMPANY", u.QuotaCompany},
-	} {
-		if v.value < 0 {
-			problems = append(problems, v.name+" must not be negative")
-		}
-	}
-	if u.UploadTimeout <= 0 || u.UploadTimeout > maxUploadTimeout {
-		problems = append(problems, "UPLOAD_TIMEOUT must be positive and at most "+maxUploadTimeout.String())
-	}
-	return problems
+	return nil
 }
 
 // Validate returns the problems of the block; see [Check].
 func (f Files) Validate() []string {
 	var problems []string
-	if f.FileStore != FileStoreNATS && f.FileStore != FileStoreS3 {
-		problems = append(problems, "FILE_STORE must be nats or s3")
-	}
-	if f.FileMaxBytes <= 0 {
-		problems = append(problems, "FILE_MAX_BYTES must be positive")
-	}
-	if f.FileRetention < 0 {
-		problems = append(problems, "FILE_RETENTION must not be negative")
-	}
 	if f.FileStore != FileStoreS3 {
-		return problems
+		return nil
 	}
 	if f.S3Bucket == "" {
 		problems = append(problems, "S3_BUCKET is required with FILE_STORE=s3")
 	}
-	if !BaseURL(f.S3Endpoint) {
-		problems = append(problems, "S3_ENDPOINT must be an http or https URL")
+	if f.S3Endpoint == "" {
+		problems = append(problems, "S3_ENDPOINT is required with FILE_STORE=s3")
 	}
 	if (f.S3AccessKeyID == "") != (f.S3SecretAccessKey == "") {
 		problems = append(problems, "S3_SECRET_ACCESS_KEY goes with S3_ACCESS_KEY_ID")

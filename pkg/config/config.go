@@ -1,15 +1,19 @@
 // Package config reads environment variables into a service's Config.
 //
-// A Config is a struct with `env`, `envDefault` and `doc` tags. Services embed the blocks in blocks.go, so that a
-// variable has one name and one meaning everywhere. [Load] reads a Config, [Check] validates one, and [Reference] lists
-// its variables for docs/configuration.md. All problems are reported together, in one line, without values that could
-// contain a password.
+// A Config is a struct with `env`, `envDefault`, `valid` and `doc` tags. Services embed the blocks in blocks.go, so that
+// a variable has one name and one meaning everywhere. [Load] reads a Config, [Check] validates one, and [Reference]
+// lists its variables for docs/configuration.md. All problems are reported together, in one line, without values that
+// could contain a password.
+//
+// Reading order: config.go (how a Config is read), valid.go (the rules of the tag `valid`), limits.go (bounds that the
+// variable LIMITS sets together), removed.go (variables that stop the start), then the blocks.
 package config
 
 import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,14 +25,7 @@ import (
 // Load reads T, a Config, from the environment. A variable that is set but empty counts as unset. The error is one line
 // that names every missing and every invalid variable.
 func Load[T any]() (T, error) {
-	var v T
-	fields := fieldsOf(reflect.ValueOf(&v).Elem())
-	err := env.Parse(&v)
-	wrong, err := wrongValues(fields, err)
-	if err != nil {
-		return v, err
-	}
-	return v, check(reflect.ValueOf(&v).Elem(), wrong)
+	return LoadFrom[T](os.Getenv)
 }
 
 // LoadFrom is [Load] with a custom lookup function.
@@ -45,18 +42,26 @@ func LoadFrom[T any](getenv func(name string) string) (T, error) {
 	if err != nil {
 		return v, err
 	}
-	return v, check(reflect.ValueOf(&v).Elem(), wrong)
+	config := reflect.ValueOf(&v).Elem()
+	if err := setBounds(config); err != nil {
+		return v, err
+	}
+	return v, check(config, append(wrong, stillSet(getenv)...))
 }
 
-// SetDefaults sets every zero field of v, a pointer to a Config written by hand, to its default.
+// SetDefaults sets every zero field of v, a pointer to a Config written by hand, to its default, and every zero bound to
+// its value in the profile of v.
 func SetDefaults(v any) error {
 	err := env.ParseWithOptions(v, env.Options{Environment: map[string]string{}, SetDefaultsForZeroValuesOnly: true})
-	_, err = wrongValues(fieldsOf(reflect.ValueOf(v).Elem()), err)
-	return err
+	config := reflect.ValueOf(v).Elem()
+	if _, err = wrongValues(fieldsOf(config), err); err != nil {
+		return err
+	}
+	return setBounds(config)
 }
 
-// Check validates v, a Config or a pointer to one: required fields that are empty, the results of Validate() []string
-// of v and its blocks, and problems found by the caller. It returns nil for a valid Config.
+// Check validates v, a Config or a pointer to one: required fields that are empty, the rules of the tags `valid`, the
+// results of Validate() []string of v and its blocks, and problems found by the caller. It returns nil for a valid Config.
 func Check(v any, problems ...string) error {
 	return check(reflect.Indirect(reflect.ValueOf(v)), problems)
 }
@@ -80,6 +85,11 @@ func check(v reflect.Value, problems []string) error {
 	}
 	for _, name := range Missing(v.Interface()) {
 		all = addProblem(all, name+" is required")
+	}
+	for _, f := range fieldsOf(v) {
+		if problem := invalid(f); problem != "" {
+			all = addProblem(all, problem)
+		}
 	}
 	for _, problem := range validate(v) {
 		all = addProblem(all, problem)

@@ -23,15 +23,15 @@ type service struct {
 	config.Store
 	config.Redis
 	Recorder bool          `env:"RECORDER" envDefault:"true"`
-	Ping     time.Duration `env:"PING_INTERVAL" envDefault:"25s"`
+	Idle     time.Duration `env:"IDLE_TIME" envDefault:"25s"`
 	Ratio    float64       `env:"RATIO"`
 	Logger   *slog.Logger  `env:"-"`
 	Hook     func()
 }
 
 func (s service) Validate() []string {
-	if s.Ping <= 0 {
-		return []string{"PING_INTERVAL must be positive"}
+	if s.Idle <= 0 {
+		return []string{"IDLE_TIME must be positive"}
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func TestLoadTakesDefaults(t *testing.T) {
 		Store:    config.Store{MongoDBURI: "mongodb://u:secret@db", MongoDBDatabase: "parley"},
 		Redis:    config.Redis{RedisURL: "redis://:secret@cache:6379/0"},
 		Recorder: true,
-		Ping:     25 * time.Second,
+		Idle:     25 * time.Second,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Load: got %+v, want %+v", got, want)
@@ -97,7 +97,7 @@ func TestLoadTakesValues(t *testing.T) {
 func TestLoadReportsAllProblems(t *testing.T) {
 	setenv(t, map[string]string{
 		"LOG_LEVEL": "loud", "OPS_ADDR": "nine", "PPROF_ADDR": ":6060", "NATS_CERT": "service.pem", "STREAM_REPLICAS": "2", "STREAM_MAX_AGE": "a week", "STREAM_MAX_BYTES": "1GB",
-		"MONGODB_URI": "postgres://u:secret@db", "MONGODB_DATABASE": "a.b", "RECORDER": "maybe", "PING_INTERVAL": "-1s", "RATIO": "half",
+		"MONGODB_URI": "postgres://u:secret@db", "MONGODB_DATABASE": "a.b", "RECORDER": "maybe", "IDLE_TIME": "-1s", "RATIO": "half",
 	})
 	_, err := config.Load[service]()
 	if err == nil {
@@ -116,7 +116,7 @@ func TestLoadReportsAllProblems(t *testing.T) {
 		"MONGODB_URI must start with mongodb:// or mongodb+srv://",
 		"MONGODB_DATABASE must be a database name",
 		"RECORDER must be true or false",
-		"PING_INTERVAL must be positive",
+		"IDLE_TIME must be positive",
 		"RATIO must be a number",
 	} {
 		if strings.Count(line, want) != 1 {
@@ -135,9 +135,9 @@ func TestLoadReportsAllProblems(t *testing.T) {
 
 func TestCheckOfAConfigWrittenByHand(t *testing.T) {
 	t.Parallel()
-	err := config.Check(&service{Ping: 1}, "the Listener is required", "the Logger is required", "the Logger is required")
+	err := config.Check(&service{Idle: 1}, "the Listener is required", "the Logger is required", "the Logger is required")
 	const want = "configuration: the Listener is required; the Logger is required; NATS_URL is required; " +
-		"STREAM_REPLICAS must be 1 or 3; STREAM_MAX_AGE must be at least 2m0s; STREAM_MAX_BYTES must be positive; VISITOR_TOKEN_TTL must be positive and at most 9600h0m0s; " +
+		"STREAM_REPLICAS must be 1 or 3; STREAM_MAX_AGE must be at least 2m; STREAM_MAX_BYTES must be at least 1; VISITOR_TOKEN_TTL must be 1s to 9600h; " +
 		"MONGODB_URI or SQLITE_PATH is required"
 	if err == nil || err.Error() != want {
 		t.Errorf("Check: got %v, want %s", err, want)
@@ -186,14 +186,47 @@ func TestBlocksValidateTheirValues(t *testing.T) {
 		"idle after a day": {config.Chats{ChatIdleClose: 24 * time.Hour}, true},
 		"idle in a window": {config.Chats{ChatIdleClose: 24*time.Hour - 1}, false},
 		"idle before it":   {config.Chats{ChatIdleClose: -time.Hour}, false},
-		"ops port":         {config.Ops{OpsAddr: ":9090"}, true},
-		"ops none":         {config.Ops{}, true},
-		"ops no port":      {config.Ops{OpsAddr: "localhost"}, false},
-		"ops big port":     {config.Ops{OpsAddr: ":99999"}, false},
-		"ops empty port":   {config.Ops{OpsAddr: "localhost:"}, false},
 	} {
 		if got := test.block.Validate(); (len(got) == 0) != test.right {
 			t.Errorf("%s: got %v, want right: %v", name, got, test.right)
+		}
+	}
+}
+
+type rules struct {
+	Addr     string        `env:"ADDR" valid:"addr"`
+	Loopback string        `env:"LOOPBACK" valid:"loopback"`
+	Page     string        `env:"PAGE" valid:"url"`
+	Base     string        `env:"BASE" valid:"baseurl"`
+	Kind     string        `env:"KIND" valid:"oneof nats s3"`
+	Number   int           `env:"NUMBER" valid:"min 0"`
+	Age      time.Duration `env:"AGE" valid:"range 0s 2m"`
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for _, right := range []rules{
+		{},
+		{Addr: ":9090", Loopback: "127.0.0.1:6060", Page: "https://a/b?c", Base: "http://a/b", Kind: "s3", Number: 1, Age: time.Minute},
+	} {
+		if err := config.Check(right); err != nil {
+			t.Errorf("%+v: got %v, want nil", right, err)
+		}
+	}
+	for want, wrong := range map[string]rules{
+		"ADDR must be host:port or :port":                            {Addr: "localhost"},
+		"ADDR must be host:port or :port ":                           {Addr: ":99999"},
+		"ADDR must be host:port or :port  ":                          {Addr: "localhost:"},
+		"LOOPBACK must be a loopback address such as 127.0.0.1:6060": {Loopback: ":6060"},
+		"PAGE must be an http or https URL":                          {Page: "ftp://a"},
+		"BASE must be an http or https URL without a query":          {Base: "http://a?b"},
+		"KIND must be nats or s3":                                    {Kind: "disk"},
+		"NUMBER must not be negative":                                {Number: -1},
+		"AGE must be 0s to 2m":                                       {Age: time.Hour},
+	} {
+		want = "configuration: " + strings.TrimSpace(want)
+		if err := config.Check(wrong); err == nil || err.Error() != want {
+			t.Errorf("%+v: got %v, want %s", wrong, err, want)
 		}
 	}
 }
@@ -207,7 +240,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 	}
 	want := []string{
 		"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "STREAM_PARTITIONS", "FILE_STORE_MAX_BYTES", "VISITOR_TOKEN_TTL",
-		"MONGODB_URI", "MONGODB_DATABASE", "SQLITE_PATH", "REDIS_URL", "RECORDER", "PING_INTERVAL", "RATIO",
+		"MONGODB_URI", "MONGODB_DATABASE", "SQLITE_PATH", "REDIS_URL", "RECORDER", "IDLE_TIME", "RATIO",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("names: got %v, want %v", names, want)

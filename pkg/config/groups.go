@@ -51,22 +51,23 @@ func Groups() []Group {
 		},
 		{
 			"Capacity and limits",
-			"The operator, from the expected load ([sizing](runbook.md), [bounds](security.md#bounds)). The defaults suit one company of medium size.",
+			"The operator, from the expected load ([sizing](runbook.md), [bounds](security.md#bounds)). The defaults suit one company of medium size; `LIMITS` and the sizes of the streams go together.",
 			[]string{
-				"STREAM_*", "FILE_STORE_MAX_BYTES", "RATE_LIMIT_*", "BYTE_BUDGET_*", "FILE_QUOTA_*", "MAX_*", "CONNECT_RATE", "HISTORY_MEMORY_BYTES",
-				"UPLOAD_TIMEOUT",
+				"LIMITS", "STREAM_*", "FILE_STORE_MAX_BYTES", "MAX_CONNECTIONS", "CONNECT_RATE",
 			},
 		},
 		{
 			"Addresses, logs and traces",
-			"The platform team: the manifests in `k8s`, `deploy/helm` and `docker-compose.yml` set them already.",
-			[]string{"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "OTEL_*"},
+			"The platform team: the manifests in `k8s`, `deploy/helm` and `docker-compose.yml` set them already. Traces are configured by " +
+				"the [standard variables of OpenTelemetry](https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/): " +
+				"`OTEL_EXPORTER_OTLP_ENDPOINT` turns them on, `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG` choose the share that is kept.",
+			[]string{"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL"},
 		},
 		{
 			"Rarely changed",
 			"The defaults suit all deployments; the descriptions name the exceptions.",
 			[]string{
-				"PING_*", "CONNECT_TIMEOUT", "DRAIN_TIMEOUT", "REDIS_SHARDED", "GATEWAY_ADVERTISE_ADDR", "COMPRESS_FROM", "SOCKETIO_LEGACY", "RECORDER", "DISPATCHER",
+				"DRAIN_TIMEOUT", "REDIS_SHARDED", "GATEWAY_ADVERTISE_ADDR", "SOCKETIO_LEGACY", "RECORDER", "DISPATCHER",
 			},
 		},
 	}

@@ -95,22 +95,22 @@ func CoversPrivate(proxies netip.Prefix) bool {
 type Callers struct {
 	RedisURL       string   `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; required by the socket-gateway, used for rate limits by the APIs"`
 	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the API"`
-	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with an invalid or missing token, count/time; 0: no limit"`
+	RateAuth       Rate     `env:"-" none:"0" constant:"60/1m" doc:"requests of one address with an invalid or missing token"`
 }
 
-// Budgets limits the bytes that each tenant may have in the streams, which all of them share. pkg/budget says
-// which event counts where.
+// Validate returns the problems of the block; see [Check].
+func (c Callers) Validate() []string { return Redis{RedisURL: c.RedisURL}.Validate() }
+
+// Budgets limits the bytes that each tenant may have in the streams, which all of them share: a company a quarter of a
+// stream, an application an eighth, within the stream's age. pkg/budget says which event counts where.
 type Budgets struct {
-	BytesVisitor     Rate `env:"BYTE_BUDGET_VISITOR" envDefault:"16MiB/168h" doc:"bytes of one visitor's events, and, counted apart, of the bot's answers to one visitor, bytes/time; 0: no limit"`
-	BytesAddress     Rate `env:"BYTE_BUDGET_ADDRESS" envDefault:"64MiB/168h" doc:"bytes of the visitors' events from one address (an IPv6 /64), and, counted apart, of one agent's, bytes/time; 0: no limit"`
-	BytesApplication Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"128MiB/168h" doc:"bytes of the events of one application's visitors, and, counted apart, of its bot, bytes/time; an eighth of it in an hour; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
-	BytesCompany     Rate `env:"BYTE_BUDGET_COMPANY" envDefault:"256MiB/168h" doc:"bytes of events that one company's systems publish, and, counted apart, its visitors, and its agents and bots, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
+	BytesVisitor     Rate `env:"-" none:"0" small:"4MiB/168h" medium:"16MiB/168h" large:"16MiB/168h" doc:"bytes of one visitor's events, and, counted apart, of the bot's answers to one visitor"`
+	BytesAddress     Rate `env:"-" none:"0" small:"16MiB/168h" medium:"64MiB/168h" large:"64MiB/168h" doc:"bytes of the visitors' events from one address (an IPv6 /64), and, counted apart, of one agent's"`
+	BytesApplication Rate `env:"-" none:"0" small:"32MiB/168h" medium:"128MiB/168h" large:"1536MiB/72h" doc:"bytes of the events of one application's visitors, and, counted apart, of its bot; an eighth of it in an hour"`
+	BytesCompany     Rate `env:"-" none:"0" small:"64MiB/168h" medium:"256MiB/168h" large:"3072MiB/72h" doc:"bytes of events that one company's systems publish, and, counted apart, its visitors, and its agents and bots"`
 }
 
 // Keys limits the idempotency keys that are stored.
 type Keys struct {
-	RateKeys Rate `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"1000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application, count/time; 0: no limit"`
+	RateKeys Rate `env:"-" none:"0" small:"250000/24h" medium:"1000000/24h" large:"4000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application"`
 }
-
-// Validate returns the problems of the block; see [Check].
-func (e Callers) Validate() []string { return Redis{RedisURL: e.RedisURL}.Validate() }

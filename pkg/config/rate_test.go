@@ -28,23 +28,28 @@ func TestRate(t *testing.T) {
 	}
 }
 
-func TestCallersFromTheEnvironment(t *testing.T) {
+// limited is a Config with networks and a rate.
+type limited struct {
+	config.Callers
+	Tokens config.Rate `env:"TOKENS"`
+}
+
+func TestNetworksAndRatesFromTheEnvironment(t *testing.T) {
 	t.Setenv("TRUSTED_PROXIES", "10.1.2.3/8, 192.0.2.1,fd00::/8")
-	t.Setenv("RATE_LIMIT_AUTH_FAILURES", "7/1m")
-	got, err := config.Load[config.Callers]()
-	if want := "[10.0.0.0/8 192.0.2.1/32 fd00::/8]"; err != nil || fmt.Sprint(got.TrustedProxies) != want || got.RateAuth.Count != 7 {
+	t.Setenv("TOKENS", "7/1m")
+	got, err := config.Load[limited]()
+	if want := "[10.0.0.0/8 192.0.2.1/32 fd00::/8]"; err != nil || fmt.Sprint(got.TrustedProxies) != want || got.Tokens.Count != 7 {
 		t.Errorf("got %+v, %v, want the networks %s and 7", got, err, want)
 	}
 	t.Setenv("TRUSTED_PROXIES", "10.0.0.0/33")
-	t.Setenv("RATE_LIMIT_AUTH_FAILURES", "7")
-	_, err = config.Load[config.Callers]()
-	const want = "configuration: TRUSTED_PROXIES must be networks such as 10.0.0.0/8, separated by commas; RATE_LIMIT_AUTH_FAILURES must be a rate such as 600/1m, or 0"
+	t.Setenv("TOKENS", "7")
+	_, err = config.Load[limited]()
+	const want = "configuration: TRUSTED_PROXIES must be networks such as 10.0.0.0/8, separated by commas; TOKENS must be a rate such as 600/1m, or 0"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-// An explicit 0 stays 0, also in a Config that gets its defaults later; an unset value gets the default.
 func TestCallersDefaults(t *testing.T) {
 	t.Parallel()
 	var edge config.Callers

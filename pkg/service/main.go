@@ -24,7 +24,7 @@ func Main[C any, P interface {
 			return err
 		}
 		b := P(&cfg).base()
-		tracer, stop, err := otlp.Open(b.Tracing, name, ops.ReadBuild().Version, log)
+		tracer, stop, err := otlp.Open(name, ops.ReadBuild().Version, log)
 		if err != nil {
 			return err
 		}

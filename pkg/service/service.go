@@ -26,7 +26,7 @@ import (
 type Base struct {
 	config.Ops
 	config.NATS
-	config.Tracing
+	config.Limits
 
 	Logger      *slog.Logger               `env:"-"` // required
 	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics

@@ -50,7 +50,7 @@ type Config struct {
 	config.Keys
 
 	HTTPAddr  string      `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
-	RateToken config.Rate `env:"RATE_LIMIT_TOKEN" envDefault:"60000/1m" doc:"requests with one company access token, count/time; 0: no limit"`
+	RateToken config.Rate `env:"-" none:"0" small:"15000/1m" medium:"60000/1m" large:"240000/1m" doc:"requests with one company access token"`
 
 	Listener net.Listener  `env:"-"` // used instead of HTTPAddr
 	CacheTTL time.Duration `env:"-"` // TTL of cached look-ups; zero: the cache's defaults

@@ -51,9 +51,9 @@ type Config struct {
 	config.Secrets
 
 	HTTPAddr       string          `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the panel"`
-	PanelURL       string          `env:"PANEL_URL" doc:"https address under which browsers reach the panel, such as https://panel.example.com; required unless HTTP_ADDR is a loopback address"`
-	WidgetURL      string          `env:"WIDGET_URL,required" doc:"address under which browsers reach the Widget API: for the snippet, the preview and visitors' files"`
-	ClientURL      string          `env:"CLIENT_URL,required" doc:"address under which companies' systems reach the Client API: for the examples"`
+	PanelURL       string          `env:"PANEL_URL" valid:"baseurl" doc:"https address under which browsers reach the panel, such as https://panel.example.com; required unless HTTP_ADDR is a loopback address"`
+	WidgetURL      string          `env:"WIDGET_URL,required" valid:"baseurl" doc:"address under which browsers reach the Widget API: for the snippet, the preview and visitors' files"`
+	ClientURL      string          `env:"CLIENT_URL,required" valid:"baseurl" doc:"address under which companies' systems reach the Client API: for the examples"`
 	RedisURL       string          `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; replicas share their rate limits there"`
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the panel"`
 	config.Files
@@ -65,9 +65,9 @@ type Config struct {
 	OIDCClientSecret string `env:"OIDC_CLIENT_SECRET" doc:"the panel's client secret at the issuer"`
 	OIDCName         string `env:"OIDC_NAME" envDefault:"your identity provider" doc:"name of the issuer on the sign-in page"`
 
-	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"failed sign-ins from one address (an IPv6 /64) or on one known device, count/time; 0: no limit"`
-	RateUser    config.Rate `env:"RATE_LIMIT_USER" envDefault:"1200/1m" doc:"requests of one user; of one company's users together ten times as many; count/time; 0: no limit"`
-	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"failed sign-ins as one user on unknown devices, count/time; 0: no limit"`
+	RateSignIn  config.Rate `env:"-" none:"100/15m" constant:"20/15m" doc:"failed sign-ins from one address (an IPv6 /64) or on one known device"`
+	RateUser    config.Rate `env:"-" constant:"1200/1m"` // requests of one user; of one company's users together ten times as many
+	RateAccount config.Rate `env:"-" constant:"100/1h"`  // failed sign-ins as one user on unknown devices
 
 	Presence presence.Store `env:"-"` // nil: Redis if configured
 	Listener net.Listener   `env:"-"` // used instead of HTTPAddr
@@ -76,11 +76,6 @@ type Config struct {
 // Validate returns the errors of the panel's own variables; see [config.Check].
 func (c Config) Validate() []string {
 	var problems []string
-	for _, u := range []struct{ name, value string }{{"PANEL_URL", c.PanelURL}, {"WIDGET_URL", c.WidgetURL}, {"CLIENT_URL", c.ClientURL}} {
-		if u.value != "" && !config.BaseURL(u.value) {
-			problems = append(problems, u.name+" must be an http or https URL")
-		}
-	}
 	if c.PanelURL == "" && c.HTTPAddr != "" && c.Listener == nil && !config.LoopbackAddr(c.HTTPAddr) {
 		problems = append(problems, "PANEL_URL is required unless HTTP_ADDR is a loopback address")
 	}

@@ -3,7 +3,6 @@ package processor
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,17 +39,17 @@ const (
 
 // BotConfig selects the bot.
 type BotConfig struct {
-	Bot               string        `env:"BOT" envDefault:"demo" doc:"bot that answers visitors: demo, webhook or llm; none: agents answer; external: another process does"`
+	Bot               string        `env:"BOT" envDefault:"demo" valid:"oneof demo webhook llm none external" doc:"bot that answers visitors: demo, webhook or llm; none: agents answer; external: another process does"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
 	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
-	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long a call of the webhook or the language model counts for BOT_CONCURRENCY; a slower call continues until the deadline, and its answer is used"`
+	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" valid:"min 0s" doc:"how long a call of the webhook or the language model counts for BOT_CONCURRENCY; a slower call continues until the deadline, and its answer is used"`
 
-	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"90s" doc:"how long the webhook or the language model may fail or take to answer one message before the bot gives up on it"`
-	BotWebhookAttempts int           `env:"BOT_WEBHOOK_ATTEMPTS" envDefault:"12" doc:"failed calls of the webhook or the language model for one message before the bot gives it up"`
+	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"90s" valid:"min 0s" doc:"how long the webhook or the language model may fail or take to answer one message before the bot gives up on it"`
+	BotWebhookAttempts int           `env:"-" constant:"12"` // failed calls for one message before the bot gives it up
 	BotFailureText     string        `env:"BOT_FAILURE_TEXT" envDefault:"Sorry, I cannot answer right now. Please try again later." doc:"text for the visitor when the bot gives up on a message; none: no text"`
 	LLMConfig
 
-	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once; applications share them, and one gets at most half"`
+	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" valid:"min 0" doc:"messages that the bot of one process answers at once; applications share them, and one gets at most half"`
 }
 
 // LLMConfig configures the language model of BOT=llm.
@@ -60,12 +59,10 @@ type LLMConfig struct {
 	LLMModel         string      `env:"LLM_MODEL" doc:"the model that answers"`
 	LLMSystemPrompt  string      `env:"LLM_SYSTEM_PROMPT" doc:"system prompt of each chat"`
 	LLMHistory       int         `env:"LLM_HISTORY" envDefault:"20" doc:"messages of the chat that the model reads, the visitor's last one included"`
-	LLMMaxTokens     int         `env:"LLM_MAX_TOKENS" envDefault:"0" doc:"maximum number of tokens of an answer; 0: the server's default"`
+	LLMMaxTokens     int         `env:"LLM_MAX_TOKENS" envDefault:"0" valid:"min 0" doc:"maximum number of tokens of an answer; 0: the server's default"`
 	LLMTokens        config.Rate `env:"LLM_TOKENS_APPLICATION" envDefault:"10000000/24h" doc:"tokens of one application, number/time; a question counts as at least 1,000; 0: no limit"`
 	LLMApplications  string      `env:"LLM_APPLICATIONS" doc:"JSON object: by appId an object with the application's model, systemPrompt and history"`
-	LLMPriceInput    float64     `env:"LLM_PRICE_INPUT" envDefault:"0" doc:"price of a million tokens that the model reads, for the metric of the cost"`
-	LLMPriceOutput   float64     `env:"LLM_PRICE_OUTPUT" envDefault:"0" doc:"price of a million tokens that the model writes"`
-	LLMModerationURL string      `env:"LLM_MODERATION_URL" doc:"URL of a hook that checks the model's text before the visitor receives it; empty: none"`
+	LLMModerationURL string      `env:"LLM_MODERATION_URL" valid:"url" doc:"URL of a hook that checks the model's text before the visitor receives it; empty: none"`
 }
 
 // failureNone turns the failure text off.
@@ -80,15 +77,9 @@ func (c BotConfig) failureText() string {
 
 // Validate returns the errors of the bot's variables; see [config.Check].
 func (c BotConfig) Validate() []string {
-	if !slices.Contains([]string{BotDemo, BotWebhook, BotLLM, BotNone, BotExternal}, c.Bot) {
-		return []string{fmt.Sprintf("BOT must be demo, webhook, llm, none or external, not %q", c.Bot)}
-	}
 	var problems []string
 	if faults := chat.ValidateData(chat.Text, bot.TextData(c.failureText())); c.failureText() != "" && len(faults) > 0 {
 		problems = append(problems, "BOT_FAILURE_TEXT "+faults[0].Message)
-	}
-	if c.BotConcurrency < 0 {
-		problems = append(problems, "BOT_CONCURRENCY must not be negative")
 	}
 	if c.Bot == BotWebhook {
 		problems = append(problems, c.webhook().Problems()...)
@@ -105,13 +96,13 @@ func (c BotConfig) webhook() bot.WebhookConfig {
 
 func (c BotConfig) llm() bot.LLMConfig {
 	return bot.LLMConfig{
-		BaseURL:      c.LLMBaseURL,
-		APIKey:       c.LLMAPIKey,
-		MaxTokens:    c.LLMMaxTokens,
-		Tokens:       c.LLMTokens,
-		Applications: c.LLMApplications,
-		Default:      bot.LLMApplication{Model: c.LLMModel, SystemPrompt: c.LLMSystemPrompt, History: &c.LLMHistory},
-		InputPrice:   c.LLMPriceInput, OutputPrice: c.LLMPriceOutput, ModerationURL: c.LLMModerationURL, CallConfig: c.calls(),
+		BaseURL:       c.LLMBaseURL,
+		APIKey:        c.LLMAPIKey,
+		MaxTokens:     c.LLMMaxTokens,
+		Tokens:        c.LLMTokens,
+		Applications:  c.LLMApplications,
+		Default:       bot.LLMApplication{Model: c.LLMModel, SystemPrompt: c.LLMSystemPrompt, History: &c.LLMHistory},
+		ModerationURL: c.LLMModerationURL, CallConfig: c.calls(),
 	}
 }
 
@@ -129,25 +120,25 @@ func (c BotConfig) calls() bot.CallConfig {
 // WebhookConfig configures the deliveries to the webhook endpoints of companies.
 type WebhookConfig struct {
 	Webhooks           bool            `env:"WEBHOOKS" envDefault:"true" doc:"deliver events to the webhook endpoints of companies"`
-	WebhookTimeout     time.Duration   `env:"WEBHOOK_TIMEOUT" envDefault:"15s" doc:"timeout of one request of an outgoing webhook"`
-	WebhookConcurrency int             `env:"WEBHOOK_CONCURRENCY" envDefault:"256" doc:"requests of outgoing webhooks that one process makes at once; companies share them, and one gets at most half"`
-	WebhookPerEndpoint int             `env:"WEBHOOK_ENDPOINT_CONCURRENCY" envDefault:"10" doc:"requests that one process makes to one webhook endpoint at once"`
-	WebhookWarnAfter   time.Duration   `env:"WEBHOOK_WARN_AFTER" envDefault:"24h" doc:"how long a webhook endpoint fails before each of three warnings; that much later it is disabled"`
+	WebhookTimeout     time.Duration   `env:"WEBHOOK_TIMEOUT" envDefault:"15s" valid:"min 0s" doc:"timeout of one request of an outgoing webhook"`
+	WebhookConcurrency int             `env:"-" constant:"256"` // requests of one process at once; one company gets at most half
+	WebhookPerEndpoint int             `env:"-" constant:"10"`  // of these, those to one endpoint
+	WebhookWarnAfter   time.Duration   `env:"-" constant:"24h"` // of failures, before each of three warnings; then it is disabled
 	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"private networks that webhooks may reach, separated by commas, such as 10.0.0.0/8; empty: none"`
 }
 
 // Validate returns the errors of the webhook variables; see [config.Check].
 func (c WebhookConfig) Validate() []string {
-	var problems []string
-	for name, value := range map[string]int64{
-		"WEBHOOK_TIMEOUT": int64(c.WebhookTimeout), "WEBHOOK_CONCURRENCY": int64(c.WebhookConcurrency),
-		"WEBHOOK_ENDPOINT_CONCURRENCY": int64(c.WebhookPerEndpoint), "WEBHOOK_WARN_AFTER": int64(c.WebhookWarnAfter),
-	} {
-		if c.Webhooks && value <= 0 {
-			problems = append(problems, name+" must be positive")
-		}
+	if !c.Webhooks {
+		return nil
 	}
-	slices.Sort(problems)
+	var problems []string
+	if c.WebhookTimeout <= 0 {
+		problems = append(problems, "WEBHOOK_TIMEOUT must be positive")
+	}
+	if c.WebhookConcurrency <= 0 || c.WebhookPerEndpoint <= 0 || c.WebhookWarnAfter <= 0 {
+		problems = append(problems, "the concurrency and the time to the warning of webhooks must be positive")
+	}
 	return problems
 }
 
@@ -164,15 +155,7 @@ type Config struct {
 
 	Recorder   bool   `env:"RECORDER" envDefault:"true" doc:"keep the history of all chats"`
 	Dispatcher bool   `env:"DISPATCHER" envDefault:"true" doc:"bring company messages and pushes to their channel"`
-	AssetsURL  string `env:"ASSETS_URL" doc:"http or https address under which the demo bot's picture is served; empty: it shows none"`
-}
-
-// Validate returns the errors of the processor's own variables; see [config.Check].
-func (c Config) Validate() []string {
-	if c.AssetsURL != "" && !config.WebURL(c.AssetsURL) {
-		return []string{"ASSETS_URL must be an http or https URL"}
-	}
-	return nil
+	AssetsURL  string `env:"ASSETS_URL" valid:"url" doc:"http or https address under which the demo bot's picture is served; empty: it shows none"`
 }
 
 // Service is one processor. Run may be called once.

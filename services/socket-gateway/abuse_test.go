@@ -148,7 +148,7 @@ func TestAbuse(t *testing.T) {
 	}
 	t.Parallel()
 	f := &faultWorld{world: newWorld(t)}
-	g := f.startChild("PING_INTERVAL=300ms", "PING_TIMEOUT=5s")
+	g := f.startChild(func(b *childBounds) { b.PingInterval, b.PingTimeout = 300*time.Millisecond, 5*time.Second })
 	v := f.visitor()
 	inside := connect(t, g.url, v.token)
 	inside.await("connect")

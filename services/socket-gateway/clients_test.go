@@ -37,16 +37,21 @@ type child struct {
 }
 
 // startChild runs a gateway in a process of this test's own binary, and returns when it serves.
-func (w *world) startChild(settings ...string) *child {
+func (w *world) startChild(change ...func(*childBounds)) *child {
 	w.t.Helper()
+	bounds := defaultBounds()
+	for _, f := range change {
+		f(&bounds)
+	}
+	encoded, err := json.Marshal(bounds)
+	w.must(err)
 	keys := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(w.keys.JWKS()) }))
 	w.t.Cleanup(keys.Close)
 	addr, ops := nettest.Addr(w.t), nettest.Addr(w.t)
 	c := &child{url: "http://" + addr, ops: "http://" + ops, command: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	c.command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+addr, "OPS_ADDR="+ops,
 		"NATS_URL="+w.natsURL, "REDIS_URL="+w.redisURL, "JWKS_URL="+keys.URL, "DRAIN_TIMEOUT=500ms",
-		"MAX_PENDING_PER_ADDRESS=0", "RATE_LIMIT_CONNECT=0") // all clients of a test have one address
-	c.command.Env = append(c.command.Env, settings...)
+		boundsVariable+"="+string(encoded))
 	if os.Getenv("PARLEY_TEST_LOG") != "" {
 		c.command.Stdout, c.command.Stderr = os.Stderr, os.Stderr
 	}

@@ -63,11 +63,11 @@ func TestAbuseByPings(t *testing.T) {
 		connections, megabytes = 100, 10
 	}
 	const most = 50 << 20
-	for name, rate := range map[string]string{"bounded": "100", "pongs alone": "0"} {
+	for name, rate := range map[string]int{"bounded": 100, "pongs alone": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &faultWorld{world: newWorld(t)}
-			c := f.startChild("MAX_FRAME_RATE=" + rate)
+			c := f.startChild(func(b *childBounds) { b.MaxFrameRate = rate })
 			pid := c.command.Process.Pid
 			before := resident(t, pid)
 			var highest atomic.Int64
@@ -422,11 +422,11 @@ func TestAbuseByForgedTokens(t *testing.T) {
 	t.Parallel()
 	f := &faultWorld{world: newWorld(t)}
 	if os.Getenv("PARLEY_FAULTS") != long {
-		f.underForgery(20, time.Second, "10/10s")
+		f.underForgery(20, time.Second, config.Rate{Count: 10, Per: 10 * time.Second})
 		return
 	}
-	unbounded := f.underForgery(1000, 20*time.Second, "0")
-	bounded := f.underForgery(1000, 20*time.Second, "300/3s")
+	unbounded := f.underForgery(1000, 20*time.Second, config.Rate{})
+	bounded := f.underForgery(1000, 20*time.Second, config.Rate{Count: 300, Per: 3 * time.Second})
 	if most := unbounded * 3 / 4; bounded > most {
 		t.Errorf("processor time of the gateway: got %s, want at most %s", bounded, most)
 	}
@@ -434,9 +434,9 @@ func TestAbuseByForgedTokens(t *testing.T) {
 
 // underForgery measures the delivery to a visitor before and during a flood of connections with forged
 // tokens, and returns the processor time of the gateway.
-func (f *faultWorld) underForgery(connections int, lasts time.Duration, rate string) time.Duration {
+func (f *faultWorld) underForgery(connections int, lasts time.Duration, rate config.Rate) time.Duration {
 	f.t.Helper()
-	g := f.startChild("RATE_LIMIT_CONNECT=" + rate)
+	g := f.startChild(func(b *childBounds) { b.AddressRate = rate })
 	v := f.visitor()
 	inside := connect(f.t, g.url, v.token)
 	inside.await("connect")
@@ -446,10 +446,10 @@ func (f *faultWorld) underForgery(connections int, lasts time.Duration, rate str
 	reached := stop()
 	g.kill()
 	spent := g.command.ProcessState.UserTime() + g.command.ProcessState.SystemTime()
-	f.t.Logf("p99 of deliveries: %s before, %s during %d connections with forged tokens at a rate of %s; %d handshakes refused; %s of "+
+	f.t.Logf("p99 of deliveries: %s before, %s during %d connections with forged tokens at a rate of %v; %d handshakes refused; %s of "+
 		"processor time", before, during, connections, rate, reached.Refused, spent)
-	if got := reached.Refused > 0; got != (rate != "0") {
-		f.t.Errorf("a rate of %s: got handshakes refused %v", rate, got)
+	if got := reached.Refused > 0; got != (rate.Count > 0) {
+		f.t.Errorf("a rate of %v: got handshakes refused %v", rate, got)
 	}
 	if reached.Answered > 3 {
 		f.t.Errorf("got %d CONNECT packets of a connection answered, want at most 3", reached.Answered)

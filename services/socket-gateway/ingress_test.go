@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/httpapi"
@@ -324,25 +323,6 @@ func problem(t *testing.T, body string) httpapi.Problem {
 		t.Fatalf("got %s, want an error body: %v", body, err)
 	}
 	return p
-}
-
-// Compression is agreed on with the clients that offer it, where the operator wants it.
-func TestCompressFrom(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for from, want := range map[int]bool{0: false, 512: true} {
-		g := w.start(func(c *socketgateway.Config) { c.CompressFrom = from })
-		conn, response, err := websocket.Dial(t.Context(), strings.Replace(g.url, "http", "ws", 1)+"/socket.io/?EIO=4&transport=websocket",
-			&websocket.DialOptions{CompressionMode: websocket.CompressionNoContextTakeover})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.CloseNow()
-		extensions := response.Header.Get("Sec-WebSocket-Extensions")
-		if agreed := strings.HasPrefix(extensions, "permessage-deflate"); agreed != want {
-			t.Errorf("from %d bytes: got %q agreed on, want compression: %v", from, extensions, want)
-		}
-	}
 }
 
 // A full gateway says so, in the APIs' words; those inside go on, and when one leaves there is room again.

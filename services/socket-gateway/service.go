@@ -32,7 +32,7 @@ const (
 	// grace is the shutdown timeout for requests in flight; sockets are closed before it starts.
 	grace = 5 * time.Second
 
-	connectTimeout = 10 * time.Second // default
+	connectTimeout = 10 * time.Second // of a Config written by hand
 	partialTimeout = 10 * time.Second // to complete a fragmented message or packet
 	maxMessage     = 16 << 10         // bytes: several times the largest token
 
@@ -46,27 +46,31 @@ type Config struct {
 	service.Base
 	config.Redis
 
-	HTTPAddr     string        `env:"HTTP_ADDR" envDefault:":8080" doc:"address of /socket.io/"`
-	JWKSURL      string        `env:"JWKS_URL" doc:"keys of the visitor tokens: /.well-known/jwks.json of the widget-api; required"`
-	PingInterval time.Duration `env:"PING_INTERVAL" envDefault:"25s" doc:"time between two pings to a socket"`
-	PingTimeout  time.Duration `env:"PING_TIMEOUT" envDefault:"20s" doc:"time that a socket has to answer a ping"`
-	RedisSharded bool          `env:"REDIS_SHARDED" envDefault:"false" doc:"sharded pub/sub (Redis 7), for a Redis Cluster"`
-	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"5s" doc:"time over which a gateway that stops closes its sockets; 0: at once"`
-
-	ConnectTimeout time.Duration   `env:"CONNECT_TIMEOUT" envDefault:"10s" doc:"time that a connection has to join with a token"`
-	RecoveryRate   config.Rate     `env:"RATE_LIMIT_RECOVERY" envDefault:"30/1m" doc:"recoveries of missed replies of one visitor on a gateway, count/time; the next load the history instead; 0: no limit"`
-	AddressRate    config.Rate     `env:"RATE_LIMIT_CONNECT" envDefault:"300/3s" doc:"handshakes of one address on a gateway, count/time; 0: no limit"`
+	HTTPAddr       string          `env:"HTTP_ADDR" envDefault:":8080" doc:"address of /socket.io/"`
+	JWKSURL        string          `env:"JWKS_URL" doc:"keys of the visitor tokens: /.well-known/jwks.json of the widget-api; required"`
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the API"`
+	RedisSharded   bool            `env:"REDIS_SHARDED" envDefault:"false" doc:"sharded pub/sub (Redis 7), for a Redis Cluster"`
+	DrainTimeout   time.Duration   `env:"DRAIN_TIMEOUT" envDefault:"5s" valid:"min 0s" doc:"time over which a gateway that stops closes its sockets; 0: at once"`
+	AdvertiseAddr  string          `env:"GATEWAY_ADVERTISE_ADDR" doc:"host:port at which the other gateways reach this one; default: this host's first address and the port of HTTP_ADDR"`
+	MaxConnections int             `env:"MAX_CONNECTIONS" envDefault:"0" valid:"min 0" doc:"maximum number of connections with a token on a gateway; 0: no limit"`
+	ConnectRate    int             `env:"CONNECT_RATE" envDefault:"0" valid:"min 0" doc:"maximum number of new connections per second on a gateway; 0: no limit"`
+	SocketIOLegacy bool            `env:"SOCKETIO_LEGACY" envDefault:"false" doc:"serve clients of Socket.IO 1 and 2 as well, with their token in the query"`
 
-	AdvertiseAddr        string `env:"GATEWAY_ADVERTISE_ADDR" doc:"host:port at which the other gateways reach this one; default: this host's first address and the port of HTTP_ADDR"`
-	MaxConnections       int    `env:"MAX_CONNECTIONS" envDefault:"0" doc:"maximum number of connections with a token on a gateway; 0: no limit"`
-	ConnectRate          int    `env:"CONNECT_RATE" envDefault:"0" doc:"maximum number of new connections per second on a gateway; 0: no limit"`
-	MaxSocketsPerVisitor int    `env:"MAX_SOCKETS_PER_VISITOR" envDefault:"20" doc:"maximum number of sockets of one visitor on a gateway; 0: no limit"`
-	MaxPending           int    `env:"MAX_PENDING_CONNECTIONS" envDefault:"10000" doc:"maximum number of connections that have not sent a token yet, in addition to MAX_CONNECTIONS; one more closes the oldest; 0: no limit"`
-	MaxPendingPerAddress int    `env:"MAX_PENDING_PER_ADDRESS" envDefault:"1000" doc:"the same limit per client address (an IPv6 /64); 0: no limit"`
-	MaxFrameRate         int    `env:"MAX_FRAME_RATE" envDefault:"100" doc:"frames, or packets over polling, that a connection may send in a second before it is closed; 0: no limit"`
-	CompressFrom         int    `env:"COMPRESS_FROM" envDefault:"0" doc:"bytes from which messages are compressed for the clients that offer it (permessage-deflate); 0: none are"`
-	SocketIOLegacy       bool   `env:"SOCKETIO_LEGACY" envDefault:"false" doc:"serve clients of Socket.IO 1 and 2 as well, with their token in the query"`
+	PingInterval   time.Duration `env:"-" constant:"25s"` // between two pings to a socket
+	PingTimeout    time.Duration `env:"-" constant:"20s"` // of the answer to a ping
+	ConnectTimeout time.Duration `env:"-" constant:"10s"` // time that a connection has to join with a token
+
+	RecoveryRate config.Rate `env:"-" none:"0" constant:"30/1m" doc:"recoveries of missed replies of one visitor on a gateway; the next load the history instead"`
+	AddressRate  config.Rate `env:"-" none:"0" constant:"300/3s" doc:"handshakes of one address on a gateway"`
+
+	MaxSocketsPerVisitor int `env:"-" none:"0" constant:"20" doc:"sockets of one visitor on a gateway"`
+	// MaxPending is the number of connections that have not sent a token yet, in addition to MaxConnections; one more
+	// closes the oldest.
+	MaxPending           int `env:"-" constant:"10000"`
+	MaxPendingPerAddress int `env:"-" none:"0" constant:"1000" doc:"connections of one address (an IPv6 /64) that have not sent a token yet"`
+	// MaxFrameRate is the number of frames, or packets over polling, that a connection may send in a second before it is
+	// closed; 0: no limit.
+	MaxFrameRate int `env:"-" constant:"100"`
 
 	Presence   presence.Store       `env:"-"` // which visitors are connected; nil: in Redis, if configured
 	KeySource  credential.KeySource `env:"-"` // instead of JWKSURL
@@ -83,32 +87,8 @@ func (c Config) Validate() []string {
 	if c.SocketIOLegacy && c.RedisURL == "" {
 		problems = append(problems, "REDIS_URL is required with SOCKETIO_LEGACY")
 	}
-	if c.PingInterval < 0 {
-		problems = append(problems, "PING_INTERVAL must be positive")
-	}
-	if c.PingTimeout < 0 {
-		problems = append(problems, "PING_TIMEOUT must be positive")
-	}
-	if c.ConnectTimeout < 0 {
-		problems = append(problems, "CONNECT_TIMEOUT must be positive")
-	}
-	if c.DrainTimeout < 0 {
-		problems = append(problems, "DRAIN_TIMEOUT must be positive")
-	}
 	if host, _, err := net.SplitHostPort(c.AdvertiseAddr); c.AdvertiseAddr != "" && (err != nil || host == "") {
 		problems = append(problems, "GATEWAY_ADVERTISE_ADDR must be host:port")
-	}
-	for _, bound := range []struct {
-		name  string
-		value int
-	}{
-		{"MAX_CONNECTIONS", c.MaxConnections}, {"CONNECT_RATE", c.ConnectRate}, {"MAX_SOCKETS_PER_VISITOR", c.MaxSocketsPerVisitor},
-		{"MAX_PENDING_CONNECTIONS", c.MaxPending}, {"MAX_PENDING_PER_ADDRESS", c.MaxPendingPerAddress}, {"MAX_FRAME_RATE", c.MaxFrameRate},
-		{"COMPRESS_FROM", c.CompressFrom},
-	} {
-		if bound.value < 0 {
-			problems = append(problems, bound.name+" must not be negative")
-		}
 	}
 	return problems
 }
@@ -174,7 +154,6 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		PingInterval: s.cfg.PingInterval,
 		PingTimeout:  s.cfg.PingTimeout,
 		Path:         socketPath,
-		CompressFrom: s.cfg.CompressFrom,
 
 		// Visitors send only small events: tokens, typing, read cursors.
 		ConnectTimeout:       cmp.Or(s.cfg.ConnectTimeout, connectTimeout),

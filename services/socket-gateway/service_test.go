@@ -438,11 +438,11 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 
 func TestNewNamesEveryProblem(t *testing.T) {
 	t.Parallel()
-	_, err := socketgateway.New(socketgateway.Config{PingTimeout: -1})
+	_, err := socketgateway.New(socketgateway.Config{DrainTimeout: -1})
 	if err == nil {
 		t.Fatal("got no error, want one")
 	}
-	for _, name := range []string{"NATS_URL", "JWKS_URL", "PING_TIMEOUT", "Logger"} {
+	for _, name := range []string{"NATS_URL", "JWKS_URL", "DRAIN_TIMEOUT", "Logger"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("got %q, want it to name %s", err, name)
 		}

@@ -38,6 +38,33 @@ import (
 // runAsGateway makes this test's binary a gateway, which reads its configuration from the environment.
 const runAsGateway = "PARLEY_TEST_RUN_AS_GATEWAY"
 
+// childBounds are the bounds of such a gateway that no variable sets; it reads them from [boundsVariable].
+type childBounds struct {
+	AddressRate               config.Rate // zero: no limit, as all clients of a test have one address
+	MaxPendingPerAddress      int         // zero: no limit
+	MaxFrameRate              int
+	PingInterval, PingTimeout time.Duration
+}
+
+// boundsVariable has the childBounds in JSON.
+const boundsVariable = "PARLEY_TEST_GATEWAY_BOUNDS"
+
+// defaultBounds are the gateway's own, without those of an address.
+func defaultBounds() childBounds {
+	return childBounds{MaxFrameRate: 100, PingInterval: 25 * time.Second, PingTimeout: 20 * time.Second}
+}
+
+// applyBounds reads the bounds into cfg.
+func applyBounds(cfg *socketgateway.Config, text string) error {
+	var b childBounds
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		return err
+	}
+	cfg.AddressRate, cfg.MaxPendingPerAddress, cfg.MaxFrameRate = b.AddressRate, b.MaxPendingPerAddress, b.MaxFrameRate
+	cfg.PingInterval, cfg.PingTimeout = b.PingInterval, b.PingTimeout
+	return nil
+}
+
 func TestMain(m *testing.M) {
 	logging.Disable()
 	if len(os.Args) == 2 && os.Args[1] == legacy.Command {
@@ -56,6 +83,9 @@ func TestMain(m *testing.M) {
 func runGateway(ctx context.Context, log *slog.Logger) error {
 	cfg, err := config.Load[socketgateway.Config]()
 	if err != nil {
+		return err
+	}
+	if err := applyBounds(&cfg, os.Getenv(boundsVariable)); err != nil {
 		return err
 	}
 	cfg.Logger, cfg.Registerer = log, prometheus.NewRegistry()

@@ -86,7 +86,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 	if err != nil {
 		return err
 	}
-	t, err := openTraces(cfg.Tracing, log)
+	t, err := openTraces(log)
 	if err != nil {
 		return err
 	}
@@ -173,6 +173,7 @@ func build(
 		files:    cfg.FileConfig,
 		tokens:   cfg.VisitorTokens,
 		limits:   cfg.Limits,
+		proxies:  cfg.TrustedProxies,
 		bot:      cfg.BotConfig,
 		webhooks: cfg.WebhookConfig,
 		registry: registry,

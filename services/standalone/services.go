@@ -48,7 +48,8 @@ type servicesConfig struct {
 	chats       config.Chats
 	files       widgetapi.FileConfig
 	tokens      config.VisitorTokens
-	limits      Limits
+	limits      string // the value of LIMITS
+	proxies     config.Prefixes
 	bot         processor.BotConfig
 	webhooks    processor.WebhookConfig
 	presence    presence.Store
@@ -73,8 +74,7 @@ func buildClient(s *services, c servicesConfig) (err error) {
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.Listener = "", "", c.client
-	c.limits.limitClient(&cfg)
+	cfg.HTTPAddr, cfg.OpsAddr, cfg.Listener, cfg.TrustedProxies = "", "", c.client, c.proxies
 	s.client, err = clientapi.New(cfg)
 	return named("client-api", err)
 }
@@ -91,8 +91,7 @@ func buildWidget(s *services, c servicesConfig) (err error) {
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr = "", ""
-	c.limits.limitWidget(&cfg)
+	cfg.HTTPAddr, cfg.OpsAddr, cfg.TrustedProxies = "", "", c.proxies
 	s.widget, err = widgetapi.New(cfg)
 	return named("widget-api", err)
 }
@@ -102,8 +101,7 @@ func buildGateway(s *services, c servicesConfig) (err error) {
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.DrainTimeout = "", "", 0
-	c.limits.limitGateway(&cfg)
+	cfg.HTTPAddr, cfg.OpsAddr, cfg.DrainTimeout, cfg.TrustedProxies = "", "", 0, c.proxies
 	s.gateway, err = socketgateway.New(cfg)
 	return named("socket-gateway", err)
 }
@@ -113,7 +111,6 @@ func buildProcessor(s *services, c servicesConfig) (err error) {
 		Base:          c.base("processor"),
 		Storage:       c.storage(),
 		Secrets:       c.secrets(),
-		Budgets:       c.limits.budgets(),
 		BotConfig:     c.bot,
 		WebhookConfig: c.webhooks,
 		Recorder:      true, Dispatcher: true, AssetsURL: c.widgetURL,
@@ -139,8 +136,7 @@ func buildPanel(s *services, c servicesConfig) (err error) {
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.Listener, cfg.TrustedProxies = "", "", c.panel, c.limits.TrustedProxies
-	c.limits.limitPanel(&cfg)
+	cfg.HTTPAddr, cfg.OpsAddr, cfg.Listener, cfg.TrustedProxies = "", "", c.panel, c.proxies
 	s.panel, err = panel.New(cfg)
 	return named("panel", err)
 }
@@ -148,7 +144,7 @@ func buildPanel(s *services, c servicesConfig) (err error) {
 // base adds the service's name to its logs and metrics: the five services of the process have the same metrics.
 func (c servicesConfig) base(name string) service.Base {
 	return service.Base{
-		NATS: config.NATS{NATSURL: c.natsURL}, Logger: c.log.With("service", name), Tracer: c.tracer(name),
+		NATS: config.NATS{NATSURL: c.natsURL}, Limits: config.Limits{Limits: c.limits}, Logger: c.log.With("service", name), Tracer: c.tracer(name),
 		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"service": name}, c.registry),
 	}
 }

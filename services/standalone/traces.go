@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 
-	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/pkg/tracing/otlp"
@@ -15,10 +14,10 @@ type traces struct {
 	stops   []func()
 }
 
-func openTraces(cfg config.Tracing, log *slog.Logger) (*traces, error) {
+func openTraces(log *slog.Logger) (*traces, error) {
 	t := &traces{tracers: make(map[string]*tracing.Tracer)}
 	for _, service := range []string{"client-api", "widget-api", "socket-gateway", "processor", "panel"} {
-		tracer, stop, err := otlp.Open(cfg, service, ops.ReadBuild().Version, log)
+		tracer, stop, err := otlp.Open(service, ops.ReadBuild().Version, log)
 		if err != nil {
 			t.stop()
 			return nil, err

@@ -16,15 +16,7 @@ type FileConfig struct {
 	config.Files
 	config.Uploads
 
-	PublicURL string `env:"PUBLIC_URL" doc:"URL at which browsers reach the Widget API, part of the URLs of files, such as https://chat.example.com; required unless HTTP_ADDR is a loopback address, which uses the address of each upload"`
-}
-
-// Validate returns the errors of the block.
-func (c FileConfig) Validate() []string {
-	if c.PublicURL != "" && !config.BaseURL(c.PublicURL) {
-		return []string{"PUBLIC_URL must be an http or https URL without a query"}
-	}
-	return nil
+	PublicURL string `env:"PUBLIC_URL" valid:"baseurl" doc:"URL at which browsers reach the Widget API, part of the URLs of files, such as https://chat.example.com; required unless HTTP_ADDR is a loopback address, which uses the address of each upload"`
 }
 
 // streams lists the streams that the service uses.

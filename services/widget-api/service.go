@@ -62,11 +62,13 @@ type Config struct {
 	config.VisitorTokens
 	FileConfig
 
-	RateVisitor  config.Rate `env:"RATE_LIMIT_VISITOR" envDefault:"300/1m" doc:"requests of one visitor, count/time; 0: no limit"`
-	RateAddress  config.Rate `env:"RATE_LIMIT_ADDRESS" envDefault:"3000/1m" doc:"requests of one address (an IPv6 /64) to the Widget API, count/time; 0: no limit"`
-	RateRegister config.Rate `env:"RATE_LIMIT_REGISTER" envDefault:"300/1m" doc:"registrations from one address, count/time; 0: no limit"`
+	RateVisitor  config.Rate `env:"-" none:"0" constant:"300/1m" doc:"requests of one visitor"`
+	RateAddress  config.Rate `env:"-" none:"0" small:"750/1m" medium:"3000/1m" large:"12000/1m" doc:"requests of one address (an IPv6 /64) to the Widget API"`
+	RateRegister config.Rate `env:"-" none:"0" small:"75/1m" medium:"300/1m" large:"1200/1m" doc:"registrations from one address"`
 
-	HistoryMemory int64 `env:"HISTORY_MEMORY_BYTES" envDefault:"67108864" doc:"bytes of histories that are in memory at once, one application's at most half; more wait; at least 12 MiB"`
+	// HistoryMemory is the number of bytes of histories that are in memory at once, one application's at most half; more
+	// wait. It is at least [conversation.MinReadMemory].
+	HistoryMemory int64 `env:"-" constant:"67108864"`
 
 	Presence  presence.Store `env:"-"` // stores which agents are online; nil: Redis if configured
 	Listener  net.Listener   `env:"-"` // used instead of HTTPAddr
@@ -77,7 +79,7 @@ type Config struct {
 func (c Config) problems() []string {
 	var problems []string
 	if c.HistoryMemory != 0 && c.HistoryMemory < conversation.MinReadMemory {
-		problems = append(problems, fmt.Sprintf("HISTORY_MEMORY_BYTES must be at least %d", conversation.MinReadMemory))
+		problems = append(problems, fmt.Sprintf("HistoryMemory must be at least %d", conversation.MinReadMemory))
 	}
 	if c.PublicURL == "" && c.HTTPAddr != "" && c.Listener == nil && !config.LoopbackAddr(c.HTTPAddr) {
 		problems = append(problems, "PUBLIC_URL is required unless HTTP_ADDR is a loopback address")

@@ -51,15 +51,7 @@ type Service struct {
 // unlimited are settings for callers that share one token and one address, and for streams that a minute of load fills
 // with hundreds of megabytes: a full one would reject events.
 func unlimited() []string {
-	env := []string{"STREAM_MAX_BYTES=" + strconv.Itoa(16<<30), "LOG_LEVEL=WARN"}
-	for _, name := range []string{
-		"RATE_LIMIT_TOKEN", "RATE_LIMIT_VISITOR", "RATE_LIMIT_ADDRESS", "RATE_LIMIT_REGISTER",
-		"RATE_LIMIT_AUTH_FAILURES", "RATE_LIMIT_IDEMPOTENCY_KEYS", "RATE_LIMIT_CONNECT", "MAX_SOCKETS_PER_VISITOR", "MAX_PENDING_PER_ADDRESS",
-		"BYTE_BUDGET_COMPANY", "BYTE_BUDGET_APPLICATION", "BYTE_BUDGET_VISITOR", "BYTE_BUDGET_ADDRESS",
-	} {
-		env = append(env, name+"=0")
-	}
-	return env
+	return []string{"LIMITS=none", "LOG_LEVEL=WARN", "STREAM_MAX_BYTES=" + strconv.Itoa(16<<30)}
 }
 
 // Open starts the embedded servers. The caller closes the rig, also after an error.

@@ -4,8 +4,10 @@ package otlp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -24,22 +26,25 @@ const shutdownTimeout = 3 * time.Second
 
 // Open returns the tracer of a service, and a function to call after its last span: stop exports the remaining spans.
 // If tracing is off the Tracer is nil. While the collector is unavailable spans are lost; this is logged once.
-func Open(
-	cfg config.Tracing,
-	service, version string,
-	log *slog.Logger,
-) (tracer *tracing.Tracer, stop func(), err error) {
-	if !cfg.On() {
-		return nil, func() {}, nil
+//
+// The OpenTelemetry libraries read their own variables: of the exporter, the batches, the sampler and the resource.
+// Without an endpoint tracing is off.
+func Open(service, version string, log *slog.Logger) (tracer *tracing.Tracer, stop func(), err error) {
+	on, err := enabled()
+	if err != nil || !on {
+		return nil, func() {}, err
 	}
-	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(cfg.TracesURL()))
+	exporter, err := otlptracehttp.New(context.Background())
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuring the trace exporter: %w", err)
 	}
+	process, err := describe(service, version)
+	if err != nil {
+		return nil, nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: log}),
-		sdktrace.WithSampler(sampler(cfg)),
-		sdktrace.WithResource(describe(cfg, service, version)),
+		sdktrace.WithResource(process),
 	)
 	stop = func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
@@ -49,41 +54,46 @@ func Open(
 	return tracing.New(provider), stop, nil
 }
 
-// describe returns the resource attributes of the process; the environment takes precedence.
-func describe(cfg config.Tracing, service, version string) *resource.Resource {
-	attributes := []attribute.KeyValue{
-		attribute.String("telemetry.sdk.name", "opentelemetry"),
-		attribute.String("telemetry.sdk.language", "go"),
-		attribute.String("service.namespace", "parley"),
-		attribute.String("service.name", service),
-		attribute.String("service.version", version),
-		attribute.String("service.instance.id", uuid.NewString()),
+// enabled reports whether the environment names a collector and does not turn tracing off. What the libraries would
+// replace by a default without a word is an error.
+func enabled() (bool, error) {
+	endpoint := os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+	traces := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+	exporter := os.Getenv("OTEL_TRACES_EXPORTER")
+	if endpoint == "" && traces == "" || exporter == "none" || os.Getenv("OTEL_SDK_DISABLED") == "true" {
+		return false, nil
 	}
-	for key, value := range cfg.Attributes() {
-		attributes = append(attributes, attribute.String(key, value))
+	if exporter != "" && exporter != "otlp" {
+		return false, errors.New("configuration: OTEL_TRACES_EXPORTER must be otlp or none")
 	}
-	if cfg.TracesServiceName != "" {
-		attributes = append(attributes, attribute.String("service.name", cfg.TracesServiceName))
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"} {
+		if protocol := os.Getenv(name); protocol != "" && protocol != "http/protobuf" {
+			return false, errors.New("configuration: " + name + " must be http/protobuf")
+		}
 	}
-	return resource.NewSchemaless(attributes...) // of duplicate keys the last value counts
+	for name, url := range map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": traces,
+	} {
+		if url != "" && !config.WebURL(url) {
+			return false, errors.New("configuration: " + name + " must be an http or https URL")
+		}
+	}
+	return true, nil
 }
 
-// sampler maps OTEL_TRACES_SAMPLER to a sampler.
-func sampler(cfg config.Tracing) sdktrace.Sampler {
-	ratio := sdktrace.TraceIDRatioBased(cfg.SamplerRatio())
-	switch cfg.TracesSampler {
-	case config.SamplerAlwaysOn:
-		return sdktrace.AlwaysSample()
-	case config.SamplerAlwaysOff:
-		return sdktrace.NeverSample()
-	case config.SamplerRatio:
-		return ratio
-	case config.SamplerParentOrAlwaysOff:
-		return sdktrace.ParentBased(sdktrace.NeverSample())
-	case config.SamplerParentOrRatio:
-		return sdktrace.ParentBased(ratio)
-	}
-	return sdktrace.ParentBased(sdktrace.AlwaysSample())
+// describe returns the resource attributes of the process; the environment takes precedence.
+func describe(service, version string) (*resource.Resource, error) {
+	return resource.New(context.Background(),
+		resource.WithAttributes(
+			attribute.String("telemetry.sdk.name", "opentelemetry"),
+			attribute.String("telemetry.sdk.language", "go"),
+			attribute.String("service.namespace", "parley"),
+			attribute.String("service.name", service),
+			attribute.String("service.version", version),
+			attribute.String("service.instance.id", uuid.NewString()),
+		),
+		resource.WithFromEnv(),
+	)
 }
 
 // loggingExporter logs when exporting fails, and when it works again.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -15,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/tracing/otlp"
 )
@@ -39,11 +39,26 @@ func collect(t *testing.T, status int) (url string, requests chan *collector.Exp
 	return server.URL, requests
 }
 
+// setenv sets the variables of OpenTelemetry: those of a test, and no other.
+func setenv(t *testing.T, vars map[string]string) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "OTEL_") {
+			t.Setenv(name, "")
+		}
+	}
+	for name, value := range vars {
+		t.Setenv(name, value)
+	}
+}
+
 func TestSpansAreExportedAtShutdown(t *testing.T) {
-	t.Parallel()
 	url, requests := collect(t, http.StatusOK)
-	cfg := config.Tracing{OTLPEndpoint: url + "/", ResourceAttributes: "deployment.environment.name=a%20test,service.version=7"}
-	tracer, stop, err := otlp.Open(cfg, "client-api", "1.2.3", slog.New(slog.DiscardHandler))
+	setenv(t, map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": url + "/",
+		"OTEL_RESOURCE_ATTRIBUTES":    "deployment.environment.name=a%20test,service.version=7",
+	})
+	tracer, stop, err := otlp.Open("client-api", "1.2.3", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +83,13 @@ func TestSpansAreExportedAtShutdown(t *testing.T) {
 }
 
 func TestServiceNameFromTheEnvironment(t *testing.T) {
-	t.Parallel()
 	url, requests := collect(t, http.StatusOK)
-	cfg := config.Tracing{OTLPTracesEndpoint: url + "/v1/traces", TracesServiceName: "shop-chat", ResourceAttributes: "service.name=other"}
-	tracer, stop, err := otlp.Open(cfg, "client-api", "", slog.New(slog.DiscardHandler))
+	setenv(t, map[string]string{
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": url + "/v1/traces",
+		"OTEL_SERVICE_NAME":                  "shop-chat",
+		"OTEL_RESOURCE_ATTRIBUTES":           "service.name=other",
+	})
+	tracer, stop, err := otlp.Open("client-api", "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,20 +104,23 @@ func TestServiceNameFromTheEnvironment(t *testing.T) {
 }
 
 func TestSamplers(t *testing.T) {
-	t.Parallel()
 	const sampled, unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 	for _, c := range []struct {
 		sampler, arg, parent string
 		kept                 bool
 	}{
 		{"", "", "", true}, {"", "", unsampled, false},
-		{config.SamplerAlwaysOn, "", unsampled, true}, {config.SamplerAlwaysOff, "", sampled, false},
-		{config.SamplerRatio, "0", sampled, false}, {config.SamplerRatio, "1", unsampled, true}, {config.SamplerRatio, "", "", true},
-		{config.SamplerParentOrAlwaysOn, "", "", true}, {config.SamplerParentOrAlwaysOff, "", "", false}, {config.SamplerParentOrAlwaysOff, "", sampled, true},
-		{config.SamplerParentOrRatio, "0", "", false}, {config.SamplerParentOrRatio, "0", sampled, true},
+		{"always_on", "", unsampled, true}, {"always_off", "", sampled, false},
+		{"traceidratio", "0", sampled, false}, {"traceidratio", "1", unsampled, true}, {"traceidratio", "", "", true},
+		{"parentbased_always_on", "", "", true}, {"parentbased_always_off", "", "", false}, {"parentbased_always_off", "", sampled, true},
+		{"parentbased_traceidratio", "0", "", false}, {"parentbased_traceidratio", "0", sampled, true},
 	} {
-		cfg := config.Tracing{OTLPEndpoint: "http://127.0.0.1:1", TracesSampler: c.sampler, TracesSamplerArg: c.arg}
-		tracer, stop, err := otlp.Open(cfg, "test", "", slog.New(slog.DiscardHandler))
+		setenv(t, map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+			"OTEL_TRACES_SAMPLER":         c.sampler,
+			"OTEL_TRACES_SAMPLER_ARG":     c.arg,
+		})
+		tracer, stop, err := otlp.Open("test", "", slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,25 +133,46 @@ func TestSamplers(t *testing.T) {
 }
 
 func TestNoEndpointIsNoTracer(t *testing.T) {
-	t.Parallel()
-	for _, cfg := range []config.Tracing{
-		{}, {TracesExporter: "otlp"},
-		{OTLPEndpoint: "http://127.0.0.1:1", OTelDisabled: true},
-		{OTLPEndpoint: "http://127.0.0.1:1", TracesExporter: "none"},
+	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	for _, vars := range []map[string]string{
+		{}, {"OTEL_TRACES_EXPORTER": "otlp"},
+		{endpoint: "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"},
+		{endpoint: "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"},
 	} {
-		tracer, stop, err := otlp.Open(cfg, "test", "", slog.New(slog.DiscardHandler))
+		setenv(t, vars)
+		tracer, stop, err := otlp.Open("test", "", slog.New(slog.DiscardHandler))
 		if tracer != nil || err != nil {
-			t.Errorf("%+v: got %v (%v), want no tracer", cfg, tracer, err)
+			t.Errorf("%+v: got %v (%v), want no tracer", vars, tracer, err)
 		}
 		stop()
 	}
 }
 
+func TestWrongVariablesAreErrors(t *testing.T) {
+	for name, value := range map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT":        "traces:4318",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "ftp://traces",
+		"OTEL_EXPORTER_OTLP_PROTOCOL":        "grpc",
+		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc",
+		"OTEL_TRACES_EXPORTER":               "zipkin",
+		"OTEL_RESOURCE_ATTRIBUTES":           "a=b,c",
+	} {
+		vars := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
+		vars[name] = value
+		setenv(t, vars)
+		_, _, err := otlp.Open("test", "", slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%s: got %v, want an error that names it", name, value, err)
+		}
+		setenv(t, map[string]string{name: ""})
+	}
+}
+
 func TestARejectingCollectorIsLogged(t *testing.T) {
-	t.Parallel()
 	url, _ := collect(t, http.StatusBadRequest)
+	setenv(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": url})
 	var written bytes.Buffer
-	tracer, stop, err := otlp.Open(config.Tracing{OTLPEndpoint: url}, "test", "", slog.New(slog.NewJSONHandler(&written, nil)))
+	tracer, stop, err := otlp.Open("test", "", slog.New(slog.NewJSONHandler(&written, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

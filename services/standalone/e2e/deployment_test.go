@@ -178,9 +178,7 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 		"NATS_URL=" + f.natsURL(binary), "REDIS_URL=" + f.redisURL(binary),
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "SECRETS_KEY_FILE=" + f.Secrets, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
 		"ASSETS_URL=" + f.pics,
-		"MAX_UPLOADS_VISITOR=64", "MAX_UPLOADS_ADDRESS=64", "MAX_UPLOADS_APPLICATION=64", "MAX_UPLOADS_COMPANY=64", "FILE_QUOTA_VISITOR=1073741824",
-		// all clients share one address here
-		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", "BYTE_BUDGET_ADDRESS=0",
+		"LIMITS=none", // all clients share one address here
 	}, append(f.storeSettings(), f.settings...)...), nil
 }
 

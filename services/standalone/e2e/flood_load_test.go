@@ -9,6 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/parley-chat/parley/pkg/config"
+	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/servicetest"
 )
 
 // flooding is the rate and the size of the messages of one application's visitors.
@@ -27,10 +31,10 @@ func TestLoadOfOneApplication(t *testing.T) {
 	if longForm() {
 		requests, budget = 2000, 16
 	}
-	f.settings = []string{fmt.Sprintf("BYTE_BUDGET_APPLICATION=%dMiB/168h", budget), "RATE_LIMIT_VISITOR=0"}
-	for _, name := range []string{"seed", "nats", "redis", "client-api", "widget-api"} {
+	for _, name := range []string{"seed", "nats", "redis", "client-api"} {
 		f.start(t, name)
 	}
+	f.runWidgetAPI(t, config.Rate{Count: budget << 20, Per: 168 * time.Hour})
 	f.awaitReady(t, http.StatusOK, f.services...)
 	other := newBystander(t, f.place)
 	other.send(t, requests/4) // fills caches and pools
@@ -82,6 +86,19 @@ func TestLoadOfOneApplication(t *testing.T) {
 	if strange.Load() > 0 || accepted.Load()*floodBytes > int64(budget)<<20 {
 		t.Errorf("got %d accepted and %d neither accepted nor 429, want the application at its own limit", accepted.Load(), strange.Load())
 	}
+}
+
+// runWidgetAPI runs the Widget API in this process: no profile has such a small budget of an application.
+func (f *deployment) runWidgetAPI(t *testing.T, application config.Rate) {
+	t.Helper()
+	cfg := widgetConfig(t)
+	cfg.HTTPAddr, cfg.OpsAddr = f.addr["widget-api"], f.ops["widget-api"]
+	cfg.NATSURL, cfg.RedisURL = f.natsURL("widget-api"), f.redisURL("widget-api")
+	cfg.Storage.SQLitePath, cfg.VisitorKeysFile, cfg.SecretsKeyFile = f.SQLitePath, f.KeysFile, f.Secrets
+	cfg.BytesApplication, cfg.BytesAddress = application, config.Rate{} // all clients share one address
+	s, err := widgetapi.New(cfg)
+	check(t, err)
+	servicetest.Run(t, s.Run)
 }
 
 // wantUnharmed logs the latency of others' calls, and checks in the long form that a flood at most doubles it.

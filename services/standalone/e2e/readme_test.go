@@ -33,6 +33,7 @@ const (
 	processingLayerPath = "../../../docs/processing-layer.md"
 	examplePath         = "../../../docs/examples/processing-layer/main.go"
 	errorsPath          = "../../../docs/errors.md"
+	securityPath        = "../../../docs/security.md"
 )
 
 func readFile(t testing.TB, path string) string {
@@ -42,12 +43,13 @@ func readFile(t testing.TB, path string) string {
 	return string(data)
 }
 
-// TestDocumentsAreCurrent compares docs/configuration.md, docs/errors.md and the program in
+// TestDocumentsAreCurrent compares docs/configuration.md, docs/errors.md, the profiles in docs/security.md and the program in
 // docs/processing-layer.md with the code.
 func TestDocumentsAreCurrent(t *testing.T) {
 	for _, part := range []struct{ path, start, end, content string }{
 		{configurationPath, "<!-- configuration -->\n", "\n## One process\n", configurationTables(t)},
 		{errorsPath, "<!-- errors -->\n", "<!-- end -->\n", errorTable(t)},
+		{securityPath, "<!-- limits -->\n", "<!-- end -->\n", limitsTable()},
 		{processingLayerPath, "<!-- example: docs/examples/processing-layer/main.go -->\n```go\n", "```\n", readFile(t, examplePath)},
 	} {
 		text := readFile(t, part.path)
@@ -109,6 +111,29 @@ func errorTable(t *testing.T) string {
 		}
 	}
 	return "| code | status | message | API |\n|---|---|---|---|\n" + strings.Join(slices.Sorted(maps.Keys(rows)), "")
+}
+
+// limitsTable lists the bounds that LIMITS sets, with their value in each profile.
+func limitsTable() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| bound | %s |\n|---|---|---|---|---|\n", strings.Join(config.Profiles(), " | "))
+	listed := map[string]bool{}
+	for _, service := range []any{clientapi.Config{}, widgetapi.Config{}, socketgateway.Config{}, processor.Config{}, panel.Config{}} {
+		for _, bound := range config.Bounds(service) {
+			if listed[bound.Doc] {
+				continue
+			}
+			listed[bound.Doc] = true
+			values := slices.Clone(bound.Values)
+			for i, value := range values {
+				if value == "0" {
+					values[i] = "no limit"
+				}
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", bound.Doc, strings.Join(values, " | "))
+		}
+	}
+	return b.String()
 }
 
 // configurationTables lists every variable of every service once, with the services that read it, in groups.

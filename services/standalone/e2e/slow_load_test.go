@@ -20,7 +20,7 @@ import (
 const (
 	slowApplications = 6
 	slowReaders      = 36 // over all applications, each with a history of more than 2 MiB
-	slowUploads      = 64 // as many as MAX_UPLOADS: from eight addresses, to four of the applications
+	slowUploads      = 64 // as many as a process takes: from eight addresses, to four of the applications
 	othersRequests   = 40 // uploads, and as many histories
 	mostOthersWait   = 10 * time.Second
 )
@@ -34,7 +34,7 @@ func TestLoadOfSlowClients(t *testing.T) {
 	}
 	f := &fileFlood{client: &http.Client{Transport: new(http.Transport), Timeout: limit}, size: 256 << 10}
 	t.Cleanup(f.client.CloseIdleConnections)
-	f.standalone = ownStandalone(t, t.TempDir(), "TRUSTED_PROXIES=127.0.0.1")
+	f.standalone = ownStandalone(t, t.TempDir(), "TRUSTED_PROXIES=127.0.0.1", "LIMITS=medium")
 	f.store = openStore(t, f.place)
 	_, token := f.newVisitor(t, f.newCompany(t))
 	var readers []reader

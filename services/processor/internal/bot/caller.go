@@ -57,7 +57,7 @@ func (c CallConfig) Problems() []string {
 	for _, d := range []struct {
 		name  string
 		value int64
-	}{{"BOT_WEBHOOK_TIMEOUT", int64(c.Timeout)}, {"BOT_WEBHOOK_DEADLINE", int64(c.Deadline)}, {"BOT_WEBHOOK_ATTEMPTS", int64(c.Attempts)}} {
+	}{{"BOT_WEBHOOK_TIMEOUT", int64(c.Timeout)}, {"BOT_WEBHOOK_DEADLINE", int64(c.Deadline)}, {"the attempts of a call", int64(c.Attempts)}} {
 		if d.value < 0 {
 			problems = append(problems, d.name+" must not be negative")
 		}

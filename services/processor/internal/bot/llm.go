@@ -35,8 +35,6 @@ type LLMConfig struct {
 	Default      LLMApplication
 	Applications string // JSON object of overrides by appId
 
-	// InputPrice and OutputPrice are the price of a million tokens, in any currency.
-	InputPrice, OutputPrice float64
 	// ModerationURL checks texts before the visitor sees them; empty: no check.
 	ModerationURL string
 	Histories     Histories
@@ -68,7 +66,6 @@ func (c LLMConfig) Problems() []string {
 	need(c.Default.Model != "", "LLM_MODEL is required when BOT=llm")
 	need(c.Default.validHistory(), fmt.Sprintf("LLM_HISTORY must be 1 to %d", maxHistory))
 	need(c.MaxTokens >= 0, "LLM_MAX_TOKENS must not be negative")
-	need(c.InputPrice >= 0 && c.OutputPrice >= 0, "LLM_PRICE_INPUT and LLM_PRICE_OUTPUT must not be negative")
 	need(c.ModerationURL == "" || config.WebURL(c.ModerationURL), "LLM_MODERATION_URL must be an http or https URL")
 	need(
 		c.Tokens.Count == 0 || c.Tokens.Count >= minTokens,
@@ -127,7 +124,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	}
 	l := &LLM{
 		cfg: c, url: strings.TrimSuffix(c.BaseURL, "/") + "/chat/completions", applications: applications,
-		usage: newUsageMetrics(c.Registerer, c.InputPrice, c.OutputPrice),
+		usage: newUsageMetrics(c.Registerer),
 	}
 	tokens := ratelimit.New(ratelimit.Config{Name: "llm-tokens", Rate: c.Tokens, Redis: c.Redis, Now: c.Now})
 	l.budget = tokenBudget{limiter: tokens, refused: l.usage.refused}

@@ -62,31 +62,25 @@ func (m *callMetrics) called(err error, took time.Duration) {
 	m.seconds.Observe(took.Seconds())
 }
 
-// usageMetrics counts the tokens that a language model reports, and their price.
+// usageMetrics counts the tokens that a language model reports.
 type usageMetrics struct {
-	input, output           prometheus.Counter
-	cost, refused           prometheus.Counter
-	inputPrice, outputPrice float64 // of one token
+	input, output prometheus.Counter
+	refused       prometheus.Counter
 }
 
-func newUsageMetrics(registerer prometheus.Registerer, inputPrice, outputPrice float64) *usageMetrics {
+func newUsageMetrics(registerer prometheus.Registerer) *usageMetrics {
 	tokens := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_bot_llm_tokens_total", Help: "Tokens reported by the language model, by direction: input, output.",
 	}, []string{"direction"})
 	m := &usageMetrics{
 		input: tokens.WithLabelValues("input"), output: tokens.WithLabelValues("output"),
-		cost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_bot_llm_cost_total",
-			Help: "Cost of the reported tokens by LLM_PRICE_INPUT and LLM_PRICE_OUTPUT, in their currency.",
-		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_bot_llm_budget_refused_total",
 			Help: "Questions that were not asked because their application has spent its tokens.",
 		}),
-		inputPrice: inputPrice / 1e6, outputPrice: outputPrice / 1e6,
 	}
 	if registerer != nil {
-		for _, c := range []prometheus.Collector{tokens, m.cost, m.refused} {
+		for _, c := range []prometheus.Collector{tokens, m.refused} {
 			_ = registerer.Register(c) // fails only if another bot of the process has registered the same metrics
 		}
 	}
@@ -99,5 +93,4 @@ func (m *usageMetrics) used(u completionUsage) {
 	}
 	m.input.Add(float64(u.Input))
 	m.output.Add(float64(u.Output))
-	m.cost.Add(float64(u.Input)*m.inputPrice + float64(u.Output)*m.outputPrice)
 }
