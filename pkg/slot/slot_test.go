@@ -3,6 +3,7 @@ package slot
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,5 +155,34 @@ func TestLineOfSlowClients(t *testing.T) {
 		for range slow {
 			<-ended
 		}
+	})
+}
+
+// Many waiting callers of one company do not delay another: a slot that becomes free goes to the company that
+// holds the fewest.
+func TestFreeSlotGoesToTheSmallest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const took, crowd = 500 * time.Millisecond, 100
+		p := NewPool(4, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var crowds sync.WaitGroup
+		for n := range crowd {
+			crowds.Go(func() {
+				s, err := p.Acquire(ctx, time.Hour, Share{"company", []string{"a", "b"}[n%2], 2})
+				if err == nil {
+					time.Sleep(took)
+					s.Release()
+				}
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		acquire(t, p, Share{"company", "c", 2}).Release()
+		if waited := time.Since(began); waited > took {
+			t.Errorf("got a slot after %v, want it when the first of the others ends", waited)
+		}
+		cancel()
+		crowds.Wait()
 	})
 }
