@@ -83,10 +83,14 @@ func (e *FullError) Error() string {
 	return "all slots of the " + e.Share + " are in use"
 }
 
-// Acquire takes a slot in the name of its shares, the widest last. It waits for one at most that long, and returns a [*FullError] then, or the error of
-// ctx if that ends first.
+// Acquire takes a slot in the name of its shares, the widest last. It waits for one at most that long, and
+// returns a [*FullError] then, or the error of ctx if that ends first. A caller that does not wait cuts off
+// nobody.
 func (p *Pool) Acquire(ctx context.Context, atMost time.Duration, shares ...Share) (*Slot, error) {
 	r := p.request(&Slot{pool: p, units: p.each, shares: shares})
+	if atMost <= 0 {
+		return p.withdraw(r)
+	}
 	timeout, look := time.NewTimer(atMost), time.NewTicker(lookEvery)
 	defer timeout.Stop()
 	defer look.Stop()

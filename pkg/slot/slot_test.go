@@ -186,3 +186,20 @@ func TestFreeSlotGoesToTheSmallest(t *testing.T) {
 		crowds.Wait()
 	})
 }
+
+// A caller that does not wait cuts off nobody, however slow the clients are.
+func TestWithoutWaitingNobodyIsCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, user, cut := NewPool(2, 1), Share{"user", "a", 1}, false
+		s := acquire(t, p, user)
+		s.Watch(func() { cut = true })
+		s.Await()
+		time.Sleep(time.Minute)
+		for range 100 {
+			if _, err := p.Acquire(t.Context(), 0, user); err == nil || cut {
+				t.Fatalf("got %v, cut off %v; want that the user's are in use", err, cut)
+			}
+		}
+	})
+}
