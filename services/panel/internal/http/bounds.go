@@ -20,7 +20,7 @@ import (
 // megabytes each. A service in Go may have twice of it resident before the collector runs.
 //
 //	requests  256 x ~0.5 MiB  a body of smallBody, its decoded form, and an answer of one small record
-//	large      16 x ~8 MiB    a page of pageBytes, or a record of 1 MiB before and after a change, with copies
+//	large       8 x ~8 MiB    a page of pageBytes, or a record of 1 MiB before and after a change, with copies
 //	exports     8 x ~3 MiB    a page of 1 MiB while it is written
 //	guests    128 x ~0.1 MiB  a body of guestBody
 const (
@@ -34,10 +34,13 @@ const (
 	smallBody = 128 << 10
 
 	// largeOfUser, largeOfCompany and largeAtOnce bound the large requests, see [isLarge]. Most take
-	// milliseconds, so a browser that starts ten at once notices no queue.
-	largeOfUser    = 4
+	// milliseconds, so a browser that starts ten at once notices no queue; more of them at once would make each
+	// one slower.
+	largeOfUser    = 3
 	largeOfCompany = largeAtOnce / 2
-	largeAtOnce    = 16
+	largeAtOnce    = 8
+	// largeWait is how long they wait: the longest time of a few of them on a busy machine.
+	largeWait = 20 * time.Second
 
 	// exportsOfUser, exportsOfCompany and exportsAtOnce bound the exports: they take minutes, so they have no
 	// place of a large request.
@@ -169,7 +172,7 @@ func (a api) takeSecond(c echo.Context, who caller) (*slot.Slot, error) {
 	case c.Path() == exportPath:
 		return a.exports.take(c, who, slotWait)
 	case isLarge(c):
-		return a.large.take(c, who, slotWait)
+		return a.large.take(c, who, largeWait)
 	case c.Path() != uploadPath:
 		r := c.Request()
 		r.Body = http.MaxBytesReader(c.Response(), r.Body, smallBody)
