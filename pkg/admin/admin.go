@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -48,12 +49,13 @@ type Service struct {
 	bus     Bus
 	control *control.Service
 	now     func() time.Time
+	erasing *slot.Pool // one erasure at a time, see [Service.EraseVisitor]
 }
 
 // New returns a service. Without a bus it supports only operations on data that is not cached: creating companies,
 // tokens, applications, templates and users, and changing users.
 func New(s store.Store, b Bus, now func() time.Time) *Service {
-	return &Service{store: s, bus: b, control: control.New(s, b, now), now: now}
+	return &Service{store: s, bus: b, control: control.New(s, b, now), now: now, erasing: slot.NewPool(1, 1)}
 }
 
 // change is an audit log entry without its id and time.

@@ -10,6 +10,10 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
+// MaxUsers is the maximum number of users of a company, disabled and invited ones included. All are read when
+// one is added, or loses the permission to manage users.
+const MaxUsers = 500
+
 // ErrLastOwner is returned for a change that would leave a company, or the installation, without an active user with
 // permission to manage users.
 var ErrLastOwner = apperr.LastOwner.New()
@@ -36,7 +40,7 @@ func (s *Service) CreateUser(ctx context.Context, by Actor, u account.User, pass
 
 func (s *Service) createUser(ctx context.Context, by Actor, action string, u account.User) error {
 	if u.CompanyID != "" {
-		if _, err := s.store.Company(ctx, u.CompanyID); err != nil {
+		if err := s.admitUser(ctx, u.CompanyID); err != nil {
 			return err
 		}
 	}
@@ -44,6 +48,22 @@ func (s *Service) createUser(ctx context.Context, by Actor, action string, u acc
 		return err
 	}
 	return s.audit(ctx, by, change{companyID: u.CompanyID, action: action, target: "user", id: u.ID, after: userFields(u)})
+}
+
+// admitUser returns NotFound if there is no such company, and Conflict with the reason TOO_MANY_USERS if it has
+// MaxUsers.
+func (s *Service) admitUser(ctx context.Context, companyID string) error {
+	if _, err := s.store.Company(ctx, companyID); err != nil {
+		return err
+	}
+	existing, err := s.store.Users(ctx, companyID, store.Page{Limit: MaxUsers})
+	if err != nil {
+		return err
+	}
+	if len(existing) >= MaxUsers {
+		return apperr.TooManyUsers.New()
+	}
+	return nil
 }
 
 // InviteUser adds a user without a password and returns the invitation's token.

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -65,9 +66,19 @@ type Receipt struct {
 	Events     int       `json:"events"` // in streams, including dead letters
 }
 
+const (
+	// eraseWait is how long an erasure waits for another company's.
+	eraseWait = 30 * time.Second
+	// eraseRetryAfter is when one that was refused may be tried again.
+	eraseRetryAfter = 5 * time.Second
+)
+
 // EraseVisitor removes all data of a visitor from the store and the streams, and writes the receipt to the audit log.
 // It revokes the visitor's tokens first, so that no new data arrives. Repeating the call completes an interrupted
 // erasure.
+//
+// An erasure reads whole streams, which all companies share, so a process runs one at a time. TooMany if the
+// company has another one running, or if those of other companies take long.
 func (s *Service) EraseVisitor(
 	ctx context.Context,
 	by Actor,
@@ -76,6 +87,11 @@ func (s *Service) EraseVisitor(
 	files FileDeleter,
 ) (Receipt, error) {
 	r := Receipt{ID: chat.NewID(), VisitorID: v.ID, At: store.UTC(s.now()), By: by.Name}
+	running, err := s.beginErasure(ctx, v.CompanyID)
+	if err != nil {
+		return r, err
+	}
+	defer running.Release()
 	// A company that erases more visitors than it may revoke erases them all the same: the store refuses their tokens.
 	if err := s.revokeVisitor(ctx, v); err != nil && !apperr.Is(err, apperr.TooMany) {
 		return r, err
@@ -106,6 +122,21 @@ func (s *Service) EraseVisitor(
 		s.audit(ctx, by, change{companyID: v.CompanyID, action: "visitor.erase", target: "visitor", id: v.ID, after: r}),
 	)
 	return r, errors.Join(failures...)
+}
+
+// beginErasure takes the place of the erasure that may run, or returns TooMany.
+func (s *Service) beginErasure(ctx context.Context, companyID string) (*slot.Slot, error) {
+	company := slot.Share{Of: "company", Key: companyID, Most: 1}
+	place, err := s.erasing.Acquire(ctx, 0, company)
+	if full, ok := errors.AsType[*slot.FullError](err); ok && full.Share == "" {
+		place, err = s.erasing.Acquire(ctx, eraseWait, company)
+	}
+	if _, ok := errors.AsType[*slot.FullError](err); ok {
+		tooMany := apperr.TooManyRequests.WithMessage("Another visitor is being erased. Please try again.")
+		tooMany.RetryAfter = eraseRetryAfter
+		return nil, tooMany
+	}
+	return place, err
 }
 
 // chatIDs returns the ids of the visitor's chats.

@@ -184,6 +184,12 @@ var (
 		"TOO_MANY_ENDPOINTS",
 		"The company has reached its limit of webhook endpoints",
 	)
+	TooManyApplications = define(
+		Conflict,
+		"TOO_MANY_APPLICATIONS",
+		"The company has reached its limit of applications",
+	)
+	TooManyUsers            = define(Conflict, "TOO_MANY_USERS", "The company has reached its limit of users")
 	EndpointDisabled        = define(Conflict, "ENDPOINT_DISABLED", "The webhook endpoint is disabled")
 	WebhookEndpointNotFound = define(NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND", "Webhook endpoint not found")
 	WebhookDeliveryNotFound = define(NotFound, "WEBHOOK_DELIVERY_NOT_FOUND", "Webhook delivery not found")

@@ -15,6 +15,7 @@ package budget
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,9 +37,12 @@ const (
 	hourShare = 8
 	// reserveShare: a quarter of the budget of a company's visitors is reserved for those who use little.
 	reserveShare = 4
-	// littleShare: a visitor or an address uses little while it has used at most a 64th of its own budget in
-	// the last day. With the defaults that is 256 KiB of a visitor and 1 MiB of an address.
+	// littleShare: a visitor or a network uses little while it has used at most a 64th of its own budget in
+	// the last day. With the defaults that is 256 KiB of a visitor and 1 MiB of a network, see [networkOf].
 	littleShare = 64
+	// littleNetwork is the IPv6 network that counts as one caller of the reserve: the size of a site's
+	// assignment (RFC 6177). Counted by its 65,536 networks of 64 bits, one customer could empty the reserve.
+	littleNetwork = 48
 )
 
 // Config configures a [Meter].
@@ -61,8 +65,8 @@ type Meter struct {
 	applicationHour  *ratelimit.Limiter
 	companyVisitors  *ratelimit.Limiter
 
-	littleVisitor, littleAddress *ratelimit.Limiter // who may use the reserve
-	reserve                      *ratelimit.Limiter // of a company
+	littleVisitor, littleFrom *ratelimit.Limiter // who may use the reserve: visitors and networks
+	reserve                   *ratelimit.Limiter // of a company
 	// without these limits nobody may use the reserve: it would have no bound
 	reserves bool
 
@@ -94,7 +98,7 @@ func New(cfg Config) *Meter {
 		companyVisitors: limiter("bytes-company-visitors", part(rates.BytesCompany, reserveShare-1, reserveShare)),
 
 		littleVisitor: quiet("bytes-little-visitor", within(rates.BytesVisitor, littleShare, 24*time.Hour)),
-		littleAddress: quiet("bytes-little-address", within(rates.BytesAddress, littleShare, 24*time.Hour)),
+		littleFrom:    quiet("bytes-little-address", within(rates.BytesAddress, littleShare, 24*time.Hour)),
 		reserve:       limiter("bytes-reserve", part(rates.BytesCompany, 1, reserveShare)),
 		reserves:      rates.BytesVisitor.Count > 0 && rates.BytesAddress.Count > 0 && rates.BytesCompany.Count > 0,
 
@@ -190,7 +194,21 @@ func visitorCharges(m *Meter, a event.Account) (own, little []charge) {
 		own = append(own, charge{m.visitor, a.ChatUserID})
 		little = append(little, charge{m.littleVisitor, a.ChatUserID})
 	}
-	return append(own, charge{m.address, a.Address}), append(little, charge{m.littleAddress, a.Address})
+	return append(own, charge{m.address, a.Address}), append(little, charge{m.littleFrom, networkOf(a.Address)})
+}
+
+// networkOf returns the network of an address that the reserve counts: an IPv4 address, or the first 48 bits of
+// an IPv6 one. Accounts have IPv6 addresses as networks of 64 bits.
+func networkOf(address string) string {
+	network, err := netip.ParsePrefix(address)
+	if err != nil || network.Addr().Is4() {
+		return address
+	}
+	wider, err := network.Addr().Prefix(littleNetwork)
+	if err != nil {
+		return address
+	}
+	return wider.String()
 }
 
 // spend charges n bytes to each budget, in this order, until one refuses.

@@ -2,6 +2,7 @@ package budget_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -113,6 +114,31 @@ func TestAFloodLeavesRoomForTheOthers(t *testing.T) {
 		time.Sleep(time.Hour)
 		if _, err := m.Charge(t.Context(), heavy, 8*kib); err != nil {
 			t.Errorf("an hour later: got %v, want it accepted", err)
+		}
+	})
+}
+
+// The networks of one IPv6 site count as one when a company's reserve is used: they cannot empty it.
+func TestOneSiteCannotEmptyTheReserve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := budget.New(budget.Config{Rates: defaults()})
+		for n := range 5 { // uses up the application's hour
+			address := fmt.Sprintf("192.0.2.%d", n)
+			for visitor := range 4 {
+				drain(t, m, event.ForVisitor("c", "a", fmt.Sprint(address, visitor), address), 8*kib)
+			}
+		}
+		fromReserve := 0
+		for n := range 200 {
+			address := fmt.Sprintf("2001:db8:1:%x::/64", n)
+			fromReserve += drain(t, m, event.ForVisitor("c", "a", address, address), 8*kib)
+		}
+		if most := mib + 64*kib; fromReserve > most {
+			t.Errorf("got %d bytes of one site from the reserve, want at most %d", fromReserve, most)
+		}
+		if _, err := m.Charge(t.Context(), event.ForVisitor("c", "a", "v", "2001:db8:2:1::/64"), 8*kib); err != nil {
+			t.Errorf("a visitor of another site: got %v, want it accepted", err)
 		}
 	})
 }

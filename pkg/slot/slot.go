@@ -4,6 +4,8 @@
 // address, an application), or waits for them. Invariants:
 //
 //   - No share holds more than its part, so that no visitor, address or application takes the whole pool.
+//   - A free slot goes to the caller whose widest share holds the fewest units, of equals to the one that waits
+//     the longest. So the callers of one company that wait in large numbers delay no other company.
 //   - A slot belongs to a client that moves its bytes. While somebody waits for the same units, the slot of
 //     the slowest client below [minRate] is cut off. Without anybody waiting, a slow client is left alone.
 //   - A key without slots takes no memory.
@@ -81,10 +83,14 @@ func (e *FullError) Error() string {
 	return "all slots of the " + e.Share + " are in use"
 }
 
-// Acquire takes a slot. It waits for one at most that long, and returns a [*FullError] then, or the error of
-// ctx if that ends first.
+// Acquire takes a slot in the name of its shares, the widest last. It waits for one at most that long, and
+// returns a [*FullError] then, or the error of ctx if that ends first. A caller that does not wait cuts off
+// nobody.
 func (p *Pool) Acquire(ctx context.Context, atMost time.Duration, shares ...Share) (*Slot, error) {
 	r := p.request(&Slot{pool: p, units: p.each, shares: shares})
+	if atMost <= 0 {
+		return p.withdraw(r)
+	}
 	timeout, look := time.NewTimer(atMost), time.NewTicker(lookEvery)
 	defer timeout.Stop()
 	defer look.Stop()
@@ -104,7 +110,7 @@ func (p *Pool) Acquire(ctx context.Context, atMost time.Duration, shares ...Shar
 	}
 }
 
-// request grants the slot at once, or queues.
+// request queues, and is granted at once if the slot fits.
 func (p *Pool) request(s *Slot) *request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,19 +132,42 @@ func (p *Pool) withdraw(r *request) (*Slot, error) {
 	return nil, &FullError{Share: p.fullShare(r.slot).Of}
 }
 
-// grant takes the slots of all requests that fit, in their order. As new slots are of one size, none starves:
-// what remains waits for the units of its own share, or all wait for the pool.
+// grant takes the slots of requests that fit, one after the other. As new slots are of one size, none starves
+// for its size: what remains waits for the units of its own share, or all wait for the pool.
 func (p *Pool) grant() {
-	p.waiting = slices.DeleteFunc(p.waiting, func(r *request) bool {
-		s := r.slot
-		if p.free < s.units || p.fullShare(s) != (Share{}) {
-			return false
+	for {
+		place := p.next()
+		if place < 0 {
+			return
 		}
-		p.slots[s] = struct{}{}
-		p.add(s, s.units)
+		r := p.waiting[place]
+		p.waiting = slices.Delete(p.waiting, place, place+1)
+		p.slots[r.slot] = struct{}{}
+		p.add(r.slot, r.slot.units)
 		close(r.granted)
-		return true
-	})
+	}
+}
+
+// next returns the place in the queue of the request whose turn it is, or -1 if none fits.
+func (p *Pool) next() int {
+	best, fewest := -1, int64(0)
+	for place, r := range p.waiting {
+		if p.free < r.slot.units || p.fullShare(r.slot) != (Share{}) {
+			continue
+		}
+		if used := p.usedBeside(r.slot); best < 0 || used < fewest {
+			best, fewest = place, used
+		}
+	}
+	return best
+}
+
+// usedBeside returns the units that the widest share of a slot holds.
+func (p *Pool) usedBeside(s *Slot) int64 {
+	if len(s.shares) == 0 {
+		return 0
+	}
+	return p.used[s.shares[len(s.shares)-1].id()]
 }
 
 // fullShare returns the first share that may not hold the slot beside its others; the zero value if there is none.

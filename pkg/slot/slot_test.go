@@ -3,6 +3,7 @@ package slot
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,6 +154,52 @@ func TestLineOfSlowClients(t *testing.T) {
 		s.Release()
 		for range slow {
 			<-ended
+		}
+	})
+}
+
+// Many waiting callers of one company do not delay another: a slot that becomes free goes to the company that
+// holds the fewest.
+func TestFreeSlotGoesToTheSmallest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const took, crowd = 500 * time.Millisecond, 100
+		p := NewPool(4, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var crowds sync.WaitGroup
+		for n := range crowd {
+			crowds.Go(func() {
+				s, err := p.Acquire(ctx, time.Hour, Share{"company", []string{"a", "b"}[n%2], 2})
+				if err == nil {
+					time.Sleep(took)
+					s.Release()
+				}
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		acquire(t, p, Share{"company", "c", 2}).Release()
+		if waited := time.Since(began); waited > took {
+			t.Errorf("got a slot after %v, want it when the first of the others ends", waited)
+		}
+		cancel()
+		crowds.Wait()
+	})
+}
+
+// A caller that does not wait cuts off nobody, however slow the clients are.
+func TestWithoutWaitingNobodyIsCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, user, cut := NewPool(2, 1), Share{"user", "a", 1}, false
+		s := acquire(t, p, user)
+		s.Watch(func() { cut = true })
+		s.Await()
+		time.Sleep(time.Minute)
+		for range 100 {
+			if _, err := p.Acquire(t.Context(), 0, user); err == nil || cut {
+				t.Fatalf("got %v, cut off %v; want that the user's are in use", err, cut)
+			}
 		}
 	})
 }

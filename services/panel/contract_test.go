@@ -485,6 +485,14 @@ func TestRareErrors(t *testing.T) {
 		owner.done(http.StatusCreated, http.MethodPost, "/api/webhooks", `{"url":"https://crm.example"}`)
 	}
 	wantCode("TOO_MANY_ENDPOINTS", http.MethodPost, "/api/webhooks", `{"url":"https://crm.example"}`)
+	for n := 1; n < admin.MaxApplications; n++ {
+		w.must(w.store.PutApplication(t.Context(), chat.Application{ID: chat.NewID(), CompanyID: w.acme.id, Provider: chat.ProviderWidget, WidgetConfigs: []byte("{}")}))
+	}
+	wantCode("TOO_MANY_APPLICATIONS", http.MethodPost, "/api/applications", `{"name":"one more","botName":"Polly"}`)
+	for n := len(w.acme.users); n < admin.MaxUsers; n++ {
+		w.user(fmt.Sprintf("colleague%d@acme.example", n), account.Agent, w.acme.id)
+	}
+	wantCode("TOO_MANY_USERS", http.MethodPost, "/api/users", `{"email":"more@acme.example","name":"More","role":"agent"}`)
 	owner.done(http.StatusOK, http.MethodPut, "/api/templates/"+w.acme.template, `{"name":"x","text":"y"}`)
 	wantCode("TEMPLATE_NOT_APPROVED", http.MethodPost, chats+"/messages", `{"type":"TEMPLATE","templateId":"`+w.acme.template+`"}`, "Idempotency-Key", "t")
 

@@ -1,6 +1,7 @@
 package panel_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/testkit/httpapitest"
@@ -181,4 +184,83 @@ func TestTailsAreBounded(t *testing.T) {
 	if a := operator.do(http.MethodGet, "/api/tail", ""); a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
 		t.Errorf("stream 11: got %d %s, want 429 with Retry-After", a.Status, a.Body)
 	}
+}
+
+// blockingStreams is the purger of an erasure that ends with the test's word.
+type blockingStreams struct {
+	admin.Purger
+	reads chan struct{} // one element for each erasure that reads the streams
+	end   chan struct{}
+}
+
+func (b blockingStreams) PurgeWhere(context.Context, func(string, []byte) bool) (int, error) {
+	select {
+	case b.reads <- struct{}{}:
+	default:
+	}
+	<-b.end
+	return 0, nil
+}
+
+// A process erases one visitor at a time, since an erasure reads the streams of all companies: a company's second
+// erasure is refused, another company's waits.
+func TestOneErasureAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	erasures := admin.New(w.store, w.bus, time.Now)
+	streams := blockingStreams{Purger: w.bus, reads: make(chan struct{}, 1), end: make(chan struct{})}
+	erase := func(c company) error {
+		v, err := w.store.Visitor(t.Context(), c.visitor)
+		if err != nil {
+			return err
+		}
+		_, err = erasures.EraseVisitor(t.Context(), admin.Actor{Name: "test"}, v, streams, nil)
+		return err
+	}
+	first, others := make(chan error, 1), make(chan error, 1)
+	go func() { first <- erase(w.acme) }()
+	<-streams.reads
+	if err := erase(w.acme); !apperr.Is(err, apperr.TooMany) {
+		t.Errorf("the company's second erasure: got %v, want TooMany", err)
+	}
+	go func() { others <- erase(w.other) }()
+	select {
+	case <-streams.reads:
+		t.Error("another company's erasure reads the streams at the same time, want that it waits")
+	case err := <-others:
+		t.Errorf("another company's erasure: got %v, want that it waits", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	close(streams.end)
+	w.must(<-first)
+	w.must(<-others)
+}
+
+// A user has few sessions: beyond them the oldest ends.
+func TestSessionsOfAUserAreBounded(t *testing.T) {
+	t.Parallel()
+	const most = 50
+	w := newWorld(t, unlimited)
+	u := w.acme.users[account.Agent]
+	var sessions []*browser
+	for range most {
+		sessions = append(sessions, w.session(u))
+	}
+	newest := w.as(u)
+	for n, want := range map[int]int{0: http.StatusUnauthorized, 1: http.StatusOK, most - 1: http.StatusOK} {
+		if a := sessions[n].do(http.MethodGet, "/api/session", ""); a.Status != want {
+			t.Errorf("session %d: got %d %s, want %d", n, a.Status, a.Body, want)
+		}
+	}
+	newest.done(http.StatusOK, http.MethodGet, "/api/session", "")
+}
+
+// Only requests that may need megabytes have bodies of up to 1 MiB.
+func TestSmallRequestsHaveSmallBodies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	owner := w.session(w.acme.users[account.Owner])
+	large := `{"name":"` + strings.Repeat("x", 200<<10) + `"}`
+	owner.done(http.StatusRequestEntityTooLarge, http.MethodPost, "/api/templates", large)
+	owner.done(http.StatusBadRequest, http.MethodPost, "/api/applications", large)
 }

@@ -237,10 +237,10 @@ func ids(rows []json.RawMessage) (all []string) {
 	return all
 }
 
-// A page of large records is short: it has few megabytes, whatever its limit.
+// A page of large records is short: it has a megabyte and one record more, whatever its limit.
 func TestPagesHaveFewBytes(t *testing.T) {
 	t.Parallel()
-	const stored, most = 30, 6 << 20
+	const stored, most = 30, 2<<20 + 64<<10
 	w := newWorld(t, unlimited)
 	configs, err := json.Marshal(map[string]string{"custom": strings.Repeat("x", 1<<20-1000)})
 	w.must(err)
@@ -274,7 +274,7 @@ func TestPagesHaveFewBytes(t *testing.T) {
 // So is a page of the inbox, whose chats have long last messages.
 func TestPagesOfTheInboxHaveFewBytes(t *testing.T) {
 	t.Parallel()
-	const stored, most = 150, 6 << 20
+	const stored, most = 150, 2<<20 + 64<<10
 	w := newWorld(t, unlimited)
 	data := []byte(`{"text":"x","own":"` + strings.Repeat("x", 60<<10) + `"}`)
 	for range stored {

@@ -54,11 +54,11 @@ func (a api) as(p account.Permission, handle func(echo.Context, caller) error) e
 			return a.Limits.Failures.Failed(c, err)
 		}
 		w := caller{who}
-		held, err := a.admit(c, w)
+		release, err := a.admit(c, w)
 		if err != nil {
 			return err
 		}
-		defer held.Release()
+		defer release()
 		switch {
 		case changes(c) && c.Request().Header.Get(csrfHeader) != account.CSRFToken(who.Secret):
 			return errCSRF

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -14,13 +16,37 @@ import (
 	"github.com/parley-chat/parley/pkg/slot"
 )
 
+// The memory that all requests take together is bounded: by their number, and by that of those that may need
+// megabytes each. A service in Go may have twice of it resident before the collector runs.
+//
+//	requests  256 x ~0.5 MiB  a body of smallBody, its decoded form, and an answer of one small record
+//	large       8 x ~8 MiB    a page of pageBytes, or a record of 1 MiB before and after a change, with copies
+//	exports     8 x ~3 MiB    a page of 1 MiB while it is written
+//	guests    128 x ~0.1 MiB  a body of guestBody
 const (
 	// requestsOfUser bounds the requests that one user has in flight: a page of the panel starts fewer than ten.
 	requestsOfUser = 16
 	// requestsOfCompany bounds those of all users of a company, so that half of the places are left for others.
 	requestsOfCompany = requestsAtOnce / 2
-	// requestsAtOnce bounds those of all users, and so the memory that they take: a request has at most 1 MiB of body.
+	// requestsAtOnce bounds those of all users, also of those that wait for another place.
 	requestsAtOnce = 256
+	// smallBody bounds the bodies of requests that are not large: the longest is a message of 64 KiB.
+	smallBody = 128 << 10
+
+	// largeOfUser, largeOfCompany and largeAtOnce bound the large requests, see [isLarge]. Most take
+	// milliseconds, so a browser that starts ten at once notices no queue; more of them at once would make each
+	// one slower.
+	largeOfUser    = 3
+	largeOfCompany = largeAtOnce / 2
+	largeAtOnce    = 8
+	// largeWait is how long they wait: the longest time of a few of them on a busy machine.
+	largeWait = 20 * time.Second
+
+	// exportsOfUser, exportsOfCompany and exportsAtOnce bound the exports: they take minutes, so they have no
+	// place of a large request.
+	exportsOfUser    = 2
+	exportsOfCompany = exportsAtOnce / 2
+	exportsAtOnce    = 8
 
 	// streamsOfUser bounds the event streams of one user: tabs of the panel, in all browsers, on this replica.
 	streamsOfUser = 10
@@ -47,17 +73,22 @@ type Limits struct {
 	Failures *ratelimit.Limiter // requests with an invalid session from an address
 }
 
-// bounds is what runs at once. Every route passes through it, see [api.as] and [api.forAnyone]. The app's
-// files do not: they are answered from memory, and no request holds a copy.
+// bounds is what runs at once. Every route passes through it, see [api.as] and [api.forAnyone], so that a new
+// one inherits the bounds. The app's files do not: they are answered from memory, and no request holds a copy.
 type bounds struct {
-	requests, streams places
-	guests            *slot.Pool // requests without a session: they take no place of a user
+	requests places // every request with a session, but event streams
+	large    places // of these, also those that may need megabytes
+	exports  places // of these, also those that write a file of any length
+	streams  places
+	guests   *slot.Pool // requests without a session: they take no place of a user
 }
 
 func newBounds() bounds {
 	return bounds{
-		requests: places{slot.NewPool(requestsAtOnce, 1), requestsOfUser, requestsOfCompany, slotWait},
-		streams:  places{slot.NewPool(streamsAtOnce, 1), streamsOfUser, streamsOfCompany, 0},
+		requests: places{pool: slot.NewPool(requestsAtOnce, 1), ofUser: requestsOfUser, ofCompany: requestsOfCompany},
+		large:    places{pool: slot.NewPool(largeAtOnce, 1), ofUser: largeOfUser, ofCompany: largeOfCompany},
+		exports:  places{pool: slot.NewPool(exportsAtOnce, 1), ofUser: exportsOfUser, ofCompany: exportsOfCompany},
+		streams:  places{pool: slot.NewPool(streamsAtOnce, 1), ofUser: streamsOfUser, ofCompany: streamsOfCompany},
 		guests:   slot.NewPool(guestsAtOnce, 1),
 	}
 }
@@ -66,20 +97,30 @@ func newBounds() bounds {
 type places struct {
 	pool              *slot.Pool
 	ofUser, ofCompany int64
-	wait              time.Duration // for a place, if those of all users are in use
 }
 
-// take takes a place for a user. Operators have no company.
-func (p places) take(c echo.Context, who caller) (*slot.Slot, error) {
+// take takes a place for a user and waits for one if there is none, at most that long.
+func (p places) take(c echo.Context, who caller, wait time.Duration) (*slot.Slot, error) {
+	return placed(p.pool.Acquire(ctxOf(c), wait, p.shares(who)...))
+}
+
+// takeOrRefuse is take that waits only for the places of others: a user or a company that uses its own is
+// refused at once.
+func (p places) takeOrRefuse(c echo.Context, who caller, wait time.Duration) (*slot.Slot, error) {
+	held, err := p.pool.Acquire(ctxOf(c), 0, p.shares(who)...)
+	if full, ok := errors.AsType[*slot.FullError](err); ok && full.Share == "" {
+		return p.take(c, who, wait)
+	}
+	return placed(held, err)
+}
+
+// shares returns in whose name a place is taken. Operators have no company.
+func (p places) shares(who caller) []slot.Share {
 	shares := []slot.Share{{Of: "user", Key: who.User.ID, Most: p.ofUser}}
 	if who.User.CompanyID != "" {
 		shares = append(shares, slot.Share{Of: "company", Key: who.User.CompanyID, Most: p.ofCompany})
 	}
-	held, err := p.pool.Acquire(ctxOf(c), 0, shares...)
-	if full, ok := errors.AsType[*slot.FullError](err); ok && full.Share == "" {
-		held, err = p.pool.Acquire(ctxOf(c), p.wait, shares...)
-	}
-	return placed(held, err)
+	return shares
 }
 
 // placed returns the public error of a caller without a place.
@@ -93,10 +134,9 @@ func placed(s *slot.Slot, err error) (*slot.Slot, error) {
 	return s, nil
 }
 
-// admit charges a request to its user and company and takes a slot for it, which the caller releases. An
-// event stream takes one of its own bound before it reads anything. A slow client loses its place to those
-// that wait.
-func (a api) admit(c echo.Context, who caller) (*slot.Slot, error) {
+// admit charges a request to its user and company and takes its places, which release gives back. A slow
+// client loses them to those that wait.
+func (a api) admit(c echo.Context, who caller) (release func(), err error) {
 	if err := a.Limits.User.Admit(c, who.User.ID); err != nil {
 		return nil, err
 	}
@@ -105,15 +145,47 @@ func (a api) admit(c echo.Context, who caller) (*slot.Slot, error) {
 			return nil, err
 		}
 	}
-	if isStream(c) {
-		return a.streams.take(c, who)
+	if isStream(c) { // it takes a place of its own kind before it reads anything
+		held, err := a.streams.takeOrRefuse(c, who, 0)
+		return held.Release, err
 	}
-	held, err := a.requests.take(c, who)
+	held, err := a.requests.takeOrRefuse(c, who, slotWait)
 	if err != nil {
 		return nil, err
 	}
+	second, err := a.takeSecond(c, who)
+	if err != nil {
+		held.Release()
+		return nil, err
+	}
 	pace(c, held)
-	return held, nil
+	if second != nil {
+		pace(c, second)
+	}
+	return func() { second.Release(); held.Release() }, nil
+}
+
+// takeSecond takes the place that a request needs besides its first one. A small request needs none, but has a
+// small body; an upload neither: package attachment bounds both.
+func (a api) takeSecond(c echo.Context, who caller) (*slot.Slot, error) {
+	switch {
+	case c.Path() == exportPath:
+		return a.exports.take(c, who, slotWait)
+	case isLarge(c):
+		return a.large.take(c, who, largeWait)
+	case c.Path() != uploadPath:
+		r := c.Request()
+		r.Body = http.MaxBytesReader(c.Response(), r.Body, smallBody)
+	}
+	return nil, nil
+}
+
+// isLarge reports whether a request may need megabytes: it reads, such as all lists do, or it changes an
+// application, which has up to 1 MiB of settings, or it acts on a page of records. All others have small
+// bodies and answers.
+func isLarge(c echo.Context) bool {
+	path := c.Path()
+	return !changes(c) || strings.HasPrefix(path, applicationsPath) || slices.Contains(pageActions, path)
 }
 
 // forAnyone bounds a route without a session by the address of its caller. A slow client loses its place to

@@ -81,6 +81,8 @@ const (
 	previews = 8
 	// previewed is the number of messages of a chat among which its preview is found.
 	previewed = 10
+	// previewedBytes bounds their bytes: a message has up to 64 KiB.
+	previewedBytes = 128 << 10
 )
 
 // viewsOfChats adds the names of applications and agents, and the last messages.
@@ -99,7 +101,7 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			last, _, err := a.Store.History(ctx, e.Chat.ID, store.HistoryQuery{Limit: previewed})
+			last, _, err := a.Store.History(ctx, e.Chat.ID, store.HistoryQuery{Limit: previewed, MaxBytes: previewedBytes})
 			if wrote := views[i].preview(last); wrote.After(e.Chat.VisitorWroteAt) { // stored after the chat was read
 				e.Chat.VisitorWroteAt = wrote
 				views[i].VisitorWroteAt, views[i].Unread = chat.Time(wrote), e.Chat.Unread()
@@ -231,11 +233,11 @@ func (a api) getChats(c echo.Context, who caller) error {
 	return answerPage(c, cursorOf(next), map[string]any{"chats": rows})
 }
 
-// rowsOfChats encodes a page of chats, at most [pageBytes] or one part of largeRecords: their messages may
-// have 64 KiB each.
+// rowsOfChats encodes a page of chats, at most [pageBytes] and one part more: their messages may have 64 KiB
+// each.
 func (a api) rowsOfChats(ctx context.Context, entries []store.InboxEntry) ([]json.RawMessage, error) {
 	rows, size := []json.RawMessage{}, 0
-	for part := range slices.Chunk(entries, largeRecords) {
+	for part := range slices.Chunk(entries, previews) {
 		if size >= pageBytes {
 			break
 		}
@@ -376,11 +378,10 @@ func (a api) getMessages(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	const maxBytes = 4 << 20
 	messages, more, err := a.Store.History(
 		ctxOf(c),
 		found.ID,
-		store.HistoryQuery{Before: page.After, Limit: page.Limit, MaxBytes: maxBytes},
+		store.HistoryQuery{Before: page.After, Limit: page.Limit, MaxBytes: pageBytes},
 	)
 	if page.After != "" && apperr.Is(err, apperr.Invalid) {
 		return errCursor()

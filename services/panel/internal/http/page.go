@@ -60,7 +60,7 @@ func readPage[R any](
 }
 
 // readRows is readPage for larger records, such as an application with up to 1 MiB of settings. It holds few
-// records at a time, and rows of at most [pageBytes], or one row.
+// records at a time, and rows of at most [pageBytes] and one row more.
 func readRows[R, V any](
 	c echo.Context, read func(context.Context, store.Page) ([]R, error), id func(R) string, view func(R) V,
 ) (rows []json.RawMessage, next string, err error) {
@@ -77,8 +77,9 @@ const (
 	// smallRecords and largeRecords are the numbers of records that are read at once: a page and the next
 	// record, or a part of a page.
 	smallRecords = maxPage + 1
-	largeRecords = 20
-	pageBytes    = 4 << 20
+	largeRecords = 4
+	// pageBytes bounds the rows of a page: they are copied several times until they are written.
+	pageBytes = 1 << 20
 )
 
 // walkPage calls take for the records of a page until it has as many as the request asks for, or [pageBytes];

@@ -62,11 +62,20 @@ type api struct {
 	hub *live.Hub
 }
 
-// Routes that answer with event streams.
+// Routes that the bounds of [api.admit] name.
 const (
-	eventsPath = "/api/events"
-	tailPath   = "/api/tail"
+	eventsPath = "/api/events" // an event stream
+	tailPath   = "/api/tail"   // an event stream
+	exportPath = "/api/visitors/:id/export"
+	uploadPath = "/api/chats/:id/files"
+
+	applicationsPath = "/api/applications"
 )
+
+// pageActions are the routes that act on a page of records.
+var pageActions = []string{
+	"/api/webhooks/:id/replay", "/api/dead-letters/redrive", "/api/dead-letters/drop",
+}
 
 // anyUser is the permission of routes that every user may call.
 const anyUser account.Permission = ""
@@ -143,13 +152,13 @@ func (a api) routes() []route {
 		{http.MethodPost, "/api/tokens/:id/rotate", account.Tokens, a.rotateToken},
 		{http.MethodPost, "/api/tokens/:id/revoke", account.Tokens, a.revokeToken},
 
-		{http.MethodGet, "/api/applications", account.ReadApplications, a.getApplications},
-		{http.MethodPost, "/api/applications", account.WriteApplications, a.createApplication},
-		{http.MethodGet, "/api/applications/:id", account.ReadApplications, a.getApplication},
-		{http.MethodPut, "/api/applications/:id", account.WriteApplications, a.updateApplication},
-		{http.MethodPut, "/api/applications/:id/verification", account.WriteApplications, a.setVerification},
-		{http.MethodPut, "/api/applications/:id/support", account.WriteApplications, a.setSupport},
-		{http.MethodPost, "/api/applications/:id/secrets", account.WriteApplications, a.rotateSecret},
+		{http.MethodGet, applicationsPath, account.ReadApplications, a.getApplications},
+		{http.MethodPost, applicationsPath, account.WriteApplications, a.createApplication},
+		{http.MethodGet, applicationsPath + "/:id", account.ReadApplications, a.getApplication},
+		{http.MethodPut, applicationsPath + "/:id", account.WriteApplications, a.updateApplication},
+		{http.MethodPut, applicationsPath + "/:id/verification", account.WriteApplications, a.setVerification},
+		{http.MethodPut, applicationsPath + "/:id/support", account.WriteApplications, a.setSupport},
+		{http.MethodPost, applicationsPath + "/:id/secrets", account.WriteApplications, a.rotateSecret},
 
 		{http.MethodGet, "/api/ratings", account.ReadApplications, a.getRatings},
 
@@ -181,7 +190,7 @@ func (a api) routes() []route {
 		{http.MethodGet, "/api/chats/:id", account.Inbox, a.getChat},
 		{http.MethodGet, "/api/chats/:id/messages", account.Inbox, a.getMessages},
 		{http.MethodPost, "/api/chats/:id/messages", account.Inbox, a.reply},
-		{http.MethodPost, "/api/chats/:id/files", account.Inbox, a.replyFile},
+		{http.MethodPost, uploadPath, account.Inbox, a.replyFile},
 		{http.MethodPut, "/api/chats/:id/control", account.Inbox, a.setControl},
 		{http.MethodPut, "/api/chats/:id/assignee", account.Inbox, a.setAssignee},
 		{http.MethodPost, "/api/chats/:id/close", account.Inbox, a.closeChat},
@@ -200,7 +209,7 @@ func (a api) routes() []route {
 		{http.MethodGet, tailPath, account.Streams, a.getTail},
 
 		{http.MethodGet, "/api/visitors", account.Visitors, a.getVisitors},
-		{http.MethodGet, "/api/visitors/:id/export", account.Visitors, a.exportVisitor},
+		{http.MethodGet, exportPath, account.Visitors, a.exportVisitor},
 		{http.MethodPost, "/api/visitors/:id/erase", account.Visitors, a.eraseVisitor},
 
 		{http.MethodGet, "/api/users", account.People, a.getUsers},

@@ -14,10 +14,15 @@ import (
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/ratelimit"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
-// seenInterval is the resolution of a session's last use.
-const seenInterval = time.Minute
+const (
+	// seenInterval is the resolution of a session's last use.
+	seenInterval = time.Minute
+	// maxSessions is the maximum number of sessions of a user: far more than anybody's browsers.
+	maxSessions = 50
+)
 
 // Store stores users and sessions.
 type Store interface {
@@ -25,6 +30,7 @@ type Store interface {
 	Session(ctx context.Context, id string) (account.Session, error)
 	CreateSession(ctx context.Context, s account.Session) error
 	SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error
+	UserSessions(ctx context.Context, userID string, p store.Page) ([]account.Session, error)
 	DeleteSession(ctx context.Context, id string) error
 	DeleteUserSessions(ctx context.Context, userID, keepID string) error
 }
@@ -109,7 +115,7 @@ func (s *Service) authenticate(ctx context.Context, u account.User, c Credential
 	return s.spendCode(ctx, u, c.Code)
 }
 
-// Begin starts a session of an authenticated user.
+// Begin starts a session of an authenticated user. Beyond maxSessions the user's oldest one ends.
 func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Principal, error) {
 	if u.Status() != account.StatusActive {
 		return Principal{}, errCredentials
@@ -118,6 +124,9 @@ func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Princ
 	const maxUserAgent = 300
 	secret, session := account.NewSession(u.ID, from.Address, from.UserAgent[:min(len(from.UserAgent), maxUserAgent)], now)
 	if err := s.Store.CreateSession(ctx, session); err != nil {
+		return Principal{}, err
+	}
+	if err := s.endOldest(ctx, u.ID); err != nil {
 		return Principal{}, err
 	}
 	u, err := s.Admin.UpdateUser(ctx, admin.ActorOf(u), "", u.ID, func(u *account.User) error {
@@ -132,6 +141,20 @@ func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Princ
 	}
 	began := Principal{User: u, Session: session, Secret: secret, Device: account.NewDevice(u.DeviceKey, now)}
 	return began, s.Admin.Note(ctx, admin.ActorOf(u), "user.sign-in", u)
+}
+
+// endOldest ends the oldest sessions of a user that has more than maxSessions.
+func (s *Service) endOldest(ctx context.Context, userID string) error {
+	sessions, err := s.Store.UserSessions(ctx, userID, store.Page{Limit: maxSessions + 1})
+	if err != nil {
+		return err
+	}
+	for _, oldest := range sessions[:max(len(sessions)-maxSessions, 0)] {
+		if err := s.Store.DeleteSession(ctx, oldest.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Check returns the user of the session with that secret; Unauthenticated if it is not valid.

@@ -12,6 +12,9 @@ const (
 	breakerFailures = 5
 	// While an endpoint keeps failing its limiter is paused for longer each time, from the first bound to the second.
 	minPause, maxPause = time.Second, time.Minute
+	// forgetAfter is how long the limiter of an endpoint without attempts is kept. By then its last pause is
+	// long over; the endpoint may have been deleted.
+	forgetAfter = time.Hour
 )
 
 // limiter limits the concurrent requests of one endpoint (an adaptive limit and a circuit breaker). An
@@ -26,7 +29,8 @@ type limiter struct {
 	failures    int // consecutive
 	pause       time.Duration
 	pausedUntil time.Time
-	backlog     bool // deliveries of the endpoint were left in the store
+	triedAt     time.Time // the last result
+	backlog     bool      // deliveries of the endpoint were left in the store
 }
 
 // capacity returns how many more requests may start at now.
@@ -131,10 +135,24 @@ func (l *limiters) release(companyID, endpointID string) (backlog bool) {
 func (l *limiters) report(endpointID string, now time.Time, r result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	limiter := l.limiter(endpointID)
+	limiter.triedAt = now
 	if r.succeeded() {
-		l.limiter(endpointID).succeeded(l.most)
+		limiter.succeeded(l.most)
 	} else {
-		l.limiter(endpointID).failed(now, r)
+		limiter.failed(now, r)
+	}
+}
+
+// forget removes the limiters of endpoints that have failed and had no attempt for forgetAfter, such as those
+// of deleted endpoints. Healthy ones are removed by release.
+func (l *limiters) forget(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, limiter := range l.of {
+		if limiter.running == 0 && !now.Before(limiter.pausedUntil) && now.Sub(limiter.triedAt) >= forgetAfter {
+			delete(l.of, id)
+		}
 	}
 }
 

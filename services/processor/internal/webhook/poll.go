@@ -47,6 +47,7 @@ func (s *Service) poll(ctx context.Context) {
 // beginDue starts due deliveries of each company, as many as the company may send at once. The order of the
 // companies is random, so that none is always the first to take the free slots.
 func (s *Service) beginDue(ctx context.Context) error {
+	s.limiters.forget(s.cfg.Now())
 	companies, err := s.cfg.Store.DueWebhookCompanies(ctx, s.cfg.Now())
 	if err != nil {
 		return err
