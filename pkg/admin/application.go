@@ -16,8 +16,8 @@ import (
 
 // MaxApplications is the maximum number of applications of a company. The consumers that feed the company's
 // browsers have three filters for each, and NATS compares all of them when one starts: 200 applications take
-// 0.1 s, 1,000 more time than a request has. It also bounds what a company's settings, of up to 1 MiB each, take
-// in the store and in caches.
+// 0.1 s, 1,000 more time than a request has. It also bounds what a company's settings, of up to 1 MiB each,
+// take in the store and in caches.
 const MaxApplications = 200
 
 // actionCreate needs no invalidation: a new application is not cached.

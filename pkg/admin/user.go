@@ -50,8 +50,8 @@ func (s *Service) createUser(ctx context.Context, by Actor, action string, u acc
 	return s.audit(ctx, by, change{companyID: u.CompanyID, action: action, target: "user", id: u.ID, after: userFields(u)})
 }
 
-// admitUser returns NotFound if there is no such company, and Conflict with the reason TOO_MANY_USERS if it has
-// MaxUsers.
+// admitUser returns NotFound if there is no such company, and Conflict with the reason TOO_MANY_USERS if it
+// has MaxUsers.
 func (s *Service) admitUser(ctx context.Context, companyID string) error {
 	if _, err := s.store.Company(ctx, companyID); err != nil {
 		return err

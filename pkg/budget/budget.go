@@ -197,8 +197,8 @@ func visitorCharges(m *Meter, a event.Account) (own, little []charge) {
 	return append(own, charge{m.address, a.Address}), append(little, charge{m.littleFrom, networkOf(a.Address)})
 }
 
-// networkOf returns the network of an address that the reserve counts: an IPv4 address, or the first 48 bits of
-// an IPv6 one. Accounts have IPv6 addresses as networks of 64 bits.
+// networkOf returns the network of an address that the reserve counts: an IPv4 address, or the first 48 bits
+// of an IPv6 one. Accounts have IPv6 addresses as networks of 64 bits.
 func networkOf(address string) string {
 	network, err := netip.ParsePrefix(address)
 	if err != nil || network.Addr().Is4() {

@@ -20,7 +20,7 @@ import (
 // megabytes each. A service in Go may have twice of it resident before the collector runs.
 //
 //	requests  256 x ~0.5 MiB  a body of smallBody, its decoded form, and an answer of one small record
-//	large       8 x ~8 MiB    a page of pageBytes, or a record of 1 MiB before and after a change, with copies
+//	large       8 x ~8 MiB    a page of pageBytes, or a record of 1 MiB before and after a change
 //	exports     8 x ~3 MiB    a page of 1 MiB while it is written
 //	guests    128 x ~0.1 MiB  a body of guestBody
 const (
@@ -34,8 +34,8 @@ const (
 	smallBody = 128 << 10
 
 	// largeOfUser, largeOfCompany and largeAtOnce bound the large requests, see [isLarge]. Most take
-	// milliseconds, so a browser that starts ten at once notices no queue; more of them at once would make each
-	// one slower.
+	// milliseconds, so a browser that starts ten at once notices no queue; more of them at once would make
+	// each one slower.
 	largeOfUser    = 3
 	largeOfCompany = largeAtOnce / 2
 	largeAtOnce    = 8
