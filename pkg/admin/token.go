@@ -72,7 +72,7 @@ func (s *Service) RotateToken(
 		replaced, err = s.RevokeToken(ctx, by, old.Hash)
 		return secret, fresh, replaced, err
 	}
-	if err := s.store.ExpireAccessToken(ctx, old.Hash, now.Add(overlap)); err != nil {
+	if err := s.store.ChangeAccessToken(ctx, old.Hash, store.TokenChange{ExpiresAt: now.Add(overlap)}); err != nil {
 		return "", fresh, old, err
 	}
 	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, old.Hash); err != nil {
@@ -97,7 +97,7 @@ func (s *Service) RevokeToken(ctx context.Context, by Actor, hash string) (chat.
 	if err != nil {
 		return before, err
 	}
-	if err := s.store.RevokeAccessToken(ctx, hash, s.now()); err != nil {
+	if err := s.store.ChangeAccessToken(ctx, hash, store.TokenChange{RevokedAt: s.now()}); err != nil {
 		return before, err
 	}
 	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, hash); err != nil {

@@ -66,14 +66,16 @@ type AccessTokens interface {
 	// FindAccessTokens lists the tokens with that display prefix, or whose hash begins with reference (at
 	// least eight characters), in the order of creation.
 	FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error)
-	// RevokeAccessToken revokes the token; the first revocation wins. NotFound if the token does not exist. The caller
-	// invalidates [CachedAccessToken] on all replicas.
-	RevokeAccessToken(ctx context.Context, hash string, at time.Time) error
-	// ExpireAccessToken sets the token's expiry, unless it expires earlier. NotFound if the token does not exist. The
-	// caller invalidates [CachedAccessToken].
-	ExpireAccessToken(ctx context.Context, hash string, at time.Time) error
-	// AccessTokenUsed records a use; the latest wins. NotFound if the token does not exist.
-	AccessTokenUsed(ctx context.Context, hash string, at time.Time) error
+	// ChangeAccessToken records what has happened to the token. NotFound if the token does not exist. After a
+	// revocation or an expiry the caller invalidates [CachedAccessToken] on all replicas.
+	ChangeAccessToken(ctx context.Context, hash string, change TokenChange) error
+}
+
+// TokenChange is what has happened to an access token; zero times change nothing. Changes commute.
+type TokenChange struct {
+	RevokedAt time.Time // the first revocation wins
+	ExpiresAt time.Time // the earliest expiry wins
+	UsedAt    time.Time // the latest use wins
 }
 
 // Applications stores chat applications.
@@ -285,8 +287,6 @@ type Messages interface {
 	Message(ctx context.Context, chatID, id string) (chat.Message, error)
 	// FindMessage returns a message by its id alone, and its chat. NotFound if it is in no history.
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
-	// HasMessage reports whether the message is in a history.
-	HasMessage(ctx context.Context, id string) (bool, error)
 }
 
 // Statuses stores the delivery status of companies' messages.
@@ -448,10 +448,8 @@ type WebhookDeliveries interface {
 		id string,
 		now, until time.Time,
 	) (d webhook.Delivery, claimed bool, err error)
-	// PostponeWebhookDelivery makes a pending delivery due at the given time, without an attempt.
-	PostponeWebhookDelivery(ctx context.Context, id string, at time.Time) error
 	// EndWebhookAttempt adds an attempt to the log of a delivery, and applies the outcome if the delivery is pending.
-	// It does nothing if the delivery no longer exists. A nil attempt is not logged.
+	// It does nothing if the delivery no longer exists. A nil attempt is not logged: see [webhook.Postponed].
 	EndWebhookAttempt(ctx context.Context, id string, a *webhook.Attempt, o webhook.Outcome) error
 	// ReplayWebhookDelivery makes a delivery pending again, due at the given time, with a full set of tries. It reports
 	// false, and changes nothing, if the delivery is already pending. NotFound if the delivery does not exist.

@@ -66,6 +66,9 @@ type Outcome struct {
 	ExpiresAt time.Time
 }
 
+// Postponed is the outcome of a delivery that was not attempted: it stays pending, and is due at the given time.
+func Postponed(at time.Time) Outcome { return Outcome{Status: Pending, DueAt: at} }
+
 // Due is a delivery that is ready for a processor.
 type Due struct {
 	ID         string

@@ -30,7 +30,7 @@ func (w *world) expire(secret string) {
 func (w *world) revoke(secret string) {
 	w.t.Helper()
 	hash, _ := credential.HashAccessToken(secret)
-	w.must(w.store.RevokeAccessToken(w.t.Context(), hash, time.Now()))
+	w.must(w.store.ChangeAccessToken(w.t.Context(), hash, store.TokenChange{RevokedAt: time.Now()}))
 }
 
 type success struct {

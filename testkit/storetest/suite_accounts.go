@@ -70,13 +70,13 @@ func testAccessTokens(t *testing.T, open Opener) {
 	}
 
 	for _, hours := range []int{3, 2, 4} {
-		must(t, s.AccessTokenUsed(ctx, hash(1), noon.Add(time.Duration(hours)*time.Hour)))
-		must(t, s.RevokeAccessToken(ctx, hash(1), noon.Add(time.Duration(hours)*time.Hour)))
+		must(t, s.ChangeAccessToken(ctx, hash(1), store.TokenChange{UsedAt: noon.Add(time.Duration(hours) * time.Hour)}))
+		must(t, s.ChangeAccessToken(ctx, hash(1), store.TokenChange{RevokedAt: noon.Add(time.Duration(hours) * time.Hour)}))
 	}
 	first.LastUsedAt, first.RevokedAt = at(4*time.Hour), at(2*time.Hour)
 	want(t, "a token that was used and revoked", get[chat.AccessToken](t)(s.AccessToken(ctx, hash(1))), first)
-	wantCode(t, "use of an unknown token", s.AccessTokenUsed(ctx, hash(9), noon), apperr.NotFound)
-	wantCode(t, "revocation of an unknown token", s.RevokeAccessToken(ctx, hash(9), noon), apperr.NotFound)
+	wantCode(t, "use of an unknown token", s.ChangeAccessToken(ctx, hash(9), store.TokenChange{UsedAt: noon}), apperr.NotFound)
+	wantCode(t, "revocation of an unknown token", s.ChangeAccessToken(ctx, hash(9), store.TokenChange{RevokedAt: noon}), apperr.NotFound)
 }
 
 func testApplications(t *testing.T, open Opener) {

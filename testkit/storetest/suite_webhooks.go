@@ -151,7 +151,7 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	want(t, "claims", count(results), 1)
 	want(t, "what is due after the claim", due(1), []string{all[1].ID})
 	want(t, "what is due when the lease has ended", due(60)[2], all[0].ID)
-	must(t, s.PostponeWebhookDelivery(ctx, all[1].ID, at(time.Hour)))
+	must(t, s.EndWebhookAttempt(ctx, all[1].ID, nil, webhook.Postponed(at(time.Hour))))
 	want(t, "what is due after the postponement", due(60), []string{all[2].ID, all[0].ID})
 
 	failed := webhook.Attempt{At: at(time.Second), URL: first.URL, Duration: 1500 * time.Microsecond, StatusCode: 503, Answer: "é<", NextAt: at(time.Hour)}
@@ -174,7 +174,7 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	if d := get[webhook.Delivery](t)(s.WebhookDelivery(ctx, all[2].ID)); d.Status != webhook.Failed || d.Reason != webhook.ReasonDisabled || d.Tries != 0 || len(d.Attempts) != 0 {
 		t.Errorf("given up without an attempt: got %+v", d)
 	}
-	must(t, s.PostponeWebhookDelivery(ctx, all[2].ID, at(0)))
+	must(t, s.EndWebhookAttempt(ctx, all[2].ID, nil, webhook.Postponed(at(0))))
 
 	want(t, "a replay", get[bool](t)(s.ReplayWebhookDelivery(ctx, all[0].ID, at(2*time.Hour))), true)
 	want(t, "a replay of a pending one", get[bool](t)(s.ReplayWebhookDelivery(ctx, all[0].ID, at(3*time.Hour))), false)

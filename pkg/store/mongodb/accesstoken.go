@@ -109,19 +109,34 @@ func (s *Store) listAccessTokens(ctx context.Context, q listQuery) ([]chat.Acces
 	return list(ctx, s, accessTokens, q, func(d accessTokenDocument) (chat.AccessToken, bool) { return d.token(), true })
 }
 
-// RevokeAccessToken implements [store.AccessTokens].
-func (s *Store) RevokeAccessToken(ctx context.Context, hash string, at time.Time) error {
-	return s.moveTime(ctx, accessTokens, hash, "$min", "revokedAt", at)
-}
-
-// ExpireAccessToken implements [store.AccessTokens].
-func (s *Store) ExpireAccessToken(ctx context.Context, hash string, at time.Time) error {
-	return s.moveTime(ctx, accessTokens, hash, "$min", "expiresAt", at)
-}
-
-// AccessTokenUsed implements [store.AccessTokens].
-func (s *Store) AccessTokenUsed(ctx context.Context, hash string, at time.Time) error {
-	return s.moveTime(ctx, accessTokens, hash, "$max", "lastUsedAt", at)
+// ChangeAccessToken implements [store.AccessTokens].
+func (s *Store) ChangeAccessToken(ctx context.Context, hash string, change store.TokenChange) error {
+	earliest, latest := bson.D{}, bson.D{}
+	if !change.RevokedAt.IsZero() {
+		earliest = append(earliest, bson.E{Key: "revokedAt", Value: store.UTC(change.RevokedAt)})
+	}
+	if !change.ExpiresAt.IsZero() {
+		earliest = append(earliest, bson.E{Key: "expiresAt", Value: store.UTC(change.ExpiresAt)})
+	}
+	if !change.UsedAt.IsZero() {
+		latest = append(latest, bson.E{Key: "lastUsedAt", Value: store.UTC(change.UsedAt)})
+	}
+	operators := bson.D{} // some servers reject an empty one
+	if len(earliest) > 0 {
+		operators = append(operators, bson.E{Key: "$min", Value: earliest})
+	}
+	if len(latest) > 0 {
+		operators = append(operators, bson.E{Key: "$max", Value: latest})
+	}
+	if len(operators) == 0 {
+		_, err := s.AccessToken(ctx, hash)
+		return err
+	}
+	found, err := s.update(ctx, accessTokens, hash, operators)
+	if err == nil && !found {
+		return apperr.AccessTokenNotFound.New()
+	}
+	return err
 }
 
 // moveTime moves a time of a document to the earliest ($min) or the latest ($max) value that it was given.

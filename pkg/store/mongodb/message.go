@@ -113,7 +113,7 @@ func (s *Store) insertMessage(ctx context.Context, d *messageDocument) error {
 			*d = existing
 			return err
 		}
-		if elsewhere, err := s.HasMessage(ctx, d.ID); err != nil {
+		if elsewhere, err := s.hasMessage(ctx, d.ID); err != nil {
 			return err
 		} else if elsewhere {
 			return apperr.MessageExists.New()
@@ -238,8 +238,8 @@ func (s *Store) FindMessage(ctx context.Context, id string) (chatID string, m ch
 	return d.ChatID, d.message(), err
 }
 
-// HasMessage implements [store.Messages].
-func (s *Store) HasMessage(ctx context.Context, id string) (bool, error) {
+// hasMessage reports whether the message is in a history.
+func (s *Store) hasMessage(ctx context.Context, id string) (bool, error) {
 	if !store.ValidMessageID(id) {
 		return false, nil
 	}

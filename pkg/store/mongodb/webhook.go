@@ -250,12 +250,6 @@ func pending(filter bson.D) bson.D {
 	return append(filter, bson.E{Key: "status", Value: webhook.Pending})
 }
 
-// PostponeWebhookDelivery implements [store.WebhookDeliveries].
-func (s *Store) PostponeWebhookDelivery(ctx context.Context, id string, at time.Time) error {
-	_, err := s.updateOne(ctx, webhookDeliveries, pending(byID(id)), setDue(at))
-	return err
-}
-
 // EndWebhookAttempt implements [store.WebhookDeliveries].
 func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Attempt, o webhook.Outcome) error {
 	logged := bson.D{}

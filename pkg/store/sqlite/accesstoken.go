@@ -130,33 +130,17 @@ func (s *Store) FindAccessTokens(ctx context.Context, reference string) ([]chat.
 	)
 }
 
-// RevokeAccessToken implements [store.AccessTokens].
-func (s *Store) RevokeAccessToken(ctx context.Context, hash string, at time.Time) error {
-	return s.changeToken(
-		ctx, `UPDATE access_tokens SET revoked_at = min(ifnull(revoked_at, ?2), ?2) WHERE hash = ?1`, hash,
-		at,
-	)
-}
+// changeToken keeps a time where its parameter is NULL: min and max of NULL are NULL.
+const changeToken = `UPDATE access_tokens SET
+	revoked_at   = ifnull(min(ifnull(revoked_at, ?2), ?2), revoked_at),
+	expires_at   = ifnull(min(ifnull(expires_at, ?3), ?3), expires_at),
+	last_used_at = ifnull(max(ifnull(last_used_at, ?4), ?4), last_used_at)
+	WHERE hash = ?1`
 
-// ExpireAccessToken implements [store.AccessTokens].
-func (s *Store) ExpireAccessToken(ctx context.Context, hash string, at time.Time) error {
-	return s.changeToken(
-		ctx, `UPDATE access_tokens SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE hash = ?1`, hash,
-		at,
-	)
-}
-
-// AccessTokenUsed implements [store.AccessTokens].
-func (s *Store) AccessTokenUsed(ctx context.Context, hash string, at time.Time) error {
-	return s.changeToken(
-		ctx, `UPDATE access_tokens SET last_used_at = max(ifnull(last_used_at, ?2), ?2) WHERE hash = ?1`,
-		hash, at,
-	)
-}
-
-func (s *Store) changeToken(ctx context.Context, sql, hash string, at time.Time) error {
+// ChangeAccessToken implements [store.AccessTokens].
+func (s *Store) ChangeAccessToken(ctx context.Context, hash string, change store.TokenChange) error {
 	return update(ctx, s, "changing an access token", func(c *conn) error {
-		changed, err := c.exec(sql, hash, at)
+		changed, err := c.exec(changeToken, hash, change.RevokedAt, change.ExpiresAt, change.UsedAt)
 		if err == nil && changed == 0 {
 			err = apperr.AccessTokenNotFound.New()
 		}

@@ -194,10 +194,3 @@ func (s *Store) FindMessage(ctx context.Context, id string) (string, chat.Messag
 	l, err := s.find(ctx, id)
 	return l.chatID, l.message, err
 }
-
-// HasMessage implements [store.Messages].
-func (s *Store) HasMessage(ctx context.Context, id string) (bool, error) {
-	return read(ctx, s, "looking for a message", func(c *conn) (bool, error) {
-		return c.first(`SELECT 1 FROM messages WHERE id = ?`, func(*row) {}, id)
-	})
-}

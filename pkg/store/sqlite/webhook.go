@@ -279,14 +279,6 @@ func (s *Store) ClaimWebhookDelivery(
 	return result.delivery, result.claimed, err
 }
 
-// PostponeWebhookDelivery implements [store.WebhookDeliveries].
-func (s *Store) PostponeWebhookDelivery(ctx context.Context, id string, at time.Time) error {
-	return update(ctx, s, "postponing a webhook delivery", func(c *conn) error {
-		_, err := c.exec(`UPDATE webhook_deliveries SET due_at = ? WHERE id = ? AND due_at IS NOT NULL`, at, id)
-		return err
-	})
-}
-
 // EndWebhookAttempt implements [store.WebhookDeliveries].
 func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Attempt, o webhook.Outcome) error {
 	return update(ctx, s, "ending a webhook attempt", func(c *conn) error {

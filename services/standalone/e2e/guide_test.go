@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/testkit/needs"
 )
 
@@ -79,7 +80,7 @@ func TestRevokedTokenStopsWorking(t *testing.T) {
 	p.AccessToken = putToken(t, s, p.CompanyID, time.Time{})
 	checkPush(t, p, client)
 	hash, _ := credential.HashAccessToken(p.AccessToken)
-	check(t, s.RevokeAccessToken(t.Context(), hash, time.Now()))
+	check(t, s.ChangeAccessToken(t.Context(), hash, store.TokenChange{RevokedAt: time.Now()}))
 	revoked := time.Now()
 	eventually(t, "the revocation", func() error {
 		got := client.call(t, http.MethodPost, "/push-message", "{}", accessToken(p.AccessToken))

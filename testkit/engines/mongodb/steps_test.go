@@ -70,9 +70,9 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"access tokens", 1, func() error { _, err := s.AccessTokens(ctx, company, store.Page{}); return err }},
 		{"access tokens, next page", 2, func() error { _, err := s.AccessTokens(ctx, company, store.Page{After: hash}); return err }},
 		{"find access tokens", 2, func() error { _, err := s.FindAccessTokens(ctx, hash[:8]); return err }},
-		{"use an access token", 1, func() error { return s.AccessTokenUsed(ctx, hash, at(1)) }},
-		{"expire an access token", 1, func() error { return s.ExpireAccessToken(ctx, hash, at(1)) }},
-		{"revoke an access token", 1, func() error { return s.RevokeAccessToken(ctx, hash, at(1)) }},
+		{"use an access token", 1, func() error { return s.ChangeAccessToken(ctx, hash, store.TokenChange{UsedAt: at(1)}) }},
+		{"expire an access token", 1, func() error { return s.ChangeAccessToken(ctx, hash, store.TokenChange{ExpiresAt: at(1)}) }},
+		{"revoke an access token", 1, func() error { return s.ChangeAccessToken(ctx, hash, store.TokenChange{RevokedAt: at(1)}) }},
 
 		{"put a new application", 2, func() error { return s.PutApplication(ctx, app) }},
 		{"put a known application", 1, func() error { return s.PutApplication(ctx, app) }},
@@ -128,7 +128,6 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"an earlier page", 2, func() error { return history(store.HistoryQuery{Before: "a", Limit: 10, MaxBytes: 1})() }},
 		{"message", 1, func() error { _, err := s.Message(ctx, c.ID, "m"); return err }},
 		{"find a message", 1, func() error { _, _, err := s.FindMessage(ctx, "m"); return err }},
-		{"has a message", 1, func() error { _, err := s.HasMessage(ctx, "m"); return err }},
 
 		{"join a new status", 2, func() error {
 			_, err := s.JoinMessageStatus(ctx, company, "a", chat.MessageStatus{AcceptedAt: at(1)})
@@ -194,7 +193,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 			return err
 		}},
 		{"claim a webhook delivery", 1, func() error { _, _, err := s.ClaimWebhookDelivery(ctx, delivery.ID, at(1), at(2)); return err }},
-		{"postpone a webhook delivery", 1, func() error { return s.PostponeWebhookDelivery(ctx, delivery.ID, at(3)) }},
+		{"postpone a webhook delivery", 1, func() error { return s.EndWebhookAttempt(ctx, delivery.ID, nil, webhook.Postponed(at(3))) }},
 		{"look for an earlier webhook delivery", 1, func() error { _, err := s.HasEarlierWebhookDelivery(ctx, delivery); return err }},
 		{"advance webhook deliveries", 2, func() error { return s.AdvanceWebhookOrder(ctx, hook.ID, "chat", at(2)) }},
 		{"end a webhook attempt", 1, func() error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // Ledger stores when access tokens were last used. A write never moves a time back.
 type Ledger interface {
-	AccessTokenUsed(ctx context.Context, hash string, at time.Time) error
+	ChangeAccessToken(ctx context.Context, hash string, change store.TokenChange) error
 }
 
 // Usage records when access tokens are used and stores it outside the request: soon after a token's first
@@ -95,7 +96,8 @@ func (u *Usage) due(period time.Duration) map[string]time.Time {
 // write stops at the first failure: unwritten uses stay due.
 func (u *Usage) write(ctx context.Context, due map[string]time.Time) {
 	for hash, at := range due {
-		if err := u.ledger.AccessTokenUsed(ctx, hash, at); err != nil && !apperr.Is(err, apperr.NotFound) {
+		err := u.ledger.ChangeAccessToken(ctx, hash, store.TokenChange{UsedAt: at})
+		if err != nil && !apperr.Is(err, apperr.NotFound) {
 			u.log.DebugContext(ctx, "writing the last use of access tokens failed, it is retried", "error", err)
 			return
 		}

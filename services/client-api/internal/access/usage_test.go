@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // ledger records writes, with the time since the start.
@@ -25,13 +26,13 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{start: time.Now(), used: make(map[string]time.Duration)} }
 
-func (l *ledger) AccessTokenUsed(_ context.Context, hash string, at time.Time) error {
+func (l *ledger) ChangeAccessToken(_ context.Context, hash string, change store.TokenChange) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
 		return l.err
 	}
-	l.used[hash] = at.Sub(l.start)
+	l.used[hash] = change.UsedAt.Sub(l.start)
 	l.writes++
 	return nil
 }

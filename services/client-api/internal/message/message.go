@@ -20,7 +20,7 @@ type Directory interface {
 
 // Histories looks up stored messages.
 type Histories interface {
-	HasMessage(ctx context.Context, id string) (bool, error)
+	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
 
 // Publisher returns after the event is stored for the processing layer.
@@ -52,7 +52,8 @@ type Sent struct {
 // The message gets the identity's id and time, or new ones if the identity is zero.
 func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity chat.MessageIdentity) (Sent, error) {
 	if identity.Again {
-		if written, err := s.histories.HasMessage(ctx, identity.ID); err != nil || written {
+		_, _, err := s.histories.FindMessage(ctx, identity.ID)
+		if !apperr.Is(err, apperr.NotFound) {
 			return s.sentBefore(ctx, d, identity, err)
 		}
 	}

@@ -138,7 +138,7 @@ func (s *Service) claimAndAttempt(id string) error {
 			return err
 		}
 		if waits {
-			return s.cfg.Store.PostponeWebhookDelivery(ctx, id, now.Add(orderPause))
+			return s.cfg.Store.EndWebhookAttempt(ctx, id, nil, webhook.Postponed(now.Add(orderPause)))
 		}
 	}
 	s.attempt(e, d, retention)

@@ -239,7 +239,7 @@ func (s *Service) attempt(e webhook.Endpoint, d webhook.Delivery, retention time
 	r := s.call(s.requests, e, d)
 	ctx := context.WithoutCancel(s.requests)
 	if r.noAnswer && s.requests.Err() != nil { // shutdown: not the endpoint's fault
-		s.warn(ctx, "returning a delivery", s.cfg.Store.PostponeWebhookDelivery(ctx, d.ID, s.cfg.Now()))
+		s.warn(ctx, "returning a delivery", s.cfg.Store.EndWebhookAttempt(ctx, d.ID, nil, webhook.Postponed(s.cfg.Now())))
 		return
 	}
 	now := s.cfg.Now()

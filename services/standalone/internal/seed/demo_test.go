@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
@@ -142,7 +143,7 @@ func TestARevokedTokenIsReplaced(t *testing.T) {
 	s, path := storetest.Open(t), filepath.Join(t.TempDir(), "demo.json")
 	first := run(t, s, path, urls)
 	hash, _ := credential.HashAccessToken(first.AccessToken)
-	if err := s.RevokeAccessToken(t.Context(), hash, now); err != nil {
+	if err := s.ChangeAccessToken(t.Context(), hash, store.TokenChange{RevokedAt: now}); err != nil {
 		t.Fatal(err)
 	}
 	if second := run(t, s, path, urls); second.AccessToken == first.AccessToken {

@@ -36,7 +36,7 @@ type Chats interface {
 	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
 	Message(ctx context.Context, chatID, id string) (chat.Message, error)
 	History(ctx context.Context, chatID string, q store.HistoryQuery) (messages []chat.Message, more bool, err error)
-	HasMessage(ctx context.Context, id string) (bool, error)
+	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
 
 // Publisher publishes events at the expense of an account.
@@ -146,7 +146,8 @@ func (d *Service) Write(
 		NameOfSender: visitor.Name(),
 	}
 	if identity.Again { // in the chat that was open at the first attempt, which may not be today's
-		if written, err := d.cfg.Chats.HasMessage(ctx, identity.ID); err != nil || written {
+		_, _, err := d.cfg.Chats.FindMessage(ctx, identity.ID)
+		if !apperr.Is(err, apperr.NotFound) {
 			return m, err
 		}
 	}

@@ -129,8 +129,12 @@ func (s *surroundings) History(_ context.Context, _ string, q store.HistoryQuery
 	return all[len(all)-q.Limit:], true, nil
 }
 
-func (s *surroundings) HasMessage(_ context.Context, id string) (bool, error) {
-	return slices.ContainsFunc(s.appended, func(m chat.Message) bool { return m.ID == id }), nil
+func (s *surroundings) FindMessage(_ context.Context, id string) (string, chat.Message, error) {
+	n := slices.IndexFunc(s.appended, func(m chat.Message) bool { return m.ID == id })
+	if n < 0 {
+		return "", chat.Message{}, apperr.MessageNotFound.New()
+	}
+	return "", s.appended[n], nil
 }
 
 func (s *surroundings) LastReply(context.Context, string, string) (event.Reply, time.Time, error) {
