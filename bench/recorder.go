@@ -65,5 +65,6 @@ func measureRecorder(ctx context.Context, r *rig.Rig, z sizes) (string, error) {
 	engines = r.Engines.CPU() - engines
 	return fmt.Sprintf("\nRecorder, %d replies into %d chats: %.0f events/s (at least 20,000/s), "+
 		"%.3f CPU s per 1,000, engines %.3f, peak RSS %d MiB\n",
-		z.replies, recorderChats, rate, rig.PerThousand(cpu, n), rig.PerThousand(engines, n), processor.PeakRSS()>>20), nil
+		z.replies, recorderChats, rate,
+		rig.PerThousand(cpu, n), rig.PerThousand(engines, n), processor.PeakRSS()>>20), nil
 }

@@ -131,7 +131,8 @@ func writeRequests(visitors []visitor) (requests []request) {
 
 func registerRequests(appID string, n int) (requests []request) {
 	for i := range n {
-		body := fmt.Sprintf(`{"appId":%q,"firstName":"Ada","lastName":"Lovelace","email":"new-%d@example.com"}`, appID, i)
+		const form = `{"appId":%q,"firstName":"Ada","lastName":"Lovelace","email":"new-%d@example.com"}`
+		body := fmt.Sprintf(form, appID, i)
 		requests = append(requests, request{method: "POST", path: "/register", body: body})
 	}
 	return requests

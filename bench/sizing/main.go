@@ -28,7 +28,8 @@ type costs struct {
 // measured returns the figures of docs/benchmarks.md.
 func measured() costs {
 	return costs{
-		send: 0.034, sendNATS: 0.016, answer: 0.205, deliver: 0.042, deliverNATS: 0.046, fanOut: 0.004, connection: 6.68 * 1024,
+		send: 0.034, sendNATS: 0.016, answer: 0.205, deliver: 0.042, deliverNATS: 0.046, fanOut: 0.004,
+		connection:        6.68 * 1024,
 		handshakesPerCore: 4000, concurrency: 1000, duration: 0.5,
 	}
 }

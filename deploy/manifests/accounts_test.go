@@ -25,6 +25,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
@@ -121,6 +122,7 @@ func startCluster(t *testing.T) []*server.Server {
 
 // In a cluster, a service is often not connected to a stream's leader: requests and replies cross accounts and routes.
 func TestAccountsInACluster(t *testing.T) {
+	needs.Long(t)
 	servers := startCluster(t)
 	operator := openBus(t, servers[0], "operator", []string{}...)
 	apply, cancel := context.WithTimeout(t.Context(), 4*patience)

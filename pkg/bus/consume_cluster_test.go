@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
@@ -24,6 +25,7 @@ import (
 // A consumer whose connection is to another server than its stream reaches its limits again and again.
 // Nothing that the stream's server sent is lost on the way, where it would wait for its redelivery.
 func TestBackPressureInACluster(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	servers := startCluster(t)
 	conn, err := nats.Connect(servers[0].ClientURL())

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
@@ -79,6 +80,7 @@ func (p *process) kill() {
 // each once, and the consumer handles all of them; the first handling of each event is in stream order per
 // key.
 func TestKilledServerLosesNoAcknowledgedEvent(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	server := startProcess(t, nettest.Addr(t), dir)
