@@ -1,11 +1,12 @@
 import { Manager, type Socket } from 'socket.io-client';
-import { Api, ApiError, type ReadState, type Settings } from '@parley/shared/api.js';
+import { Api, ApiError, type ReadState } from '@parley/shared/api.js';
 import { before, object, readMessage, text, type Data, type Message } from '@parley/shared/message.js';
 import { throttle, Typing } from '@parley/shared/typing.js';
 import { readPart, type Part } from '@parley/shared/parts.js';
-import type { Host, Identity } from '../host.js';
+import type { Host } from '../host.js';
 import { Outbox } from './outbox.js';
 import { initial, newestReply, reduce, type Action, type Connection, type State } from './reducer.js';
+import { claimsOf, fingerprint, stringList, withoutEmpty } from './registration.js';
 import { Support } from './support.js';
 import { Storage } from './storage.js';
 import { Tabs, type TabEvent } from './tabs.js';
@@ -823,32 +824,5 @@ export class Session {
   }
 }
 
-const stringList = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string' && v !== '') : [];
-
-function withoutEmpty(fields: Record<string, unknown>): Data {
-  return Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== undefined && v !== null && v !== ''));
-}
-
-/** A hash of the identity (FNV-1a, 32 bits), to detect a change without storing the identity. */
-function fingerprint(identity: Identity | undefined): string {
-  const id = identity?.userId ?? identity?.email ?? identity?.phone ?? '';
-  if (!id) return '';
-  let h = 0x811c9dc5;
-  for (const c of String(id)) h = Math.imul(h ^ c.codePointAt(0)!, 0x01000193) >>> 0;
-  return h.toString(36);
-}
-
-/** Decodes the claims of a JWT without verifying it. */
-function claimsOf(token: string): Data {
-  try {
-    return JSON.parse(atob(token.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))) as Data;
-  } catch {
-    return {};
-  }
-}
-
 /** Private fields of socket.io-client: the recoverable session and the offset of the last event. */
 const recoveryState = (socket: Socket) => socket as unknown as { _pid?: string; _lastOffset?: string };
-
-export type { Settings };
