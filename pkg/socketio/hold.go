@@ -1,5 +1,9 @@
 package socketio
 
+// The last step of a broadcast: enqueue gives it to the session of a socket, or holds it back while the
+// application
+// sends what the client has missed. broadcast.go calls it for each socket of a room.
+
 import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
@@ -12,6 +16,7 @@ type holding struct {
 	events []heldEvent
 }
 
+// heldEvent is a broadcast with its encoded form, which all sockets share.
 type heldEvent struct {
 	message *engineio.Message
 	event   *Broadcast

@@ -1,5 +1,7 @@
 package realtime
 
+// The gateway as the service sees it: construction, background work, and the events of Redis.
+
 import (
 	"context"
 	"log/slog"

@@ -1,5 +1,7 @@
 package realtime
 
+// The message that a bot is writing when a socket joins; connect.go sends it as a snapshot.
+
 import (
 	"context"
 	"sync"
@@ -79,6 +81,7 @@ func (u *unfinishedMessages) of(ctx context.Context, appID, chatUserID string) (
 	return whole, whole.MessageID != "" && !whole.Done, nil
 }
 
+// join adds a subject to the next shared request and returns it.
 func (u *unfinishedMessages) join(subj string) *lastsCall {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -93,6 +96,7 @@ func (u *unfinishedMessages) join(subj string) *lastsCall {
 	return u.next
 }
 
+// send sends shared requests until none is waiting. Callers who come meanwhile share the next one.
 func (u *unfinishedMessages) send() {
 	for {
 		u.mu.Lock()
