@@ -24,8 +24,8 @@ type heldEvent struct {
 
 // HoldBroadcasts buffers broadcasts to the socket until ReleaseBroadcasts; Emit is not affected. It lets an
 // application send missed events before new ones. A connecting socket is held automatically until the CONNECT
-// answer; HoldBroadcasts in a middleware extends that until ReleaseBroadcasts. If more than Options.SendBuffer bytes are buffered,
-// the session is closed as slow.
+// answer; HoldBroadcasts in a middleware extends that until ReleaseBroadcasts. If more than Options.SendBuffer
+// bytes are buffered, the session is closed as slow.
 func (s *Socket) HoldBroadcasts() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,8 +33,8 @@ func (s *Socket) HoldBroadcasts() {
 	s.held.asked = true
 }
 
-// ReleaseBroadcasts sends the held broadcasts in order and ends HoldBroadcasts. If keep is not nil, broadcasts for which it
-// returns false are dropped.
+// ReleaseBroadcasts sends the held broadcasts in order and ends HoldBroadcasts. If keep is not nil, broadcasts for
+// which it returns false are dropped.
 func (s *Socket) ReleaseBroadcasts(keep func(b *Broadcast) bool) {
 	s.releaseBroadcasts(keep)
 }

@@ -208,7 +208,9 @@ func (srv *Server) newSession(r *http.Request) *Session {
 
 // add registers s under its sid and starts its heartbeat. It returns false if the server is closed.
 func (srv *Server) add(s *Session) bool {
-	transport, firstTimer := s.transportLocked(), s.nextTimerLocked() // no other goroutine knows s yet
+	// No other goroutine knows s yet.
+	transport := s.transportLocked()
+	firstTimer := s.nextTimerLocked()
 	s.handler = srv.open(s)
 	srv.mu.Lock()
 	if srv.closed {

@@ -45,7 +45,8 @@ const (
 	stateClosed
 )
 
-// Session is one Engine.IO connection over any transport. Its methods are safe for concurrent use.
+// Session is one Engine.IO connection over any transport. Its methods are safe for concurrent use. It begins with the
+// handshake; once it is registered, close is its only end, and OnClose of its handler is called once.
 type Session struct {
 	srv     *Server
 	id      string
@@ -54,7 +55,7 @@ type Session struct {
 
 	compresses atomic.Bool // ws has negotiated compression; readable without mu
 
-	mu           sync.Mutex
+	mu           sync.Mutex // guards the fields up to packets
 	state        state
 	confirmed    bool
 	probing      bool // an upgrade is in progress or done
@@ -141,7 +142,8 @@ func (s *Session) Unconfirm() {
 		s.mu.Unlock()
 		return
 	}
-	s.confirmed, s.opened = false, s.srv.wheel.now()
+	s.confirmed = false
+	s.opened = s.srv.wheel.now()
 	s.srv.confirmed.Add(-1)
 	next := s.nextTimerLocked()
 	s.mu.Unlock()
@@ -174,7 +176,8 @@ func (s *Session) await(what partial, awaited bool) {
 	if awaited {
 		s.awaited[what] = max(s.srv.wheel.now(), 1)
 	}
-	open, next := s.state == stateOpen, s.nextTimerLocked()
+	open := s.state == stateOpen
+	next := s.nextTimerLocked()
 	s.mu.Unlock()
 	if open && awaited {
 		s.srv.wheel.schedule(s, next)

@@ -18,7 +18,7 @@ type wheel struct {
 	tick  time.Duration
 	start time.Time
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the fields below and the wheelEntry of all sessions
 	slots [wheelSlots]*Session
 	hand  int64 // the last tick that was processed
 }

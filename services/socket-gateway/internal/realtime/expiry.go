@@ -35,7 +35,7 @@ type lease struct {
 type expiry struct {
 	now func() time.Time
 
-	mu   sync.Mutex
+	mu   sync.Mutex                    // guards the fields below and all leases
 	due  map[int64]map[*lease]struct{} // by second
 	done int64                         // the last processed second
 }

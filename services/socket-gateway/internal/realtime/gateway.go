@@ -114,8 +114,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return nil
 }
 
-// Authenticate returns the claims of a token that is valid, not revoked, and presented by a page of an allowed origin. The
-// origin is empty if the client is not a page.
+// Authenticate returns the claims of a token that is valid, not revoked, and presented by a page of an allowed
+// origin. The origin is empty if the client is not a page.
 func (g *Gateway) Authenticate(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	return g.authenticator.authenticate(ctx, token, origin)
 }

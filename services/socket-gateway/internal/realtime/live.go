@@ -264,14 +264,17 @@ func (l *liveEvents) cursorMoved(subj string, data []byte) {
 	})
 }
 
-// queueSignal queues an event for a visitor's room. A volatile event is dropped for sockets that cannot send it immediately.
+// queueSignal queues an event for a visitor's room. A volatile event is dropped for sockets that cannot send it
+// immediately. If the queue is full, the event is dropped: it would come too late.
 func (l *liveEvents) queueSignal(appID, chatUserID string, volatile bool, name string, argument any) {
 	data, err := json.Marshal([]any{name, argument})
 	if err != nil {
 		return // never: strings always encode
 	}
+	b := toRoom(Room(appID, chatUserID), data)
+	b.Volatile = volatile
 	select {
-	case l.signalQueue <- &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(appID, chatUserID)}}, Data: data, Volatile: volatile}:
+	case l.signalQueue <- b:
 	default:
 	}
 }

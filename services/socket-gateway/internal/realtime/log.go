@@ -22,7 +22,7 @@ const (
 type replyLog struct {
 	bus *bus.Bus
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	next    *stateCall // not sent yet
 	running bool
 }

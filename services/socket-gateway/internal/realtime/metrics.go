@@ -121,8 +121,8 @@ func (m *Metrics) clientEvent(name, result string) {
 // collectors returns all metrics, for the registration.
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops, m.recoveries, m.replayed, m.receipts,
-		m.clientEvents, m.parts, m.redisLag,
+		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops,
+		m.recoveries, m.replayed, m.receipts, m.clientEvents, m.parts, m.redisLag,
 	}
 }
 

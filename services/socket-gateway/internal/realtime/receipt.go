@@ -47,7 +47,7 @@ type receiptQueue struct {
 
 	wake chan struct{} // holds at most one
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards waiting
 	waiting []event.MessageStatusChanged
 }
 

@@ -25,7 +25,7 @@ type unfinishedMessages struct {
 	now     func() time.Time
 	timeout time.Duration
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	next    *lastsCall // not sent yet
 	running bool
 }
@@ -45,7 +45,10 @@ func newUnfinishedMessages(b *bus.Bus, now func() time.Time) *unfinishedMessages
 
 // of returns the message that a bot is writing for a visitor, as one part with the text so far; ok is false
 // if there is none.
-func (u *unfinishedMessages) of(ctx context.Context, appID, chatUserID string) (whole event.MessagePart, ok bool, err error) {
+func (u *unfinishedMessages) of(
+	ctx context.Context,
+	appID, chatUserID string,
+) (whole event.MessagePart, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
 	subj := subject.Part(appID, chatUserID)
