@@ -1,5 +1,8 @@
 package socketio
 
+// Acknowledgements in both directions: those that clients send for emitted events, and those of the
+// handlers.
+
 import (
 	"context"
 	"sync/atomic"
@@ -13,6 +16,7 @@ type acks struct {
 	waiting map[uint64]func(Args, error)
 }
 
+// add registers fn under a new id. Callers must hold the socket's mu.
 func (a *acks) add(fn func(Args, error)) uint64 {
 	if a.waiting == nil {
 		a.waiting = make(map[uint64]func(Args, error))
@@ -23,6 +27,7 @@ func (a *acks) add(fn func(Args, error)) uint64 {
 	return id
 }
 
+// take removes and returns the function of an id, or nil. Callers must hold the socket's mu.
 func (a *acks) take(id uint64) func(Args, error) {
 	fn := a.waiting[id]
 	delete(a.waiting, id)
@@ -32,6 +37,7 @@ func (a *acks) take(id uint64) func(Args, error) {
 	return fn
 }
 
+// takeAll removes and returns all functions: the socket has disconnected. Callers must hold the socket's mu.
 func (a *acks) takeAll() map[uint64]func(Args, error) {
 	all := a.waiting
 	a.waiting = nil
@@ -82,6 +88,7 @@ func (s *Socket) emitAck(data []byte, attachments [][]byte, fn func(Args, error)
 	return id, nil
 }
 
+// takeAck removes and returns the function that waits for an acknowledgement, or nil.
 func (s *Socket) takeAck(id uint64) func(Args, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

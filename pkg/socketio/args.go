@@ -1,5 +1,7 @@
 package socketio
 
+// From the JSON of an event to the arguments of its handler.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -125,6 +127,7 @@ func reconstruct(v any, attachments [][]byte) (any, error) {
 	return v, nil
 }
 
+// attachment returns the attachment that a placeholder names by its number.
 func attachment(num any, attachments [][]byte) (any, error) {
 	n, _ := num.(json.Number)
 	i, err := n.Int64()

@@ -1,5 +1,9 @@
 package socketio
 
+// The way of a broadcast on a node: Target encodes it, the adapter publishes it, emit gives it to the local
+// sockets
+// (hold.go). Commands that change many sockets take the same way.
+
 import (
 	"context"
 	"encoding/json"
@@ -120,6 +124,7 @@ func (t Target) DisconnectSockets(ctx context.Context, closeConnection bool) err
 	return t.command(ctx, Command{Selection: t.sel, Disconnect: true, Close: closeConnection})
 }
 
+// command executes a command on all nodes: on the others by the adapter, then here.
 func (t Target) command(ctx context.Context, c Command) error {
 	var err error
 	if !t.local {

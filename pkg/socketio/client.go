@@ -1,5 +1,8 @@
 package socketio
 
+// One session of a client with its sockets, one for each namespace. It dispatches the packets of the
+// session.
+
 import (
 	"encoding/json"
 	"fmt"
@@ -23,6 +26,7 @@ type client struct {
 	refused int // CONNECT packets
 }
 
+// newClient returns the handler of a new session.
 func (srv *Server) newClient(s *engineio.Session) engineio.Handler {
 	srv.wg.Add(1) // until OnClose, so that Shutdown also waits for goroutines started in between
 	return &client{srv: srv, session: s, in: decoder{maxAttachments: srv.opts.MaxAttachments}}
@@ -51,6 +55,7 @@ func (c *client) OnMessage(data []byte, binary bool) error {
 	return c.onPacket(p, nil)
 }
 
+// onPacket dispatches a packet to the socket of its namespace. An error closes the session.
 func (c *client) onPacket(p packet, attachments [][]byte) error {
 	if p.typ == typeConnect {
 		return c.onConnect(p)
@@ -89,6 +94,7 @@ func (c *client) connectedSocket(p packet) (*Socket, error) {
 	return nil, fmt.Errorf("%w: namespace %.64q was not joined", errPacket, p.nsp)
 }
 
+// find returns the socket of a namespace, or nil.
 func (c *client) find(nsp []byte) *Socket {
 	for _, s := range c.sockets {
 		if s.nsp.name == string(nsp) {
@@ -184,6 +190,7 @@ func (c *client) joined() bool {
 	return slices.ContainsFunc(c.sockets, func(s *Socket) bool { return s.accepted.Load() })
 }
 
+// drop removes a socket that has disconnected, and remembers the namespace that an accepted one has left.
 func (c *client) drop(s *Socket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

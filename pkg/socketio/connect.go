@@ -1,5 +1,7 @@
 package socketio
 
+// How a socket connects: middlewares, the CONNECT answer, then what was emitted meanwhile.
+
 import (
 	"context"
 	"encoding/json"
@@ -49,6 +51,7 @@ func (s *Socket) begin() {
 	s.drainInbox()
 }
 
+// runMiddlewares calls the middlewares in order until one returns an error.
 func (s *Socket) runMiddlewares() error {
 	ctx, cancel := context.WithCancel(s.nsp.srv.ctx)
 	defer func() {
@@ -129,6 +132,7 @@ func (s *Socket) sendAnswer() {
 	}
 }
 
+// answerMessage returns the CONNECT answer, with the members of AddAnswer.
 func (s *Socket) answerMessage() *engineio.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,7 @@
 package socketio
 
+// From the messages of a session to packets: a binary packet is followed by its attachments.
+
 import (
 	"bytes"
 	"encoding/json"

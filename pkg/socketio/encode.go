@@ -1,5 +1,7 @@
 package socketio
 
+// From Go values to the JSON of an event, with placeholders for binary arguments.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -29,6 +31,7 @@ func encodeArgs(args []any) (data []byte, attachments [][]byte, err error) {
 	return encodeRest(append(make([]byte, 0, sizeHint("", args)), '['), args, false)
 }
 
+// encodeRest appends the arguments and the end of an array; comma tells whether an element precedes them.
 func encodeRest(dst []byte, args []any, comma bool) ([]byte, [][]byte, error) {
 	var attachments [][]byte
 	var err error
@@ -60,6 +63,7 @@ func sizeHint(event string, args []any) int {
 	return n
 }
 
+// appendArg appends one argument, and its binary values to attachments.
 func appendArg(dst []byte, arg any, attachments *[][]byte) ([]byte, error) {
 	switch v := arg.(type) {
 	case json.RawMessage:

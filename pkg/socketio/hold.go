@@ -1,5 +1,9 @@
 package socketio
 
+// The last step of a broadcast: enqueue gives it to the session of a socket, or holds it back while the
+// application
+// sends what the client has missed. broadcast.go calls it for each socket of a room.
+
 import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
@@ -12,6 +16,7 @@ type holding struct {
 	events []heldEvent
 }
 
+// heldEvent is a broadcast with its encoded form, which all sockets share.
 type heldEvent struct {
 	message *engineio.Message
 	event   *Broadcast
@@ -19,8 +24,8 @@ type heldEvent struct {
 
 // HoldBroadcasts buffers broadcasts to the socket until ReleaseBroadcasts; Emit is not affected. It lets an
 // application send missed events before new ones. A connecting socket is held automatically until the CONNECT
-// answer; HoldBroadcasts in a middleware extends that until ReleaseBroadcasts. If more than Options.SendBuffer bytes are buffered,
-// the session is closed as slow.
+// answer; HoldBroadcasts in a middleware extends that until ReleaseBroadcasts. If more than Options.SendBuffer
+// bytes are buffered, the session is closed as slow.
 func (s *Socket) HoldBroadcasts() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,8 +33,8 @@ func (s *Socket) HoldBroadcasts() {
 	s.held.asked = true
 }
 
-// ReleaseBroadcasts sends the held broadcasts in order and ends HoldBroadcasts. If keep is not nil, broadcasts for which it
-// returns false are dropped.
+// ReleaseBroadcasts sends the held broadcasts in order and ends HoldBroadcasts. If keep is not nil, broadcasts for
+// which it returns false are dropped.
 func (s *Socket) ReleaseBroadcasts(keep func(b *Broadcast) bool) {
 	s.releaseBroadcasts(keep)
 }

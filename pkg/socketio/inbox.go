@@ -1,5 +1,7 @@
 package socketio
 
+// Events of clients, between the reader of the connection and the handlers of the application.
+
 import (
 	"fmt"
 )
@@ -103,6 +105,7 @@ func (s *Socket) drainInbox() {
 	}
 }
 
+// handle calls the handler of an event. A handler that panics disconnects its socket.
 func (s *Socket) handle(event string, args Args, ack Ack) {
 	s.mu.Lock()
 	fn := s.handlers[event]
@@ -132,6 +135,7 @@ func (s *Socket) dispatchDisconnect(reason string) {
 	s.startInbox()
 }
 
+// runDisconnect calls the disconnect handlers and drops all handlers: none runs after them.
 func (s *Socket) runDisconnect(reason string) {
 	s.mu.Lock()
 	handlers := s.onDisconnect

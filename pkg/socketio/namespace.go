@@ -1,5 +1,9 @@
 package socketio
 
+// The namespace: which sockets are connected, which handlers the application has set, and the view that the
+// adapter
+// has of them (local).
+
 import (
 	"context"
 	"encoding/json"
@@ -34,6 +38,7 @@ type Namespace struct {
 	sockets      map[string]*Socket
 }
 
+// newNamespace returns a namespace without sockets, and its adapter.
 func newNamespace(srv *Server, name string) *Namespace {
 	nsp := &Namespace{srv: srv, name: name, wireName: []byte(name), rooms: newRooms(), sockets: make(map[string]*Socket)}
 	nsp.adapter = srv.opts.Adapter(local{nsp})
@@ -69,6 +74,7 @@ func (n *Namespace) On(event string, fn func(s *Socket, args Args, ack Ack)) {
 	n.handlers[event] = fn
 }
 
+// handler returns the handler of an event that all sockets share, or nil.
 func (n *Namespace) handler(event string) func(*Socket, Args, Ack) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -100,12 +106,14 @@ func (n *Namespace) handleBroadcast(b *Broadcast) int {
 	return fn(b)
 }
 
+// middlewares returns the middlewares. The slice is never changed: Use appends to a copy.
 func (n *Namespace) middlewares() []Middleware {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return n.middleware
 }
 
+// connectionHandlers returns the handlers of OnConnection. The slice is never changed.
 func (n *Namespace) connectionHandlers() []func(*Socket) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -128,6 +136,7 @@ func (n *Namespace) admit(s *Socket) bool {
 	return true
 }
 
+// forget removes a socket that has disconnected.
 func (n *Namespace) forget(s *Socket) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -227,6 +236,7 @@ func (n *Namespace) members(dst []*Socket, room string) []*Socket {
 	return n.rooms.append(dst, room)
 }
 
+// unique removes duplicates: a socket may be in several of the selected rooms.
 func unique(sockets []*Socket) []*Socket {
 	seen := make(map[*Socket]bool, len(sockets))
 	return slices.DeleteFunc(sockets, func(s *Socket) bool {
@@ -239,6 +249,7 @@ func unique(sockets []*Socket) []*Socket {
 // local implements Local for the namespace's adapter.
 type local struct{ *Namespace }
 
+// LocalSockets implements Local.
 func (l local) LocalSockets(sel Selection) []SocketInfo {
 	sockets := l.selected(sel, nil)
 	infos := make([]SocketInfo, len(sockets))
@@ -248,6 +259,7 @@ func (l local) LocalSockets(sel Selection) []SocketInfo {
 	return infos
 }
 
+// info describes the socket to other nodes, in the format of the official servers.
 func (s *Socket) info() SocketInfo {
 	s.mu.Lock()
 	auth, data := s.auth, s.data
@@ -263,14 +275,18 @@ func (s *Socket) info() SocketInfo {
 	return SocketInfo{ID: s.id, Handshake: s.client.info(auth), Rooms: rooms, Data: encoded}
 }
 
+// HandleBroadcast implements Local.
 func (l local) HandleBroadcast(b *Broadcast) int { return l.handleBroadcast(b) }
 
+// HandleBroadcastWithAck implements Local.
 func (l local) HandleBroadcastWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
 	return l.emitWithAck(b, timeout, ack)
 }
 
+// Apply implements Local.
 func (l local) Apply(ctx context.Context, c Command) error { return l.apply(ctx, c) }
 
+// ServerSideEvent implements Local.
 func (l local) ServerSideEvent(data json.RawMessage, ack func(json.RawMessage)) {
 	l.mu.RLock()
 	fn := l.serverSide

@@ -1,5 +1,7 @@
 package socketio
 
+// The text of Socket.IO packets (protocol 5, "Packet encoding"): pure functions.
+
 import (
 	"errors"
 	"fmt"
@@ -35,6 +37,7 @@ type packet struct {
 	data        []byte // JSON, not validated yet; may be empty
 }
 
+// binary reports whether attachments follow the packet.
 func (t packetType) binary() bool { return t == typeBinaryEvent || t == typeBinaryAck }
 
 // parsePacket decodes a packet from text (protocol, "Packet encoding, Format").
@@ -58,6 +61,7 @@ func parsePacket(text []byte, maxAttachments int) (p packet, err error) {
 	return p, nil
 }
 
+// takeAttachments reads the number of attachments and returns the rest of text.
 func (p *packet) takeAttachments(text []byte, most int) ([]byte, error) {
 	n, rest := leadingDigits(text)
 	count, err := strconv.ParseUint(string(text[:n]), 10, 32)
@@ -68,6 +72,7 @@ func (p *packet) takeAttachments(text []byte, most int) ([]byte, error) {
 	return rest[1:], nil
 }
 
+// takeNamespace reads the namespace, which is "/" if it is missing, and returns the rest of text.
 func (p *packet) takeNamespace(text []byte) []byte {
 	p.nsp = []byte(rootNamespace)
 	if len(text) == 0 || text[0] != '/' {
@@ -83,6 +88,7 @@ func (p *packet) takeNamespace(text []byte) []byte {
 	return nil
 }
 
+// takeID reads the acknowledgement id, if any, and returns the rest of text.
 func (p *packet) takeID(text []byte) ([]byte, error) {
 	n, rest := leadingDigits(text)
 	if n == 0 {
@@ -96,6 +102,7 @@ func (p *packet) takeID(text []byte) ([]byte, error) {
 	return rest, nil
 }
 
+// leadingDigits returns the number of digits at the start of text, and what follows them.
 func leadingDigits(text []byte) (n int, rest []byte) {
 	for n < len(text) && text[n] >= '0' && text[n] <= '9' {
 		n++

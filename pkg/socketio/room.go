@@ -1,5 +1,7 @@
 package socketio
 
+// Who is in which room, and nothing else: namespace.go asks it for the members, socket.go joins and leaves.
+
 import (
 	"hash/maphash"
 	"slices"
@@ -18,16 +20,19 @@ type rooms struct {
 	shards [roomShards]roomShard
 }
 
+// roomShard is a part of the rooms with a lock of its own: joins of different rooms rarely meet.
 type roomShard struct {
 	mu     sync.RWMutex
 	byName map[string]*room
 }
 
+// room is the members of one room, in no order. The mu of its shard guards it.
 type room struct {
 	members []*Socket
 	index   map[*Socket]int
 }
 
+// newRooms returns rooms without members.
 func newRooms() *rooms {
 	r := &rooms{seed: maphash.MakeSeed()}
 	for i := range r.shards {
@@ -36,6 +41,7 @@ func newRooms() *rooms {
 	return r
 }
 
+// shard returns the shard of a room.
 func (r *rooms) shard(name string) *roomShard {
 	return &r.shards[maphash.String(r.seed, name)%roomShards]
 }
@@ -79,6 +85,7 @@ func (r *rooms) append(dst []*Socket, name string) []*Socket {
 	return dst
 }
 
+// size returns the number of members of a room.
 func (r *rooms) size(name string) int {
 	shard := r.shard(name)
 	shard.mu.RLock()
@@ -89,6 +96,7 @@ func (r *rooms) size(name string) int {
 	return 0
 }
 
+// count returns the number of rooms with a member.
 func (r *rooms) count() int {
 	n := 0
 	for i := range r.shards {
@@ -100,6 +108,7 @@ func (r *rooms) count() int {
 	return n
 }
 
+// names returns the rooms with a member.
 func (r *rooms) names() []string {
 	var names []string
 	for i := range r.shards {
@@ -113,6 +122,7 @@ func (r *rooms) names() []string {
 	return names
 }
 
+// add appends a member, and builds the index when the room has grown large enough.
 func (rm *room) add(s *Socket) {
 	rm.members = append(rm.members, s)
 	switch n := len(rm.members); {
@@ -126,6 +136,7 @@ func (rm *room) add(s *Socket) {
 	}
 }
 
+// remove replaces the member by the last one, so that no other member moves.
 func (rm *room) remove(s *Socket) {
 	i := rm.position(s)
 	if i < 0 {
@@ -142,6 +153,7 @@ func (rm *room) remove(s *Socket) {
 	}
 }
 
+// position returns the index of a member in members, or -1.
 func (rm *room) position(s *Socket) int {
 	if rm.index == nil {
 		return slices.Index(rm.members, s)

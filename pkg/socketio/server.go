@@ -1,5 +1,7 @@
 package socketio
 
+// The server: its options, its namespaces, and the start and the end of both layers.
+
 import (
 	"context"
 	"errors"
@@ -81,6 +83,7 @@ type Metrics struct {
 	Delivered func(namespace string, sockets int) // one broadcast, to this number of local sockets
 }
 
+// withDefaults replaces missing callbacks by empty ones.
 func (m Metrics) withDefaults() Metrics {
 	if m.SocketConnected == nil {
 		m.SocketConnected = func(string) {}
@@ -97,6 +100,7 @@ func (m Metrics) withDefaults() Metrics {
 	return m
 }
 
+// observer returns the callbacks of the layer below.
 func (m Metrics) observer() engineio.Observer {
 	o := engineio.Observer{Opened: m.SessionOpened, Upgraded: m.SessionUpgraded, Refused: m.RequestRefused}
 	if closed := m.SessionClosed; closed != nil {
@@ -105,6 +109,7 @@ func (m Metrics) observer() engineio.Observer {
 	return o
 }
 
+// withDefaults fills in what is not set.
 func (o Options) withDefaults() Options {
 	if o.ConnectTimeout == 0 {
 		o.ConnectTimeout = 45 * time.Second
@@ -138,6 +143,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// engine returns the options of the layer below.
 func (o Options) engine() engineio.Options {
 	return engineio.Options{
 		PingInterval:   o.PingInterval,
@@ -221,12 +227,14 @@ func (srv *Server) Of(name string) *Namespace {
 	return nsp
 }
 
+// namespace returns a namespace that Of has made, or nil: clients cannot create any.
 func (srv *Server) namespace(name []byte) *Namespace {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
 	return srv.namespaces[string(name)]
 }
 
+// allNamespaces returns the namespaces in no order.
 func (srv *Server) allNamespaces() []*Namespace {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -278,6 +286,7 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
+// waitHandlers waits until no handler runs, or returns the error of ctx.
 func (srv *Server) waitHandlers(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

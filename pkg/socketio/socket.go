@@ -1,5 +1,9 @@
 package socketio
 
+// The socket: one client's connection to one namespace, as the application sees it. connect.go, inbox.go,
+// hold.go
+// and ack.go hold its parts.
+
 import (
 	"context"
 	"crypto/rand"
@@ -70,6 +74,7 @@ const (
 	socketClosed
 )
 
+// newSocket returns a socket that is connecting: it holds broadcasts until the CONNECT answer.
 func newSocket(nsp *Namespace, c *client) *Socket {
 	s := &Socket{id: randomID(), nsp: nsp, client: c}
 	s.held.on = true
@@ -182,6 +187,7 @@ func (s *Socket) JoinContext(ctx context.Context, rooms ...string) error {
 	return err
 }
 
+// notJoined returns the rooms that the socket is not in, each once.
 func (s *Socket) notJoined(rooms []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,6 +287,7 @@ func (s *Socket) Disconnect(closeConnection bool) {
 // reconnects automatically, as after a lost connection.
 func (s *Socket) CloseConnection() { s.client.session.Close() }
 
+// leaveNamespace disconnects the socket as its server does: with a DISCONNECT packet.
 func (s *Socket) leaveNamespace() {
 	p := packet{typ: typeDisconnect, nsp: s.nsp.wireName}
 	if s.accepted.Load() {

@@ -6,7 +6,8 @@
 // so that a reply reaches the visitor's sockets on every gateway. If the sender of a message asks for a
 // receipt, the gateway publishes its delivery on STATUS; it publishes no other durable events.
 //
-// service.go and ingress.go are the wiring; internal/realtime authenticates sockets and delivers replies. A
+// service.go and ingress.go are the wiring; internal/realtime authenticates sockets and delivers replies; its doc.go
+// names the hops of a reply. A
 // request passes internal/peer (routes it to the gateway that holds its session), internal/admission (limits)
 // and internal/legacy (Socket.IO 1 and 2 clients, in a separate process) before it reaches the engine.
 package socketgateway

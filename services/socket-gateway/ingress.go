@@ -1,5 +1,8 @@
 package socketgateway
 
+// What a request passes before the engine: peer, admission, and legacy for old clients. service.go opens and
+// runs it.
+
 import (
 	"context"
 	"errors"
@@ -147,6 +150,7 @@ func (i *ingress) run(ctx, rest context.Context, addr string) {
 	<-rest.Done()
 }
 
+// close ends the forwarded requests and removes the files of the legacy server.
 func (i *ingress) close() error {
 	i.forwarder.Close()
 	return i.legacy.Close()

@@ -1,5 +1,8 @@
 package socketgateway
 
+// The connection to Redis that gateways exchange events over, and what its loss means for readiness and
+// rooms.
+
 import (
 	"context"
 	"errors"
@@ -54,6 +57,8 @@ func openRedis(cfg Config, metrics *realtime.Metrics) (*redisConn, error) {
 	return r, nil
 }
 
+// onLost is called by the adapter before it connects again, so that the rooms are paused before later events
+// come.
 func (r *redisConn) onLost() {
 	r.lost.Store(true)
 	if g := r.gateway.Load(); g != nil { // nil: no socket has joined yet
@@ -61,6 +66,7 @@ func (r *redisConn) onLost() {
 	}
 }
 
+// onBack is called by the adapter when all subscriptions are restored.
 func (r *redisConn) onBack(since time.Time) {
 	r.lost.Store(false)
 	if g := r.gateway.Load(); g != nil {
@@ -104,6 +110,7 @@ func (r *redisConn) watch(ctx context.Context) {
 	}
 }
 
+// close ends the connection; without Redis it does nothing.
 func (r *redisConn) close() error {
 	if r == nil {
 		return nil

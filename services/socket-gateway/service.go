@@ -126,6 +126,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
 
+// open makes everything in the order of its dependencies and returns the work that serve does. It serves
+// nothing yet.
 func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	keys := s.cfg.KeySource
 	if keys == nil {

@@ -1,5 +1,9 @@
 package socketgateway
 
+// Without Redis, events reach only the sockets of the gateway that reads them, so that a second one must not
+// run.
+// service.go runs the check.
+
 import (
 	"context"
 	"encoding/json"

@@ -1,5 +1,7 @@
 package engineio
 
+// CORS for pages of other origins: server.go calls it before it serves a request.
+
 import "net/http"
 
 // preflightMaxAge is how long, in seconds, a browser may cache the preflight response.

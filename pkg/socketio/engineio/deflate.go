@@ -1,5 +1,9 @@
 package engineio
 
+// Compression of messages (RFC 7692): handshake.go negotiates it, frame.go inflates, message.go and
+// websocket.go
+// use the compressed form of a message, which is made once for all connections.
+
 import (
 	"bytes"
 	"compress/flate"
@@ -63,6 +67,7 @@ func acceptDeflate(offer string) (answer string, ok bool) {
 	return answer, true
 }
 
+// validWindow reports whether the size of a window is one that RFC 7692 §7.1.2 allows.
 func validWindow(bits string) bool {
 	switch bits {
 	case "8", "9", "10", "11", "12", "13", "14", "15":

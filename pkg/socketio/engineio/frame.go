@@ -1,5 +1,9 @@
 package engineio
 
+// WebSocket frames (RFC 6455 §5): pure functions and the assembler, which websocket.go feeds with what it
+// reads.
+// Nothing here knows a connection or a session.
+
 import (
 	"encoding/binary"
 	"errors"
@@ -18,6 +22,7 @@ const (
 	opPong         opcode = 0xa
 )
 
+// control reports whether the frame controls the connection: close, ping or pong (RFC 6455 §5.5).
 func (op opcode) control() bool { return op&0x8 != 0 }
 
 // closeCode is the status of a WebSocket close frame (RFC 6455 §7.4.1).
@@ -114,6 +119,7 @@ func parseFrameHeader(b []byte, maxPayload int) (h frameHeader, ok bool, err err
 	return h, true, nil
 }
 
+// validOpcode reports whether the opcode is defined; the others are reserved (RFC 6455 §5.2).
 func validOpcode(op opcode) bool {
 	return op <= opBinary || (op >= opClose && op <= opPong)
 }

@@ -1,5 +1,7 @@
 package engineio
 
+// The HTTP side of a WebSocket (RFC 6455 §4.2): open.go calls it before it takes the connection over.
+
 import (
 	"bufio"
 	"crypto/sha1"
@@ -22,6 +24,7 @@ func isWebSocketUpgrade(r *http.Request) bool {
 		headerHasToken(r.Header, "Upgrade", "websocket")
 }
 
+// headerHasToken reports whether a header lists a token, in any case (RFC 9110 §5.6.1).
 func headerHasToken(h http.Header, name, token string) bool {
 	for _, line := range h.Values(name) {
 		for part := range strings.SplitSeq(line, ",") {

@@ -1,5 +1,7 @@
 package engineio
 
+// Messages are encoded once, as the frames of a WebSocket, and shared by all sessions that they are sent to.
+
 import "sync/atomic"
 
 // Message is a group of encoded packets: WebSocket frames with headers, from which the
@@ -50,6 +52,7 @@ func newRawFrame(op opcode, data []byte) *Message {
 	return &Message{wire: append(appendFrameHeader(nil, op, len(data)), data...)}
 }
 
+// addText appends a text frame of a packet with the data of head and data.
 func (m *Message) addText(t PacketType, head, data []byte) {
 	m.wire = appendFrameHeader(m.wire, opText, 1+len(head)+len(data))
 	start := len(m.wire)
@@ -57,6 +60,7 @@ func (m *Message) addText(t PacketType, head, data []byte) {
 	m.addSpan(span{start: start, end: len(m.wire)})
 }
 
+// addBinary appends a binary frame.
 func (m *Message) addBinary(data []byte) {
 	m.wire = appendFrameHeader(m.wire, opBinary, len(data))
 	start := len(m.wire)
@@ -64,6 +68,7 @@ func (m *Message) addBinary(data []byte) {
 	m.addSpan(span{start: start, end: len(m.wire), binary: true})
 }
 
+// addSpan notes the place of a packet in wire. Most messages have one, which needs no slice.
 func (m *Message) addSpan(s span) {
 	if m.first == (span{}) {
 		m.first = s
@@ -92,6 +97,7 @@ func (m *Message) Packets(fn func(Packet)) {
 	}
 }
 
+// packet returns the packet of a frame, for polling.
 func (m *Message) packet(s span) Packet {
 	p, _ := ParsePacket(m.wire[s.start:s.end], s.binary) // cannot fail
 	return p

@@ -2,6 +2,10 @@
 
 package engineio
 
+// Reads and writes that never wait, on the socket of a WebSocket: session.go writes without a goroutine
+// while the
+// socket takes the bytes, websocket.go reads without one while bytes are there.
+
 import (
 	"errors"
 	"io"
@@ -130,6 +134,7 @@ func (c *rawConn) writeNow(b []byte) (int, error) {
 	return n, err
 }
 
+// ignoringEINTR repeats a system call that a signal has interrupted.
 func ignoringEINTR(fn func() (int, error)) (int, error) {
 	for {
 		n, err := fn()

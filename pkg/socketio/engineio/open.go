@@ -1,5 +1,9 @@
 package engineio
 
+// The birth of a session: server.go calls handshake for a request without a sid, which opens a session over
+// polling
+// or a WebSocket. upgrade.go moves a session from the one to the other.
+
 import (
 	"encoding/json"
 	"io"
@@ -41,12 +45,14 @@ func (srv *Server) handshake(w http.ResponseWriter, r *http.Request, transport s
 	srv.openPolling(w, r)
 }
 
+// full reports whether no more sessions are accepted.
 func (srv *Server) full() bool {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
 	return srv.opts.MaxSessions > 0 && len(srv.sessions)+len(srv.ending) >= srv.opts.MaxSessions
 }
 
+// openPolling opens a session and answers with its open packet.
 func (srv *Server) openPolling(w http.ResponseWriter, r *http.Request) {
 	s := srv.newSession(r)
 	if !srv.add(s) {
@@ -57,6 +63,7 @@ func (srv *Server) openPolling(w http.ResponseWriter, r *http.Request) {
 	writeText(w, "text/plain; charset=UTF-8", AppendPacket(nil, packet))
 }
 
+// openWebSocket opens a session over a WebSocket, whose first message is the open packet.
 func (srv *Server) openWebSocket(w http.ResponseWriter, r *http.Request) {
 	s := srv.newSession(r)
 	c, early, err := srv.acceptWebSocket(w, r, s)
@@ -139,6 +146,8 @@ func (srv *Server) acceptWebSocket(w http.ResponseWriter, r *http.Request, s *Se
 	return newWSConn(conn, s), early, nil
 }
 
+// takeOver checks the handshake of a WebSocket and takes its connection from net/http. It has answered the request
+// if it returns an error; otherwise completeHandshake does.
 func (srv *Server) takeOver(w http.ResponseWriter, r *http.Request) (net.Conn, []byte, error) {
 	if !isWebSocketUpgrade(r) {
 		srv.refuse(w, refuseBadRequest)
@@ -184,6 +193,7 @@ func (srv *Server) negotiate(c *wsConn, r *http.Request) (extensions string) {
 	return extensions
 }
 
+// newSession returns a session with an id of its own, which no request can find yet.
 func (srv *Server) newSession(r *http.Request) *Session {
 	now := srv.wheel.now()
 	return &Session{
@@ -198,7 +208,9 @@ func (srv *Server) newSession(r *http.Request) *Session {
 
 // add registers s under its sid and starts its heartbeat. It returns false if the server is closed.
 func (srv *Server) add(s *Session) bool {
-	transport, firstTimer := s.transportLocked(), s.nextTimerLocked() // no other goroutine knows s yet
+	// No other goroutine knows s yet.
+	transport := s.transportLocked()
+	firstTimer := s.nextTimerLocked()
 	s.handler = srv.open(s)
 	srv.mu.Lock()
 	if srv.closed {

@@ -1,5 +1,7 @@
 package engineio
 
+// The options of a server and their defaults, filled in once by New.
+
 import (
 	"crypto/rand"
 	"encoding/base64"
@@ -64,6 +66,7 @@ type Observer struct {
 	Refused  func(code int)
 }
 
+// withDefaults fills in what is not set.
 func (o Options) withDefaults() Options {
 	setDefault(&o.PingInterval, 25*time.Second)
 	setDefault(&o.PingTimeout, 20*time.Second)
@@ -93,6 +96,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// withDefaults replaces missing callbacks by empty ones.
 func (o Observer) withDefaults() Observer {
 	if o.Opened == nil {
 		o.Opened = func(string) {}
@@ -109,6 +113,7 @@ func (o Observer) withDefaults() Observer {
 	return o
 }
 
+// setDefault sets a field that has its zero value.
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -116,6 +121,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
+// remoteHost returns the address of the peer without its port, the default of Options.Address.
 func remoteHost(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -1,5 +1,9 @@
 package engineio
 
+// The bodies of polling requests (protocol, "Packet encoding, HTTP long-polling"): polling.go decodes POSTs
+// and
+// encodes the responses of polls with it.
+
 import (
 	"bytes"
 	"encoding/base64"
@@ -32,6 +36,7 @@ func EachPacket(body []byte, fn func(Packet) error) error {
 	return nil
 }
 
+// parsePayloadPacket decodes one packet: text, or binary data in base64.
 func parsePayloadPacket(part []byte) (Packet, error) {
 	if len(part) == 0 || part[0] != binaryPrefix {
 		return ParsePacket(part, false)

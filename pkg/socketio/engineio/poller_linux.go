@@ -1,5 +1,9 @@
 package engineio
 
+// The poller of idle WebSockets: websocket.go adds connections, and starts a goroutine when one has bytes to
+// read.
+// On other systems (poller_other.go) each connection has a goroutine.
+
 import (
 	"errors"
 	"os"

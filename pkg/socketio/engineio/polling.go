@@ -1,5 +1,9 @@
 package engineio
 
+// HTTP long-polling: one GET waits for the queue of a session, one POST brings packets. server.go calls both
+// with
+// the session of the sid.
+
 import (
 	"bytes"
 	"errors"
@@ -241,6 +245,7 @@ func (s *Session) leave() {
 	s.close(ReasonTransportClose, closeNormal)
 }
 
+// writeText writes a response. Its error is ignored: the session notices a client that has left.
 func writeText(w http.ResponseWriter, contentType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)

@@ -1,5 +1,8 @@
 package engineio
 
+// The responses to refused requests, all of them in one table. server.go, open.go and polling.go answer with
+// them.
+
 import (
 	"encoding/json"
 	"errors"

@@ -1,5 +1,8 @@
 package engineio
 
+// What a session keeps of the request that opened it. Sessions live for hours, so it is one string, not
+// maps.
+
 import (
 	"net/http"
 	"net/url"
@@ -38,6 +41,7 @@ func newRequest(r *http.Request, opts *Options) Request {
 	}
 }
 
+// headerLines returns the headers to keep, one line each.
 func headerLines(h http.Header, keep []string) string {
 	var b strings.Builder
 	for name, values := range h {

@@ -1,5 +1,9 @@
 package engineio
 
+// The entry of all requests: ServeHTTP checks the query and hands the request to open.go, polling.go or
+// upgrade.go.
+// The server knows the sessions by sid and ends them at a shutdown.
+
 import (
 	"context"
 	"maps"
@@ -143,6 +147,7 @@ func checkQuery(q url.Values) *refusal {
 	return nil
 }
 
+// session returns the session of a sid, or nil.
 func (srv *Server) session(sid string) *Session {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -168,6 +173,7 @@ func (srv *Server) serveSession(w http.ResponseWriter, r *http.Request, sid, tra
 	}
 }
 
+// sessionUpgraded tells the observer that a session has moved to a WebSocket.
 func (srv *Server) sessionUpgraded() {
 	srv.webs.Add(1)
 	srv.opts.Observer.Upgraded()
@@ -274,6 +280,7 @@ func (srv *Server) Close() error {
 	return srv.Shutdown(ctx)
 }
 
+// markClosed refuses new sessions from now on. It reports whether this was the first call.
 func (srv *Server) markClosed() (first bool) {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()

@@ -1,5 +1,8 @@
 package engineio
 
+// The session: state, heartbeat, queue and the one way to close. It belongs to no transport: polling.go and
+// websocket.go take from its queue, and give it what they have received.
+
 import (
 	"errors"
 	"slices"
@@ -33,6 +36,7 @@ type Handler interface {
 // OpenFunc is called with each new session before its first packet and returns the session's handler.
 type OpenFunc func(*Session) Handler
 
+// state is the life of a session; it only moves forward.
 type state uint8
 
 const (
@@ -41,7 +45,8 @@ const (
 	stateClosed
 )
 
-// Session is one Engine.IO connection over any transport. Its methods are safe for concurrent use.
+// Session is one Engine.IO connection over any transport. Its methods are safe for concurrent use. It begins with the
+// handshake; once it is registered, close is its only end, and OnClose of its handler is called once.
 type Session struct {
 	srv     *Server
 	id      string
@@ -50,7 +55,7 @@ type Session struct {
 
 	compresses atomic.Bool // ws has negotiated compression; readable without mu
 
-	mu           sync.Mutex
+	mu           sync.Mutex // guards the fields up to packets
 	state        state
 	confirmed    bool
 	probing      bool // an upgrade is in progress or done
@@ -104,6 +109,7 @@ func (s *Session) Transport() string {
 	return s.transportLocked()
 }
 
+// transportLocked is Transport. Callers must hold mu.
 func (s *Session) transportLocked() string {
 	if s.ws != nil {
 		return transportWebSocket
@@ -136,7 +142,8 @@ func (s *Session) Unconfirm() {
 		s.mu.Unlock()
 		return
 	}
-	s.confirmed, s.opened = false, s.srv.wheel.now()
+	s.confirmed = false
+	s.opened = s.srv.wheel.now()
 	s.srv.confirmed.Add(-1)
 	next := s.nextTimerLocked()
 	s.mu.Unlock()
@@ -151,6 +158,7 @@ func (s *Session) closeUnconfirmed() {
 	}
 }
 
+// isUnconfirmed reports whether the session is open and not confirmed.
 func (s *Session) isUnconfirmed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,13 +169,15 @@ func (s *Session) isUnconfirmed() bool {
 // the rest takes longer than Options.PartialTimeout.
 func (s *Session) AwaitRest(awaited bool) { s.await(restOfPacket, awaited) }
 
+// await starts or stops the timeout for the rest of an incomplete input.
 func (s *Session) await(what partial, awaited bool) {
 	s.mu.Lock()
 	s.awaited[what] = 0
 	if awaited {
 		s.awaited[what] = max(s.srv.wheel.now(), 1)
 	}
-	open, next := s.state == stateOpen, s.nextTimerLocked()
+	open := s.state == stateOpen
+	next := s.nextTimerLocked()
 	s.mu.Unlock()
 	if open && awaited {
 		s.srv.wheel.schedule(s, next)
@@ -189,6 +199,7 @@ func (s *Session) Send(m *Message) error { return s.send(m, false) }
 // SendVolatile is Send, but drops m if it cannot be sent immediately.
 func (s *Session) SendVolatile(m *Message) error { return s.send(m, true) }
 
+// send writes m at once if the WebSocket is idle, and queues it otherwise.
 func (s *Session) send(m *Message, volatile bool) error {
 	if s.compresses.Load() && m.Size() >= s.srv.opts.CompressFrom {
 		m.compress(&s.srv.pools.deflaters, s.srv.opts.CompressFrom) // without holding mu
@@ -220,6 +231,8 @@ func (s *Session) send(m *Message, volatile bool) error {
 	return nil
 }
 
+// writableLocked reports whether a message would be sent at once: by an idle WebSocket, or by a waiting
+// poll.
 func (s *Session) writableLocked() bool {
 	if s.ws != nil {
 		return !s.writing
@@ -227,6 +240,7 @@ func (s *Session) writableLocked() bool {
 	return s.poll != nil && len(s.queue) == 0
 }
 
+// enqueueLocked queues a message and wakes the transport.
 func (s *Session) enqueueLocked(m *Message) {
 	s.queue = append(s.queue, m)
 	s.queued += m.cost()
@@ -400,6 +414,7 @@ func (s *Session) onPacket(p Packet) error {
 	return nil
 }
 
+// isOpen reports whether the session is open.
 func (s *Session) isOpen() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -485,6 +500,7 @@ func (s *Session) nextTimerLocked() time.Duration {
 	return next
 }
 
+// restOverdueLocked reports whether the rest of an incomplete input is late.
 func (s *Session) restOverdueLocked(now time.Duration) bool {
 	for _, since := range s.awaited {
 		if since > 0 && now >= since+s.srv.opts.PartialTimeout {

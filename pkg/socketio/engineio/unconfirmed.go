@@ -1,5 +1,9 @@
 package engineio
 
+// Sessions that the layer above has not confirmed yet, for example because they have shown no token: their
+// number is
+// bounded, in total and by address, and the oldest makes room for the newest.
+
 import (
 	"container/list"
 	"sync"
@@ -66,6 +70,7 @@ func (u *unconfirmed) remove(s *Session) {
 	}
 }
 
+// takeLocked removes s from both lists and returns it.
 func (u *unconfirmed) takeLocked(s *Session) *Session {
 	u.all.Remove(s.waiting.inAll)
 	same := u.byAddress[s.address]

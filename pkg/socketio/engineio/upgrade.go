@@ -1,5 +1,9 @@
 package engineio
 
+// The upgrade of a session from polling to a WebSocket (protocol, "Upgrade"): probe, answer, upgrade packet.
+// Until
+// the last, the queue belongs to polling; from then on to the WebSocket.
+
 import (
 	"errors"
 	"time"

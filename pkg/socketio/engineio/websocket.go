@@ -1,5 +1,9 @@
 package engineio
 
+// One WebSocket of a session: it reads frames and gives their packets to the session, and it writes what the
+// session
+// queues. session.go starts, writes and closes it; the poller wakes it when bytes arrive.
+
 import (
 	"encoding/binary"
 	"errors"
@@ -23,6 +27,7 @@ type pools struct {
 	deflaters deflaters
 }
 
+// newPools returns the buffers that all connections of a server share.
 func newPools() *pools {
 	return &pools{
 		reads:   sync.Pool{New: func() any { b := make([]byte, readBufferSize); return &b }},
@@ -48,6 +53,7 @@ type wsConn struct {
 
 var errWouldBlock = errors.New("engineio: nothing to read yet")
 
+// newWSConn returns the WebSocket of a session over conn. start begins to read it.
 func newWSConn(conn net.Conn, s *Session) *wsConn {
 	return &wsConn{
 		conn:    conn,
@@ -136,6 +142,7 @@ func (c *wsConn) feed(b []byte) error {
 	return nil
 }
 
+// readOnce waits for bytes and handles them.
 func (c *wsConn) readOnce() error {
 	buf, n, err := c.read()
 	if n > 0 {
@@ -149,6 +156,7 @@ func (c *wsConn) readOnce() error {
 	return err
 }
 
+// read waits for bytes. The buffer is one of the pool of reads.
 func (c *wsConn) read() (*[]byte, int, error) {
 	if c.raw != nil {
 		return c.raw.readReady()
@@ -158,6 +166,7 @@ func (c *wsConn) read() (*[]byte, int, error) {
 	return buf, n, err
 }
 
+// onFrame handles a message or control frame.
 func (c *wsConn) onFrame(op opcode, data []byte) error {
 	switch op {
 	case opText, opBinary:
@@ -176,6 +185,7 @@ func (c *wsConn) onFrame(op opcode, data []byte) error {
 	return nil
 }
 
+// onPacket gives the packet in a message to the session, or to the probe of an upgrade.
 func (c *wsConn) onPacket(data []byte, binary bool) error {
 	p, err := ParsePacket(data, binary)
 	if err != nil {

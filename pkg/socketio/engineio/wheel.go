@@ -1,5 +1,9 @@
 package engineio
 
+// Timers of sessions: session.go schedules them, server.go runs the wheel. A time.Timer for each session
+// would cost
+// more memory than the rest of an idle session.
+
 import (
 	"sync"
 	"time"
@@ -14,7 +18,7 @@ type wheel struct {
 	tick  time.Duration
 	start time.Time
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the fields below and the wheelEntry of all sessions
 	slots [wheelSlots]*Session
 	hand  int64 // the last tick that was processed
 }
@@ -25,6 +29,7 @@ type wheelEntry struct {
 	due        int64 // in ticks; 0: not scheduled
 }
 
+// newWheel returns a wheel whose hand moves once a tick while it runs.
 func newWheel(tick time.Duration) *wheel {
 	return &wheel{tick: tick, start: time.Now()}
 }
@@ -42,12 +47,14 @@ func (w *wheel) schedule(s *Session, at time.Duration) {
 	w.link(s)
 }
 
+// remove cancels the timer of a session.
 func (w *wheel) remove(s *Session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unlink(s)
 }
 
+// link adds a session to the slot of its due time. Callers must hold mu.
 func (w *wheel) link(s *Session) {
 	slot := &w.slots[s.timer.due%wheelSlots]
 	s.timer.next = *slot
@@ -57,6 +64,7 @@ func (w *wheel) link(s *Session) {
 	*slot = s
 }
 
+// unlink removes a session from its slot, if it is in one. Callers must hold mu.
 func (w *wheel) unlink(s *Session) {
 	t := &s.timer
 	if t.due == 0 {

@@ -1,5 +1,9 @@
 package redisadapter
 
+// The adapter of one namespace: options, construction, and the methods that socketio calls. The two wire
+// formats are
+// in classic.go with broadcast.go, and in sharded.go.
+
 import (
 	"context"
 	"crypto/rand"
@@ -118,6 +122,7 @@ func New(client redis.UniversalClient, opts Options) func(socketio.Local) socket
 	return func(local socketio.Local) socketio.Adapter { return start(client, opts, local) }
 }
 
+// start makes the adapter of a namespace and starts its goroutines, which end with Close.
 func start(client redis.UniversalClient, opts Options, local socketio.Local) *adapter {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &adapter{
@@ -298,6 +303,7 @@ func (a *adapter) runJobs() {
 	}
 }
 
+// randomHex returns n random bytes in hexadecimal: node ids and request ids need no more than to be unique.
 func randomHex(n int) string {
 	b := make([]byte, n)
 	rand.Read(b) // never fails

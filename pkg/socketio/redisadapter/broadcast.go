@@ -78,6 +78,7 @@ func appendOptions(dst []byte, b *socketio.Broadcast) []byte {
 	return msgp.AppendBool(dst, true)
 }
 
+// appendStrings appends an array of strings, also for a nil list: official nodes expect an array.
 func appendStrings(dst []byte, list []string) []byte {
 	dst = msgp.AppendArrayHeader(dst, uint32(len(list)))
 	for _, s := range list {
@@ -180,6 +181,8 @@ func (m *classicBroadcast) readOptions(b []byte) ([]byte, error) {
 	})
 }
 
+// readFlag reads one flag. All flags but volatile concern acknowledgements or other transports, and are
+// skipped.
 func (m *classicBroadcast) readFlag(name, b []byte) (rest []byte, err error) {
 	if string(name) == "volatile" && msgp.NextType(b) == msgp.BoolType {
 		m.Volatile, rest, err = msgp.ReadBoolBytes(b)
@@ -188,6 +191,7 @@ func (m *classicBroadcast) readFlag(name, b []byte) (rest []byte, err error) {
 	return msgp.Skip(b)
 }
 
+// readMetadata reads one member of the metadata.
 func (m *classicBroadcast) readMetadata(name, b []byte) (rest []byte, err error) {
 	if m.Metadata == nil {
 		m.Metadata = make(map[string]string)

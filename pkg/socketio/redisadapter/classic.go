@@ -1,5 +1,9 @@
 package redisadapter
 
+// The format of the official adapter: one channel for each room, broadcasts in MessagePack (broadcast.go),
+// requests
+// and responses in JSON.
+
 import (
 	"context"
 	"encoding/json"
@@ -39,6 +43,7 @@ type classic struct {
 	own string // prefix of this node's broadcasts, after the first byte
 }
 
+// newClassic returns the format with the channel names of the namespace.
 func newClassic(a *adapter) *classic {
 	nsp := "#" + a.local.Name() + "#"
 	response := a.opts.Prefix + "-response" + nsp
@@ -52,12 +57,15 @@ func newClassic(a *adapter) *classic {
 	}
 }
 
+// channels implements format.
 func (c *classic) channels() []string {
 	return []string{c.channel, c.request, c.response, c.specific}
 }
 
+// requestChannel implements format.
 func (c *classic) requestChannel() string { return c.request }
 
+// roomChannel implements format: every room has its own channel.
 func (c *classic) roomChannel(room string) (string, bool) { return c.channel + room + "#", true }
 
 // handle implements format.
@@ -250,6 +258,7 @@ func (c *classic) onResponse(payload string) {
 	}
 }
 
+// encodeCommand implements format.
 func (c *classic) encodeCommand(command socketio.Command) ([]byte, error) {
 	q := map[string]any{"uid": c.uid, "opts": newSelection(command.Selection)}
 	switch {
@@ -266,12 +275,14 @@ func (c *classic) encodeCommand(command socketio.Command) ([]byte, error) {
 	return json.Marshal(q)
 }
 
+// encodeFetch implements format.
 func (c *classic) encodeFetch(requestID string, sel socketio.Selection) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"uid": c.uid, "requestId": requestID, "type": requestFetch, "opts": newSelection(sel),
 	})
 }
 
+// encodeServerSide implements format. Without a request id no node answers.
 func (c *classic) encodeServerSide(data json.RawMessage) ([]byte, error) {
 	return json.Marshal(map[string]any{"uid": c.uid, "type": requestServerSideEmit, "data": data})
 }

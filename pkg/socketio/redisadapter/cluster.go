@@ -1,5 +1,9 @@
 package redisadapter
 
+// Which connection holds which channel. Without a cluster there is one connection; with sharded pub/sub one
+// for each
+// master, and channels move when slots do.
+
 import (
 	"context"
 	"fmt"

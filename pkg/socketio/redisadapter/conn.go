@@ -50,6 +50,7 @@ func connect(
 	return c, nil
 }
 
+// close ends the connection and the client that was made for it.
 func (c *connection) close() {
 	_ = c.Close()
 	_ = c.client.Close()
@@ -98,6 +99,7 @@ type activityConn struct {
 	at *atomic.Int64
 }
 
+// Read implements net.Conn.
 func (c *activityConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {

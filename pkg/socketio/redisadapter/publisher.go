@@ -1,5 +1,8 @@
 package redisadapter
 
+// Publishing in order, many messages a round trip. adapter.go calls it for broadcasts, requests and
+// responses.
+
 import (
 	"cmp"
 	"context"
@@ -45,6 +48,7 @@ type publication struct {
 	done     chan struct{}
 }
 
+// message is one message of a publication: a part of payloads, and the result.
 type message struct {
 	channel    string
 	start, end int   // in payloads
@@ -84,6 +88,8 @@ func (p *publication) errors() (errs []error) {
 	return errs
 }
 
+// newPublisher returns a publisher with a client of its own, except on a cluster, whose client knows the
+// slots.
 func newPublisher(client redis.UniversalClient, opts Options, closed <-chan struct{}) *publisher {
 	p := &publisher{
 		client:  client,

@@ -1,5 +1,7 @@
 package redisadapter
 
+// Requests to all nodes that wait for their responses, and the members that both wire formats share.
+
 import (
 	"context"
 	"encoding/json"
@@ -144,10 +146,12 @@ type flags struct {
 	Timeout  float64 `json:"timeout,omitempty"` // milliseconds
 }
 
+// newSelection returns the wire format of sel, without flags.
 func newSelection(sel socketio.Selection) selection {
 	return selection{Rooms: sel.Rooms, Except: sel.Except}
 }
 
+// selection is the inverse of newSelection.
 func (s selection) selection() socketio.Selection {
 	return socketio.Selection{Rooms: s.Rooms, Except: s.Except}
 }

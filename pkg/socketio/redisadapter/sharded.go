@@ -1,5 +1,9 @@
 package redisadapter
 
+// The format of the official sharded adapter (Redis 7): one envelope for all messages, in JSON or, with
+// attachments,
+// in MessagePack.
+
 import (
 	"context"
 	"encoding/json"
@@ -42,6 +46,7 @@ type sharded struct {
 	own, ownBinary string // prefixes of this node's messages in JSON and in MessagePack
 }
 
+// newSharded returns the format with the parts of its messages that never change.
 func newSharded(a *adapter) *sharded {
 	channel := a.opts.Prefix + "#" + a.local.Name() + "#"
 	nsp, _ := json.Marshal(a.local.Name()) // cannot fail
@@ -54,10 +59,13 @@ func newSharded(a *adapter) *sharded {
 	}
 }
 
+// channels implements format.
 func (s *sharded) channels() []string { return []string{s.channel, s.response} }
 
+// requestChannel implements format: requests share the channel of broadcasts to all sockets.
 func (s *sharded) requestChannel() string { return s.channel }
 
+// roomChannel implements format.
 func (s *sharded) roomChannel(room string) (string, bool) {
 	return s.channel + room + "#", len(room) != socketIDLength
 }
@@ -88,6 +96,7 @@ type shardedPacket struct {
 	NSP  string          `json:"nsp"`
 }
 
+// encode encodes a message of this node.
 func (s *sharded) encode(typ int, data shardedData) ([]byte, error) {
 	return json.Marshal(shardedMessage{UID: s.uid, NSP: s.local.Name(), Type: typ, Data: data})
 }
@@ -285,6 +294,7 @@ func (s *sharded) broadcastWithAck(ctx context.Context, m shardedMessage, attach
 	s.sendResponse(ctx, m, messageBroadcastCount, shardedData{ClientCount: &n})
 }
 
+// encodeCommand implements format.
 func (s *sharded) encodeCommand(c socketio.Command) ([]byte, error) {
 	opts := newSelection(c.Selection)
 	switch {
@@ -297,11 +307,13 @@ func (s *sharded) encodeCommand(c socketio.Command) ([]byte, error) {
 	}
 }
 
+// encodeFetch implements format.
 func (s *sharded) encodeFetch(requestID string, sel socketio.Selection) ([]byte, error) {
 	opts := newSelection(sel)
 	return s.encode(messageFetch, shardedData{Opts: &opts, RequestID: requestID})
 }
 
+// encodeServerSide implements format. Without a request id no node answers.
 func (s *sharded) encodeServerSide(data json.RawMessage) ([]byte, error) {
 	return s.encode(messageServerSideEmit, shardedData{Packet: data})
 }

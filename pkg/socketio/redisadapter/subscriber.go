@@ -1,5 +1,9 @@
 package redisadapter
 
+// Subscriptions on one connection: what is wanted, what was sent, what Redis has confirmed. cluster.go
+// distributes
+// channels over several of them.
+
 import (
 	"context"
 	"errors"
@@ -80,6 +84,8 @@ func (w *waiter) wait(ctx context.Context) bool {
 	}
 }
 
+// confirmed reports whether Redis delivers the channel: the last command was a subscribe, and all are
+// confirmed.
 func (s *subscription) confirmed() bool { return s.sent && s.unconfirmed == 0 }
 
 // acquire adds a reference to each channel. The waiter is nil if all are confirmed already.

@@ -124,6 +124,7 @@ func (l *Limiter) admit(r *http.Request) error {
 	return nil
 }
 
+// admitAddress checks the rate of the client's address.
 func (l *Limiter) admitAddress(r *http.Request) error {
 	taken := l.cfg.ByAddress.Take(r.Context(), l.cfg.Address(r))
 	if taken.Allowed {
@@ -163,11 +164,13 @@ func (l *Limiter) Guard(n *socketio.Namespace) {
 	}
 }
 
+// refusalData is the data of a CONNECT_ERROR.
 type refusalData struct {
 	Code       string `json:"code"`
 	RetryAfter int    `json:"retryAfter"` // seconds
 }
 
+// admitSocket refuses a socket that its visitor has too many of, and takes it out of the room.
 func (l *Limiter) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
 	l.visitors.Lock()
 	defer l.visitors.Unlock()

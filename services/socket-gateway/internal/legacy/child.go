@@ -83,6 +83,7 @@ func (c Child) Run(ctx context.Context) error {
 	return c.serve(ctx, setup)
 }
 
+// serve serves on the Unix socket until ctx is done or the server fails.
 func (c Child) serve(ctx context.Context, setup Setup) error {
 	client, err := c.Redis(setup.RedisURL)
 	if err != nil {

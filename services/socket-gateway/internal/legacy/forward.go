@@ -1,5 +1,7 @@
 package legacy
 
+// In the gateway: requests of old clients, from their check to the child.
+
 import (
 	"context"
 	"fmt"
@@ -53,6 +55,7 @@ type proxy struct {
 	log          *slog.Logger
 }
 
+// newProxy returns the proxy to the child's Unix socket.
 func newProxy(cfg Config) *proxy {
 	p := &proxy{
 		prefix:       cfg.Setup.SessionPrefix,
@@ -86,6 +89,7 @@ func (p *proxy) close() { p.reverse.Transport.(*http.Transport).CloseIdleConnect
 // ServeHTTP serves a request of an old client. Requests that the library would mishandle are answered here.
 func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.proxy.serve(w, r) }
 
+// serve answers what the library would mishandle and forwards the rest.
 func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	sid, transport := query.Get("sid"), query.Get("transport")
@@ -125,6 +129,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, query url.Values
 	p.reverse.ServeHTTP(w, r)
 }
 
+// visitor returns the visitor of a token, or why the client is refused.
 func (p *proxy) visitor(ctx context.Context, token, origin string) visitor {
 	claims, err := p.tokens.Authenticate(ctx, token, origin)
 	switch {
@@ -165,6 +170,7 @@ func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Origin")
 }
 
+// preflight answers an OPTIONS request.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	allowOrigin(w, r)
 	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
@@ -172,6 +178,7 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// refuse answers with an error of Engine.IO.
 func refuse(w http.ResponseWriter, r *http.Request, status, code int, message string) {
 	allowOrigin(w, r)
 	w.Header().Set("Content-Type", "application/json")

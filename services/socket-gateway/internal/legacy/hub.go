@@ -1,5 +1,7 @@
 package legacy
 
+// In the child: the rooms of old clients, as a node of the Redis cluster adapter.
+
 import (
 	"context"
 	"encoding/json"
@@ -28,11 +30,13 @@ type hub struct {
 	rooms   map[string]*room
 }
 
+// room is the sockets of one visitor. hub.mu guards it.
 type room struct {
 	members map[*socket]struct{}
 	last    uint64 // offset of the last event that was delivered
 }
 
+// newHub returns a hub without rooms, and its adapter.
 func newHub(adapter func(socketio.Local) socketio.Adapter, maxSockets int) *hub {
 	h := &hub{maxSockets: maxSockets, sockets: make(map[string]*socket), rooms: make(map[string]*room)}
 	h.adapter = adapter(h)
@@ -79,12 +83,14 @@ func (h *hub) leave(sid string) {
 	}
 }
 
+// all returns all sockets.
 func (h *hub) all() []*socket {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.selected(socketio.Selection{})
 }
 
+// joined reports whether a client is in its room.
 func (h *hub) joined(sid string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,5 +1,7 @@
 package legacy
 
+// What the gateway and the child tell each other.
+
 import (
 	"encoding/base64"
 	"encoding/json"
@@ -65,6 +67,7 @@ func refusalOf(d apperr.Definition, retryAfter int) *refusal {
 	return &refusal{Message: d.Message, Data: refusalData{Code: d.Reason, RetryAfter: retryAfter}}
 }
 
+// put sets the header for the child.
 func (v visitor) put(h http.Header) {
 	data, _ := json.Marshal(v) // cannot fail
 	h.Set(visitorHeader, base64.StdEncoding.EncodeToString(data))

@@ -1,5 +1,7 @@
 package legacy
 
+// In the gateway: the life of the child process. ingress.go of the service makes and runs it.
+
 import (
 	"bufio"
 	"context"

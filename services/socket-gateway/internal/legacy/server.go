@@ -1,5 +1,7 @@
 package legacy
 
+// In the child: the library's server, its handlers, and who may join.
+
 import (
 	"context"
 	"crypto/rand"
@@ -52,6 +54,7 @@ type sessionIDs struct{ prefix string }
 // NewID implements session.IDGenerator.
 func (s sessionIDs) NewID() string { return s.prefix + rand.Text() }
 
+// newServer returns a server that serves no requests yet.
 func newServer(setup Setup, adapter func(socketio.Local) socketio.Adapter, log *slog.Logger) *server {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{

@@ -1,5 +1,7 @@
 package legacy
 
+// In the child: one client, with a queue of its own.
+
 import (
 	"io"
 	"sync"
@@ -38,6 +40,7 @@ type socket struct {
 	work   chan struct{} // wakes run; capacity 1
 }
 
+// newSocket returns a socket whose packets run writes.
 func newSocket(conn connection, room string) *socket {
 	return &socket{conn: conn, room: room, work: make(chan struct{}, 1)}
 }
@@ -77,6 +80,7 @@ func (s *socket) stop() {
 	s.wake()
 }
 
+// wake makes run look at the queue.
 func (s *socket) wake() {
 	select {
 	case s.work <- struct{}{}:

@@ -1,5 +1,7 @@
 package legacy
 
+// In the child: the library's transports, wrapped where they have defects.
+
 import (
 	"errors"
 	"io"
@@ -37,6 +39,7 @@ func newTransports(c *counts) []transport.Transport {
 	}
 }
 
+// pollingTransport wraps the connections of the library's polling transport.
 type pollingTransport struct {
 	*polling.Transport
 	counts *counts
@@ -125,6 +128,7 @@ func (c *pollingConn) Close() error {
 	return c.libraryPolling.Close()
 }
 
+// webSocketTransport wraps the connections of the library's WebSocket transport.
 type webSocketTransport struct {
 	*websocket.Transport
 	counts *counts
@@ -140,6 +144,7 @@ func (t *webSocketTransport) Accept(w http.ResponseWriter, r *http.Request) (tra
 	return &webSocketConn{libraryWebSocket: conn.(libraryWebSocket), counts: t.counts}, nil
 }
 
+// libraryWebSocket is the part of the library's WebSocket that is used.
 type libraryWebSocket interface {
 	transport.Conn
 	http.Handler

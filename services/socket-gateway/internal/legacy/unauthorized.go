@@ -1,5 +1,7 @@
 package legacy
 
+// In the gateway: the bound on old clients without a valid token.
+
 import (
 	"net/http"
 	"sync"
@@ -18,6 +20,7 @@ type unauthorizedLimiter struct {
 	byAddress map[string]int
 }
 
+// unauthorizedConn is a connection that counts until a time.
 type unauthorizedConn struct {
 	address string
 	until   time.Time
@@ -51,6 +54,7 @@ func (u *unauthorizedLimiter) admit(r *http.Request) bool {
 	return true
 }
 
+// count returns the number of connections that count now.
 func (u *unauthorizedLimiter) count() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,6 +62,7 @@ func (u *unauthorizedLimiter) count() int {
 	return len(u.recent)
 }
 
+// expireLocked removes the connections whose time is over.
 func (u *unauthorizedLimiter) expireLocked() {
 	now := u.now()
 	for len(u.recent) > 0 && !now.Before(u.recent[0].until) {

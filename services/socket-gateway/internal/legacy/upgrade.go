@@ -40,6 +40,7 @@ func (u *upgrade) begin(conn transport.Conn) {
 	go answerPolls(conn, u.done)
 }
 
+// answerPolls answers polls with NOOPs until done is closed or the connection has ended.
 func answerPolls(conn transport.Conn, done <-chan struct{}) {
 	for {
 		w, err := conn.NextWriter(frame.String, packet.NOOP) // waits for a poll

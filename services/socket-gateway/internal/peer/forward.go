@@ -104,6 +104,7 @@ func (f *Forwarder) foreignHolder(r *http.Request) (ID, bool) {
 	return id, ok && id != f.id
 }
 
+// start counts a forwarded request, or returns false if the forwarder is closed.
 func (f *Forwarder) start() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,6 +124,7 @@ func (f *Forwarder) forward(w http.ResponseWriter, r *http.Request, h hop) {
 	f.proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
+// rewrite addresses a request to the gateway of its session and marks it as forwarded.
 func (f *Forwarder) rewrite(p *httputil.ProxyRequest) {
 	h := p.In.Context().Value(hopKey{}).(hop)
 	p.SetURL(&url.URL{Scheme: "http", Host: h.addr})

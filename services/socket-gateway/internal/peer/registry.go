@@ -71,6 +71,7 @@ func (r *Registry) Run(ctx context.Context, addr string) {
 	}
 }
 
+// leave removes this gateway. If that fails, its entry expires.
 func (r *Registry) leave(ctx context.Context) {
 	if r.client == nil {
 		return

@@ -1,5 +1,9 @@
 package realtime
 
+// The way of a socket into its room: admit, authenticate, join, recover, connected, in this order. The
+// engine calls
+// admit for each CONNECT packet and connected after the answer.
+
 import (
 	"bytes"
 	"context"
@@ -117,6 +121,7 @@ type handshake struct {
 // flag decodes JSON true as true and any other value as false, without an error.
 type flag bool
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (f *flag) UnmarshalJSON(text []byte) error {
 	*f = string(text) == "true"
 	return nil
@@ -125,6 +130,7 @@ func (f *flag) UnmarshalJSON(text []byte) error {
 // appID returns the application of the visitor.
 func (s *session) appID() string { return s.room[:s.appLen] }
 
+// chatUserID returns the visitor, the rest of the room's name.
 func (s *session) chatUserID() string { return s.room[s.appLen+1:] }
 
 // admit verifies the token of the CONNECT packet and joins the socket to its visitor's room. The client gets
@@ -322,6 +328,7 @@ func onlyToken(auth []byte) (token string, ok bool) {
 	return string(rest), true
 }
 
+// refusalData is the data of a CONNECT_ERROR.
 type refusalData struct {
 	Code string `json:"code"`
 }

@@ -31,6 +31,7 @@ func appendPayload(dst []byte, e *event.Reply) []byte {
 	return dst
 }
 
+// formatOffset returns the offset of a stream sequence.
 func formatOffset(sequence uint64) string { return strconv.FormatUint(sequence, 10) }
 
 // parseOffset accepts only the output of formatOffset.

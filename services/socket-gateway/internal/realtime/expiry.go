@@ -1,5 +1,7 @@
 package realtime
 
+// Tokens that expire: connect.go starts the lease of a socket, token.go renews it, run ends it.
+
 import (
 	"context"
 	"sync"
@@ -33,7 +35,7 @@ type lease struct {
 type expiry struct {
 	now func() time.Time
 
-	mu   sync.Mutex
+	mu   sync.Mutex                    // guards the fields below and all leases
 	due  map[int64]map[*lease]struct{} // by second
 	done int64                         // the last processed second
 }
@@ -72,6 +74,7 @@ func (e *expiry) forget(l *lease) {
 	e.unschedule(l)
 }
 
+// schedule makes a lease due at a time, at the earliest in the next second. Callers must hold mu.
 func (e *expiry) schedule(l *lease, at time.Time) {
 	l.second = max(secondAfter(at), e.done+1)
 	if e.due[l.second] == nil {
@@ -80,6 +83,7 @@ func (e *expiry) schedule(l *lease, at time.Time) {
 	e.due[l.second][l] = struct{}{}
 }
 
+// unschedule makes a lease due at no time. Callers must hold mu.
 func (e *expiry) unschedule(l *lease) {
 	delete(e.due[l.second], l)
 	if len(e.due[l.second]) == 0 {

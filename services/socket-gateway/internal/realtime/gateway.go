@@ -1,5 +1,7 @@
 package realtime
 
+// The gateway as the service sees it: construction, background work, and the events of Redis.
+
 import (
 	"context"
 	"log/slog"
@@ -112,8 +114,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return nil
 }
 
-// Authenticate returns the claims of a token that is valid, not revoked, and presented by a page of an allowed origin. The
-// origin is empty if the client is not a page.
+// Authenticate returns the claims of a token that is valid, not revoked, and presented by a page of an allowed
+// origin. The origin is empty if the client is not a page.
 func (g *Gateway) Authenticate(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	return g.authenticator.authenticate(ctx, token, origin)
 }

@@ -1,5 +1,7 @@
 package realtime
 
+// Transient events: typing and read cursors, in both directions, and the unread count after a connect.
+
 import (
 	"context"
 	"encoding/json"
@@ -150,6 +152,7 @@ func (l *liveEvents) visitorReads(s *socketio.Socket, args socketio.Args, ack so
 	_ = ack(answer) // the client may have disconnected or not requested an acknowledgement
 }
 
+// moveCursor stores a visitor's read cursor, and returns the result for the metrics and the acknowledgement.
 func (l *liveEvents) moveCursor(known *session, args socketio.Args) (result string, answer outcome) {
 	var upTo struct {
 		MessageID string `json:"messageId"`
@@ -193,17 +196,20 @@ func (l *liveEvents) sendUnread(s *socketio.Socket, known *session) {
 	_ = s.Emit(eventUnread, told) // the client may have disconnected
 }
 
+// unreadEvent is the argument of eventUnread.
 type unreadEvent struct {
 	Unread   int    `json:"unread"`
 	ReadUpTo string `json:"readUpTo,omitempty"`
 	SeenUpTo string `json:"seenUpTo,omitempty"`
 }
 
+// typingEvent is the argument of eventTyping.
 type typingEvent struct {
 	Name string `json:"name,omitempty"`
 	At   string `json:"at"`
 }
 
+// readEvent is the argument of eventRead.
 type readEvent struct {
 	ChatID    string `json:"chatId"`
 	Side      string `json:"side"`
@@ -238,6 +244,7 @@ func (l *liveEvents) run(ctx context.Context) {
 	}
 }
 
+// supportTypes sends the visitor that the support side is typing.
 func (l *liveEvents) supportTypes(subj string, data []byte) {
 	e, err := event.Decode[event.Typing](subj, data)
 	if err != nil || l.now().Sub(e.At) > event.TypingTTL { // expired, for example after an outage
@@ -246,6 +253,7 @@ func (l *liveEvents) supportTypes(subj string, data []byte) {
 	l.queueSignal(e.AppID, e.ChatUserID, true, eventTyping, typingEvent{Name: e.Name, At: e.At.Format(chat.TimeFormat)})
 }
 
+// cursorMoved sends the visitor a moved read cursor of either side.
 func (l *liveEvents) cursorMoved(subj string, data []byte) {
 	e, err := event.Decode[event.ReadCursorMoved](subj, data)
 	if err != nil {
@@ -256,14 +264,17 @@ func (l *liveEvents) cursorMoved(subj string, data []byte) {
 	})
 }
 
-// queueSignal queues an event for a visitor's room. A volatile event is dropped for sockets that cannot send it immediately.
+// queueSignal queues an event for a visitor's room. A volatile event is dropped for sockets that cannot send it
+// immediately. If the queue is full, the event is dropped: it would come too late.
 func (l *liveEvents) queueSignal(appID, chatUserID string, volatile bool, name string, argument any) {
 	data, err := json.Marshal([]any{name, argument})
 	if err != nil {
 		return // never: strings always encode
 	}
+	b := toRoom(Room(appID, chatUserID), data)
+	b.Volatile = volatile
 	select {
-	case l.signalQueue <- &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(appID, chatUserID)}}, Data: data, Volatile: volatile}:
+	case l.signalQueue <- b:
 	default:
 	}
 }

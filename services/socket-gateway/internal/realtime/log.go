@@ -1,5 +1,7 @@
 package realtime
 
+// Reading the stream REPLIES: low_watermarks.go asks for its state, recover.go and outage.go read messages.
+
 import (
 	"context"
 	"errors"
@@ -20,7 +22,7 @@ const (
 type replyLog struct {
 	bus *bus.Bus
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	next    *stateCall // not sent yet
 	running bool
 }
@@ -46,6 +48,7 @@ func (l *replyLog) state(ctx context.Context) (bus.StreamState, error) {
 	}
 }
 
+// joinCall returns the next shared request, which is not sent yet: its state is newer than the call.
 func (l *replyLog) joinCall() *stateCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,6 +62,7 @@ func (l *replyLog) joinCall() *stateCall {
 	return l.next
 }
 
+// send sends shared requests until none is waiting.
 func (l *replyLog) send() {
 	for {
 		l.mu.Lock()

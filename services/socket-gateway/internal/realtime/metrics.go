@@ -1,5 +1,8 @@
 package realtime
 
+// All metrics of the gateway, in one place. Counters are initialised at zero, so that the first increment is
+// visible.
+
 import (
 	"errors"
 	"strconv"
@@ -115,10 +118,11 @@ func (m *Metrics) clientEvent(name, result string) {
 	m.clientEvents.WithLabelValues(name, result).Inc()
 }
 
+// collectors returns all metrics, for the registration.
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops, m.recoveries, m.replayed, m.receipts,
-		m.clientEvents, m.parts, m.redisLag,
+		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops,
+		m.recoveries, m.replayed, m.receipts, m.clientEvents, m.parts, m.redisLag,
 	}
 }
 
@@ -191,6 +195,7 @@ func (m *Metrics) Engine() socketio.Metrics {
 // slowClient is the engine's close reason for a socket whose send buffer was full.
 const slowClient = string(engineio.ReasonSlow)
 
+// disconnected counts a socket that has ended, and a slow client as a drop.
 func (m *Metrics) disconnected(_, reason string) {
 	m.sockets.Dec()
 	m.disconnects.WithLabelValues(reason).Inc()

@@ -1,5 +1,7 @@
 package realtime
 
+// The pages that may connect: the origins of an application come from the Widget API and are cached here.
+
 import (
 	"context"
 	"errors"
@@ -38,6 +40,7 @@ type originCache struct {
 	forgotten uint64     // number of invalidations
 }
 
+// originRules is what is known of an application.
 type originRules struct {
 	allowed chat.Origins
 	found   bool

@@ -1,5 +1,9 @@
 package realtime
 
+// Parts of messages that bots are still writing. They take the way of replies (publish.go, room.go), but
+// have no
+// offset: the complete message replaces them.
+
 import (
 	"context"
 	"slices"

@@ -1,5 +1,8 @@
 package realtime
 
+// Which visitors are connected, written to a store that the panel reads. connect.go reports joins and
+// leaves.
+
 import (
 	"context"
 	"log/slog"
@@ -120,6 +123,7 @@ func (p *presenceWriter) flush(ctx context.Context) error {
 	return p.write(ctx, gone, p.setOffline)
 }
 
+// refresh writes all connected visitors, before their entries expire.
 func (p *presenceWriter) refresh(ctx context.Context) error {
 	return p.write(ctx, p.rooms.Rooms(), p.setOnline)
 }

@@ -1,5 +1,8 @@
 package realtime
 
+// Delivery reports for senders who asked for one: room.go queues them, run publishes them to the stream
+// STATUS.
+
 import (
 	"context"
 	"log/slog"
@@ -44,7 +47,7 @@ type receiptQueue struct {
 
 	wake chan struct{} // holds at most one
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards waiting
 	waiting []event.MessageStatusChanged
 }
 
@@ -60,6 +63,7 @@ func (r *receiptQueue) report(company string, receipt metadata.Receipt) {
 	})
 }
 
+// add queues reports up to receiptLimit, drops the rest, and wakes run.
 func (r *receiptQueue) add(reports ...event.MessageStatusChanged) {
 	r.mu.Lock()
 	room := max(0, receiptLimit-len(r.waiting))
@@ -75,6 +79,7 @@ func (r *receiptQueue) add(reports ...event.MessageStatusChanged) {
 	}
 }
 
+// take empties the queue.
 func (r *receiptQueue) take() []event.MessageStatusChanged {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,7 @@
 package realtime
 
+// Revoked tokens: each gateway reads the whole stream of revocations once, and refuses tokens until it has.
+
 import (
 	"context"
 	"errors"
@@ -25,10 +27,12 @@ type revocations struct {
 	validFrom map[string]time.Time // by chatUserId
 }
 
+// newRevocations returns revocations that are not read yet.
 func newRevocations(now func() time.Time) *revocations {
 	return &revocations{read: make(chan struct{}), now: now, validFrom: make(map[string]time.Time)}
 }
 
+// caughtUp is called when the stream has been read to its end, and again after each error.
 func (r *revocations) caughtUp(kept time.Duration) {
 	r.mu.Lock()
 	r.kept = kept
@@ -36,6 +40,7 @@ func (r *revocations) caughtUp(kept time.Duration) {
 	r.readOnce.Do(func() { close(r.read) })
 }
 
+// isCaughtUp reports whether the stream has been read once.
 func (r *revocations) isCaughtUp() bool {
 	select {
 	case <-r.read:

@@ -127,6 +127,7 @@ func (r *rooms) companyOf(name string) string {
 	return rm.company.Value()
 }
 
+// find returns a hosted room, or nil.
 func (r *rooms) find(name string) *room {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -35,6 +35,7 @@ func TracePublishes(
 	}
 }
 
+// tracedAdapter records the publishes of an adapter as spans.
 type tracedAdapter struct {
 	socketio.OrderedAdapter
 	tracer *tracing.Tracer

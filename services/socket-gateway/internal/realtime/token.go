@@ -1,5 +1,7 @@
 package realtime
 
+// Tokens of sockets that are connected: clients renew them before they expire.
+
 import (
 	"context"
 	"time"
@@ -44,6 +46,7 @@ func (a *authenticator) renew(s *socketio.Socket, args socketio.Args, ack socket
 	}
 }
 
+// renewed extends the lease of a socket if the token is valid and of the same visitor.
 func (a *authenticator) renewed(ctx context.Context, known *session, token string) (result string, answer outcome) {
 	claims, err := a.verify(ctx, token)
 	if err == nil && Room(claims.AppID, claims.ChatUserID) != known.room {

@@ -1,5 +1,7 @@
 package realtime
 
+// The message that a bot is writing when a socket joins; connect.go sends it as a snapshot.
+
 import (
 	"context"
 	"sync"
@@ -23,7 +25,7 @@ type unfinishedMessages struct {
 	now     func() time.Time
 	timeout time.Duration
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	next    *lastsCall // not sent yet
 	running bool
 }
@@ -43,7 +45,10 @@ func newUnfinishedMessages(b *bus.Bus, now func() time.Time) *unfinishedMessages
 
 // of returns the message that a bot is writing for a visitor, as one part with the text so far; ok is false
 // if there is none.
-func (u *unfinishedMessages) of(ctx context.Context, appID, chatUserID string) (whole event.MessagePart, ok bool, err error) {
+func (u *unfinishedMessages) of(
+	ctx context.Context,
+	appID, chatUserID string,
+) (whole event.MessagePart, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
 	subj := subject.Part(appID, chatUserID)
@@ -79,6 +84,7 @@ func (u *unfinishedMessages) of(ctx context.Context, appID, chatUserID string) (
 	return whole, whole.MessageID != "" && !whole.Done, nil
 }
 
+// join adds a subject to the next shared request and returns it.
 func (u *unfinishedMessages) join(subj string) *lastsCall {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -93,6 +99,7 @@ func (u *unfinishedMessages) join(subj string) *lastsCall {
 	return u.next
 }
 
+// send sends shared requests until none is waiting. Callers who come meanwhile share the next one.
 func (u *unfinishedMessages) send() {
 	for {
 		u.mu.Lock()
