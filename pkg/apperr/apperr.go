@@ -33,12 +33,7 @@ type Error struct {
 	Message    string        // the sentence in the error body
 	Fields     []Field       // what is wrong, field by field; only with Invalid and Unauthenticated
 	RetryAfter time.Duration // how long to wait before a retry; zero: unspecified
-	// Ready is closed when work in progress has finished and a call may fetch its result without counting as another
-	// attempt; nil: no work is in progress. Only event consumers use it, and they wait at most RetryAfter.
-	Ready <-chan struct{}
-	// Final marks an error that no retry can fix, whatever the code. Only event consumers use it.
-	Final bool
-	Err   error // the cause, for the log only; may be nil
+	Err        error         // the cause, for the log only; may be nil
 }
 
 // Field says what is wrong with a field of a request, or what to do about it. Name is a path such as

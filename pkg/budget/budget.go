@@ -217,7 +217,6 @@ func (m *Meter) spend(ctx context.Context, n int, charges ...charge) error {
 		if d := c.limiter.TakeN(ctx, c.name, n); !d.Allowed {
 			refused := apperr.ByteBudgetExceeded.New()
 			refused.RetryAfter = d.Wait
-			refused.Final = true // a consumer that waited for a budget would hold up the other tenants of its partition
 			return refused
 		}
 	}

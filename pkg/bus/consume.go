@@ -72,8 +72,8 @@ type Consumer struct {
 	// ByPartition and starts at the beginning of the stream.
 	Positions bool
 	// Handle handles a delivery; its error decides the disposition (see consume_disposition.go). It must be
-	// idempotent. Its ctx is cancelled only when the bus closes, and carries the delivery's origin: request
-	// id and trace.
+	// idempotent. Its ctx is cancelled only when the bus closes, and after HandoverGrace; it carries the
+	// delivery's origin: request id and trace.
 	Handle func(ctx context.Context, d Delivery) error
 	// HandleBatch, instead of Handle, handles the waiting deliveries of different keys together, up to
 	// MaxBatch. It returns an error per delivery, in their order, or nil if all were handled. Its ctx carries
@@ -87,6 +87,15 @@ type Consumer struct {
 	GaveUp func(ctx context.Context, d Delivery) error
 	// Key returns the ordering key of a delivery; nil: the subject. It must not panic.
 	Key func(Delivery) string
+	// Tenant returns whose work a delivery is; nil: the deliveries have no tenants. Tenants share Concurrency:
+	// a delivery is handled only while its tenant has fewer running handlers than are free, and does not hold
+	// up other tenants while it waits. It must be the same for all deliveries of a key, requires Handle, and
+	// must not panic.
+	Tenant func(Delivery) string
+	// HandoverGrace is how long a running handler may continue after its partition is assigned to another
+	// replica or Consume is stopped; then its ctx is cancelled, and the next reader handles the delivery again.
+	// 0: until it returns.
+	HandoverGrace time.Duration
 	// Concurrency is the number of handlers that run concurrently in this process; 0: 16. The process buffers
 	// up to about four times as many deliveries, and at least 4096; then it stops pulling.
 	Concurrency int
@@ -116,7 +125,9 @@ func (c Consumer) complete() (Consumer, error) {
 		!c.Positions || c.Order == ByPartition && c.DeliverPolicy == jetstream.DeliverAllPolicy,
 		"Positions requires ByPartition and DeliverAllPolicy",
 	)
+	need(c.Tenant == nil || c.Handle != nil, "Tenant requires Handle")
 	need(c.MaxBatch >= 0, "MaxBatch is negative")
+	need(c.HandoverGrace >= 0, "HandoverGrace is negative")
 	need(c.MaxPause >= 0, "MaxPause is negative")
 	need(c.Concurrency >= 0, "Concurrency is negative")
 	need(c.MaxAckPending >= 0, "MaxAckPending is negative")
@@ -136,6 +147,14 @@ func (c Consumer) complete() (Consumer, error) {
 		return c, errors.New(strings.Join(faults, "; "))
 	}
 	return c, nil
+}
+
+// tenantOf returns the tenant of a delivery; empty: the consumer has none.
+func (c Consumer) tenantOf(d Delivery) string {
+	if c.Tenant == nil {
+		return ""
+	}
+	return c.Tenant(d)
 }
 
 // slot is one durable consumer of a group.

@@ -44,6 +44,21 @@ func policyOf(code apperr.Code) policy {
 	return policy{tries: 5, within: time.Hour, firstWait: 100 * time.Millisecond, maxWait: maxPause}
 }
 
+// Permanent returns err for a handler that must not be called again for the delivery: the consumer gives up,
+// whatever the code of err. Only consumers read it.
+func Permanent(err error) error { return &permanentError{err} }
+
+// IsPermanent reports whether err was returned by [Permanent].
+func IsPermanent(err error) bool {
+	_, ok := errors.AsType[*permanentError](err)
+	return ok
+}
+
+// permanentError marks an error that no retry can fix.
+type permanentError struct{ error }
+
+func (e *permanentError) Unwrap() error { return e.error }
+
 // decide returns the disposition of a delivery whose latest try returned err, and the delay before a retry.
 // tries counts the tries so far, elapsed is the time since the first. longest limits the delay, unless the
 // error carries its own (RetryAfter).
@@ -52,16 +67,15 @@ func decide(err error, tries int, elapsed, longest time.Duration) (disposition, 
 		return acknowledge, 0
 	}
 	p := policyOf(apperr.CodeOf(err))
-	e, coded := errors.AsType[*apperr.Error](err)
 	switch {
 	case p.done:
 		return acknowledge, 0
-	case coded && e.Final, p.within == 0, p.tries > 0 && tries >= p.tries, elapsed >= p.within:
+	case IsPermanent(err), p.within == 0, p.tries > 0 && tries >= p.tries, elapsed >= p.within:
 		return giveUp, 0
 	}
 	wait := min(backoff(p, tries), longest)
-	if coded && (e.Code == apperr.TooMany || e.Ready != nil) {
-		wait = max(wait, e.RetryAfter) // set by a rate limiter, or Ready ends the wait
+	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Code == apperr.TooMany {
+		wait = max(wait, e.RetryAfter) // set by a rate limiter
 	}
 	return retryLater, min(wait, p.within-elapsed)
 }

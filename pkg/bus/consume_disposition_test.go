@@ -30,7 +30,8 @@ func TestDisposition(t *testing.T) {
 		{"too many, beyond the limit", coded(apperr.TooMany), 500, 24 * time.Hour, giveUp},
 		{"unavailable", coded(apperr.Unavailable), 500, 23 * time.Hour, retryLater},
 		{"unavailable, beyond the limit", coded(apperr.Unavailable), 500, 25 * time.Hour, giveUp},
-		{"unavailable, final", fmt.Errorf("handling: %w", &apperr.Error{Code: apperr.Unavailable, Final: true}), 1, 0, giveUp},
+		{"unavailable, permanent", fmt.Errorf("handling: %w", Permanent(coded(apperr.Unavailable))), 1, 0, giveUp},
+		{"conflict, permanent", Permanent(coded(apperr.Conflict)), 1, 0, acknowledge},
 		{"internal, fourth try", coded(apperr.Internal), 4, time.Second, retryLater},
 		{"internal, fifth try", coded(apperr.Internal), 5, time.Second, giveUp},
 		{"uncoded", errors.New("oops"), 1, 0, retryLater},
@@ -70,9 +71,8 @@ func TestRetryAfterOverridesTheBackoff(t *testing.T) {
 	if _, got := decide(limited, 1, 0, time.Second); got != time.Minute {
 		t.Errorf("got a wait of %v, want the limiter's minute", got)
 	}
-	ongoing := &apperr.Error{Code: apperr.Unavailable, RetryAfter: time.Hour, Ready: make(chan struct{})}
-	if _, got := decide(ongoing, 1, 0, time.Second); got != time.Hour {
-		t.Errorf("got a wait of %v for a suspended try, want its hour", got)
+	if code := apperr.CodeOf(Permanent(limited)); code != apperr.TooMany {
+		t.Errorf("got the code %s of a permanent error, want that of its cause", code)
 	}
 	if _, got := decide(apperr.New(apperr.NotFound, "R", "m"), 9, 9990*time.Millisecond, maxPause); got != 10*time.Millisecond {
 		t.Errorf("got a wait of %v, want the remaining 10 ms", got)

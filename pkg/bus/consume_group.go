@@ -52,7 +52,7 @@ func newGroup(b *Bus, c Consumer, handlers context.Context) *group {
 		repartition: make(chan struct{}, 1),
 		handledOK:   b.metrics.handled.WithLabelValues(c.Stream, c.Durable, resultOK),
 	}
-	g.queue = newKeyedQueue(c.Concurrency, c.MaxBatch, g.handleAll)
+	g.queue = newKeyedQueue(c.Concurrency, c.MaxBatch, c.Tenant != nil, g.handleAll)
 	return g
 }
 

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -10,6 +9,9 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 )
+
+// This file holds the tries of deliveries: calling the handler, logging its error, and giving up. The workers
+// of the queue call handleAll.
 
 // handleAll tries each task once and sets its outcome. A task that the group has given up on uses its tries
 // to reach DEAD.
@@ -44,10 +46,6 @@ func (g *group) try(tasks []*task) []error {
 		if t.tries == 0 {
 			t.started = time.Now()
 		}
-		if t.resumed { // the same try continues
-			t.resumed = false
-			continue
-		}
 		t.delivery.Attempt = t.delivered + t.tries
 		t.tries++
 		if t.delivery.Attempt > 1 {
@@ -67,20 +65,15 @@ func (g *group) try(tasks []*task) []error {
 
 // classify returns the outcome of a try that returned err, and finishes the task if it is done.
 func (g *group) classify(t *task, err error) outcome {
-	ready := readyOf(err)
-	if ready == nil {
-		g.countHandled(err)
-	}
+	g.countHandled(err)
 	switch d, wait := decide(err, t.tries, time.Since(t.started), g.cfg.MaxPause); d {
 	case retryLater:
 		if t.skipped.Load() {
 			return g.giveUp(t, errSkipped(err))
 		}
-		if t.resumed = ready != nil; !t.resumed {
-			g.logRetry(t, err, wait)
-		}
+		g.logRetry(t, err, wait)
 		t.partition.ledger.fail(t, failure{t.delivery.Attempt, reason(err), time.Now().Add(wait)})
-		return outcome{again: true, after: wait, ready: ready}
+		return outcome{again: true, after: wait}
 	case giveUp:
 		return g.giveUp(t, err)
 	case acknowledge:
@@ -88,14 +81,6 @@ func (g *group) classify(t *task, err error) outcome {
 	g.logRecovery()
 	g.finish(t, ackDone)
 	return outcome{}
-}
-
-// readyOf returns the channel that resumes a suspended try (apperr.Error.Ready); nil: the try has ended.
-func readyOf(err error) <-chan struct{} {
-	if e, ok := errors.AsType[*apperr.Error](err); ok {
-		return e.Ready
-	}
-	return nil
 }
 
 // handleBatch calls HandleBatch once for all tasks. After a panic it calls it for each delivery separately,

@@ -25,12 +25,12 @@ type task struct {
 	delivery  Delivery
 	delivered int // by the server, including this delivery
 	key       string
+	tenant    string
 	partition *partition
 	tries     int       // within this process
 	started   time.Time // start of the first try
 	dead      error     // reason for the dead letter; nil: the group has not given up
 	notified  bool      // GaveUp has succeeded or panicked
-	resumed   bool      // the next call of the handler continues the same try (apperr.Error.Ready)
 
 	skipped atomic.Bool // an operator has requested to give up
 

@@ -3,14 +3,19 @@ package bus
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
-// partition is a partition that this replica reads, with its tasks.
+// partition is a partition that this replica reads, with its tasks. It begins with its reader and ends when
+// the last running handler has returned.
 type partition struct {
 	group  *group
 	slot   slot
 	ledger *ledger
 	cancel context.CancelFunc
+
+	handlers  context.Context // of the handlers' calls
+	interrupt context.CancelFunc
 
 	membersChanged chan struct{} // capacity 1: the members of the group have changed
 	stopping       atomic.Bool
@@ -22,15 +27,28 @@ type partition struct {
 	unfinished []*task       // tasks that were running at the release and need a retry
 }
 
-func newPartition(g *group, s slot, l *ledger, cancel context.CancelFunc) *partition {
-	return &partition{
+func newPartition(handlers context.Context, g *group, s slot, l *ledger, cancel context.CancelFunc) *partition {
+	p := &partition{
 		group: g, slot: s, ledger: l, cancel: cancel,
 		membersChanged: make(chan struct{}, 1), idle: make(chan struct{}),
 	}
+	p.handlers, p.interrupt = context.WithCancel(handlers)
+	return p
 }
 
 // stop cancels the reader without waiting for it.
 func (p *partition) stop() {
 	p.stopping.Store(true)
 	p.cancel()
+}
+
+// awaitHandlers returns when the running handlers of the released partition have ended. After the consumer's
+// HandoverGrace it cancels their context.
+func (p *partition) awaitHandlers() {
+	defer p.interrupt()
+	if grace := p.group.cfg.HandoverGrace; grace > 0 {
+		timer := time.AfterFunc(grace, p.interrupt)
+		defer timer.Stop()
+	}
+	<-p.idle
 }

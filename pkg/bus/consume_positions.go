@@ -94,7 +94,7 @@ func (g *group) readPositions(slots []slot) (stop func()) {
 func newPositionReader(all *positions, s slot, cancel context.CancelFunc) *positionReader {
 	r := &positionReader{all: all}
 	ledger := newLedger(2*all.group.cfg.MaxAckPending, func(string, string) {}) // no acknowledgements
-	r.partition = newPartition(all.group, s, ledger, cancel)
+	r.partition = newPartition(all.group.handlers, all.group, s, ledger, cancel)
 	return r
 }
 
@@ -108,7 +108,7 @@ func (r *positionReader) run(ctx context.Context) {
 	}
 	r.stopping.Store(true)
 	left := r.group.queue.release(r.partition)
-	<-r.idle
+	r.awaitHandlers()
 	if acquired {
 		write, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 		defer cancel()
@@ -417,7 +417,9 @@ func (p *positions) receive(messages []*nats.Msg) error {
 func (p *positions) accept(t *task, number int) (accepted bool) {
 	sequence := t.delivery.Sequence
 	if r := p.reader(number); r != nil && sequence > r.received {
-		t.partition, t.key = r.partition, p.group.cfg.Key(t.delivery)
+		t.partition = r.partition
+		t.key = p.group.cfg.Key(t.delivery)
+		t.tenant = p.group.cfg.tenantOf(t.delivery)
 		if accepted = r.ledger.accept(t); accepted {
 			p.group.addHeld(t)
 		}

@@ -11,7 +11,7 @@ func TestReaderOfAnEarlierSessionGetsNothing(t *testing.T) {
 	t.Parallel()
 	p := &positions{readers: make(map[int]*positionReader), changed: make(chan struct{}, 1)}
 	newReader := func(received uint64) *positionReader {
-		return &positionReader{partition: newPartition(nil, slot{number: 3}, nil, nil), all: p, received: received}
+		return &positionReader{partition: newPartition(t.Context(), nil, slot{number: 3}, nil, nil), all: p, received: received}
 	}
 	before, after := newReader(5), newReader(5)
 	p.add(before)

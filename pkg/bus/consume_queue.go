@@ -2,14 +2,14 @@ package bus
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 )
 
 // keyedQueue runs tasks: sequentially per key in the order of add, and concurrently across keys, up to a
-// limit. One call may run several tasks of different keys. A task that waits for a retry does not occupy a
-// worker. Worker goroutines exist only while tasks are ready or running.
+// limit that tenants share (consume_shares.go). One call may run several tasks of different keys. A task that
+// waits for a retry or for its tenant's share does not occupy a worker. Worker goroutines exist only while
+// tasks are ready or running.
 type keyedQueue struct {
 	run         func(tasks []*task, outcomes []outcome) // runs tasks of different keys and sets their outcomes by index
 	concurrency int                                     // maximum number of concurrent calls of run
@@ -17,7 +17,7 @@ type keyedQueue struct {
 
 	mu      sync.Mutex
 	byKey   map[queueKey]*taskQueue // keys with tasks
-	ready   []*taskQueue            // keys whose first task can run
+	shares  shares                  // the keys whose first task can run
 	workers int
 	running int // number of running tasks
 }
@@ -31,22 +31,25 @@ type queueKey struct {
 // taskQueue is the queue of one key. Its first task is ready, running, or waiting for a retry.
 type taskQueue struct {
 	key     queueKey
+	share   *share // of the tenant
 	tasks   []*task
 	running bool
 	timer   *time.Timer
-	ended   chan struct{} // closed when the wait ends
-	waits   int           // number of the current wait; a timer of an earlier wait is ignored
+	waits   int // number of the current wait; a timer of an earlier wait is ignored
 }
 
 // outcome is the result of a try; the zero value means finished.
 type outcome struct {
 	again bool
 	after time.Duration
-	ready <-chan struct{} // closed to end the wait early; nil: never
 }
 
-func newKeyedQueue(concurrency, maxBatch int, run func([]*task, []outcome)) *keyedQueue {
-	return &keyedQueue{run: run, concurrency: concurrency, maxBatch: maxBatch, byKey: make(map[queueKey]*taskQueue)}
+// newKeyedQueue returns an empty queue. limited bounds each tenant by its share; it needs a maxBatch of 1.
+func newKeyedQueue(concurrency, maxBatch int, limited bool, run func([]*task, []outcome)) *keyedQueue {
+	return &keyedQueue{
+		run: run, concurrency: concurrency, maxBatch: maxBatch,
+		byKey: make(map[queueKey]*taskQueue), shares: newShares(limited),
+	}
 }
 
 // add appends each task to the queue of its key, and starts workers as needed.
@@ -59,7 +62,7 @@ func (q *keyedQueue) add(tasks ...*task) {
 			known.tasks = append(known.tasks, t)
 			continue
 		}
-		k := &taskQueue{key: key, tasks: []*task{t}}
+		k := &taskQueue{key: key, share: q.shares.join(t.tenant), tasks: []*task{t}}
 		q.byKey[key] = k
 		q.makeReady(k)
 	}
@@ -67,12 +70,20 @@ func (q *keyedQueue) add(tasks ...*task) {
 
 // makeReady marks a key as ready and starts a worker if the limit allows. Callers must hold mu.
 func (q *keyedQueue) makeReady(k *taskQueue) {
-	q.ready = append(q.ready, k)
+	q.shares.add(k)
+	q.startWorker()
+}
+
+// startWorker starts a worker if the limit allows. Callers must hold mu.
+func (q *keyedQueue) startWorker() {
 	if q.workers < q.concurrency {
 		q.workers++
 		go q.work()
 	}
 }
+
+// free returns the number of tasks that can start. Callers must hold mu.
+func (q *keyedQueue) free() int { return q.concurrency - q.running }
 
 // work runs tasks until none is ready.
 func (q *keyedQueue) work() {
@@ -95,26 +106,33 @@ func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.yieldToProducers()
-	n := copy(held, q.ready)
-	for i, k := range held[:n] {
-		tasks[i], k.running = k.tasks[0], true
+	n := 0
+	for ; n < len(held); n++ {
+		k := q.shares.take(q.free())
+		if k == nil {
+			break
+		}
+		held[n] = k
+		tasks[n] = k.tasks[0]
+		k.running = true
 		k.key.partition.running++
-	}
-	clear(q.ready[:n])
-	if q.ready = q.ready[n:]; len(q.ready) == 0 {
-		q.ready = nil // frees the backing array
+		q.running++
 	}
 	if n == 0 {
 		q.workers--
+		return 0
 	}
-	q.running += n
+	// The end of a task may let two tenants run one more each, and the worker of an earlier one has ended.
+	if q.shares.limited && q.shares.next(q.free()) >= 0 {
+		q.startWorker()
+	}
 	return n
 }
 
 // yieldToProducers lets goroutines that are about to add tasks run first, if the queue runs batches. Callers
 // must hold mu.
 func (q *keyedQueue) yieldToProducers() {
-	if q.maxBatch > 1 && len(q.ready) < q.maxBatch {
+	if q.maxBatch > 1 && q.shares.ready() < q.maxBatch {
 		q.mu.Unlock()
 		runtime.Gosched()
 		q.mu.Lock()
@@ -129,11 +147,12 @@ func (q *keyedQueue) complete(held []*taskQueue, outcomes []outcome) {
 	for i, k := range held {
 		p := k.key.partition
 		k.running = false
+		k.share.running--
 		p.running--
 		switch o := outcomes[i]; {
 		case o.again && p.released:
 			p.unfinished = append(p.unfinished, k.tasks...)
-			delete(q.byKey, k.key)
+			q.remove(k)
 		case o.again:
 			q.wait(k, o)
 		default:
@@ -149,10 +168,16 @@ func (q *keyedQueue) complete(held []*taskQueue, outcomes []outcome) {
 func (q *keyedQueue) advance(k *taskQueue) {
 	k.tasks[0] = nil
 	if k.tasks = k.tasks[1:]; len(k.tasks) == 0 {
-		delete(q.byKey, k.key)
+		q.remove(k)
 		return
 	}
 	q.makeReady(k)
+}
+
+// remove removes a key. Callers must hold mu.
+func (q *keyedQueue) remove(k *taskQueue) {
+	delete(q.byKey, k.key)
+	q.shares.leave(k)
 }
 
 // wait schedules a retry of the first task of a key. Callers must hold mu.
@@ -161,18 +186,8 @@ func (q *keyedQueue) wait(k *taskQueue, o outcome) {
 		o.after = 0
 	}
 	k.waits++
-	wait, ended := k.waits, make(chan struct{})
-	k.timer, k.ended = time.AfterFunc(o.after, func() { q.retry(k, wait) }), ended
-	if o.ready == nil {
-		return
-	}
-	go func() {
-		select {
-		case <-o.ready:
-			q.retry(k, wait)
-		case <-ended:
-		}
-	}()
+	wait := k.waits
+	k.timer = time.AfterFunc(o.after, func() { q.retry(k, wait) })
 }
 
 func (q *keyedQueue) retry(k *taskQueue, wait int) {
@@ -197,8 +212,7 @@ func (q *keyedQueue) retryNow(t *task) {
 // endWait stops the timer. Callers must hold mu.
 func (k *taskQueue) endWait() {
 	k.timer.Stop()
-	close(k.ended)
-	k.timer, k.ended = nil, nil
+	k.timer = nil
 }
 
 // release removes and returns all tasks of a partition that are not running. p.idle is closed when the
@@ -208,6 +222,7 @@ func (q *keyedQueue) release(p *partition) []*task {
 	defer q.mu.Unlock()
 	p.released = true
 	var left []*task
+	q.shares.drop(func(k *taskQueue) bool { return k.key.partition == p })
 	for key, k := range q.byKey {
 		switch {
 		case key.partition != p:
@@ -219,10 +234,9 @@ func (q *keyedQueue) release(p *partition) []*task {
 				k.endWait()
 			}
 			left = append(left, k.tasks...)
-			delete(q.byKey, key)
+			q.remove(k)
 		}
 	}
-	q.ready = slices.DeleteFunc(q.ready, func(k *taskQueue) bool { return k.key.partition == p })
 	if p.running == 0 {
 		close(p.idle)
 	}

@@ -1,9 +1,13 @@
 package bus
 
 import (
+	"context"
+	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -19,7 +23,7 @@ func eachOf(run func(*task) (again bool, after time.Duration)) func([]*task, []o
 }
 
 // newTestPartition returns a partition without a group, for the queue only.
-func newTestPartition() *partition { return newPartition(nil, slot{}, nil, nil) }
+func newTestPartition() *partition { return newPartition(context.Background(), nil, slot{}, nil, nil) }
 
 // released releases the partition, waits for running tasks, and returns the others.
 func released(q *keyedQueue, p *partition) []*task {
@@ -32,7 +36,7 @@ func released(q *keyedQueue, p *partition) []*task {
 func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		keys := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 40).Draw(t, "keys")
+		keys := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "a2", "b", "c"}), 0, 40).Draw(t, "keys")
 		failures := rapid.SliceOfN(rapid.IntRange(0, 2), len(keys), len(keys)).Draw(t, "failures")
 		workers := rapid.IntRange(1, 5).Draw(t, "workers")
 
@@ -42,8 +46,12 @@ func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 		var done sync.WaitGroup
 		done.Add(len(keys))
 		r := newTestPartition()
-		most := rapid.IntRange(1, 5).Draw(t, "most")
-		l := newKeyedQueue(workers, most, eachOf(func(x *task) (bool, time.Duration) {
+		limited := rapid.Bool().Draw(t, "limited")
+		most := 1
+		if !limited {
+			most = rapid.IntRange(1, 5).Draw(t, "most")
+		}
+		l := newKeyedQueue(workers, most, limited, eachOf(func(x *task) (bool, time.Duration) {
 			mu.Lock()
 			defer mu.Unlock()
 			if running[x.key] {
@@ -63,7 +71,7 @@ func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 		}))
 		for i, key := range keys {
 			want[key] = append(want[key], uint64(i))
-			l.add(&task{partition: r, key: key, delivery: Delivery{Sequence: uint64(i)}})
+			l.add(&task{partition: r, key: key, tenant: key[:1], delivery: Delivery{Sequence: uint64(i)}})
 		}
 		done.Wait()
 		if left := released(l, r); len(left) != 0 {
@@ -80,7 +88,7 @@ func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 func TestQueueWaitingKeyDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	ran, r := make(chan string, 10), newTestPartition()
-	l := newKeyedQueue(1, 2, eachOf(func(x *task) (bool, time.Duration) {
+	l := newKeyedQueue(1, 2, false, eachOf(func(x *task) (bool, time.Duration) {
 		ran <- x.key
 		return x.key == "stuck", time.Hour
 	}))
@@ -100,7 +108,7 @@ func TestQueueWaitingKeyDoesNotBlockOthers(t *testing.T) {
 func TestQueueReleaseWaitsForRunningTasks(t *testing.T) {
 	t.Parallel()
 	started, finish, r := make(chan struct{}), make(chan struct{}), newTestPartition()
-	l := newKeyedQueue(2, 1, eachOf(func(*task) (bool, time.Duration) {
+	l := newKeyedQueue(2, 1, false, eachOf(func(*task) (bool, time.Duration) {
 		close(started)
 		<-finish
 		return false, 0
@@ -119,4 +127,70 @@ func TestQueueReleaseWaitsForRunningTasks(t *testing.T) {
 	if left := <-stopped; len(left) != 1 {
 		t.Errorf("got %d tasks left, want 1", len(left))
 	}
+}
+
+// Tenants whose tasks take all that they may leave workers for the next tenant, and get those of a tenant that
+// has ended. A task that waits for its share delays no other tenant.
+func TestTenantsShareTheWorkers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const workers = 60
+		var mu sync.Mutex
+		running := make(map[string]int)
+		ends := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{}), "c": make(chan struct{})}
+		count := func(tenant string, n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running[tenant] += n
+		}
+		q, p := newKeyedQueue(workers, 1, true, eachOf(func(x *task) (bool, time.Duration) {
+			count(x.tenant, 1)
+			<-ends[x.tenant]
+			count(x.tenant, -1)
+			return false, 0
+		})), newTestPartition()
+		want := func(what string, want map[string]int) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !maps.Equal(running, want) {
+				t.Errorf("%s: got %v running tasks, want %v", what, running, want)
+			}
+		}
+		const each = 100
+		added := 0
+		add := func(tenant string) {
+			for range each {
+				added++
+				q.add(&task{partition: p, tenant: tenant, key: strconv.Itoa(added)})
+			}
+		}
+		add("a")
+		want("one tenant", map[string]int{"a": 30})
+		add("b")
+		want("two tenants", map[string]int{"a": 30, "b": 15})
+		add("c")
+		want("three tenants", map[string]int{"a": 30, "b": 15, "c": 8})
+		for range 30 {
+			ends["a"] <- struct{}{}
+			synctest.Wait()
+		}
+		for tenant, n := range running {
+			if n < 15 || n > 16 {
+				t.Errorf("as the tasks of the first end: got %d running tasks of %s, want 15, or 16 in turn", n, tenant)
+			}
+		}
+		for range each - 30 {
+			ends["a"] <- struct{}{}
+			synctest.Wait()
+		}
+		want("after the first", map[string]int{"a": 0, "b": 20, "c": 20})
+		close(ends["b"])
+		close(ends["c"])
+		want("at the end", map[string]int{"a": 0, "b": 0, "c": 0})
+		if len(q.byKey)+len(q.shares.byTenant)+len(q.shares.turns) != 0 || q.workers != 0 || q.running != 0 {
+			t.Errorf("got %+v at the end, want an empty queue", q)
+		}
+	})
 }

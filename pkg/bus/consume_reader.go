@@ -44,7 +44,7 @@ func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *p
 		closed:  make(chan struct{}, 1),
 		counts:  make(chan pendingCount),
 	}
-	r.partition = newPartition(g, s, newLedger(2*g.cfg.MaxAckPending, r.sendAck), stop)
+	r.partition = newPartition(g.handlers, g, s, newLedger(2*g.cfg.MaxAckPending, r.sendAck), stop)
 	return r
 }
 
@@ -65,7 +65,7 @@ func (r *partitionReader) run(ctx context.Context) {
 	r.mu.Unlock()
 	r.nakAll(append(r.group.queue.release(r.partition), buffered...))
 	r.release()
-	<-r.idle
+	r.awaitHandlers()
 	r.nakAll(r.unfinished)
 }
 
@@ -177,6 +177,7 @@ func (r *partitionReader) receive(m jetstream.Msg) {
 	t := newTask(&nats.Msg{Subject: m.Subject(), Reply: m.Reply(), Header: m.Headers(), Data: m.Data()}, meta, now)
 	t.partition = r.partition
 	t.key = r.group.cfg.Key(t.delivery)
+	t.tenant = r.group.cfg.tenantOf(t.delivery)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {

@@ -309,22 +309,31 @@ func TestGaveUpIsCalledBeforeTheDeadLetter(t *testing.T) {
 	}
 }
 
-// A handler may return while its work continues. It is called again when the work has ended, as part of the same try.
-func TestSuspendedTryIsResumed(t *testing.T) {
+// The context of a handler that does not return ends after the grace of a stopping consumer. The next reader
+// handles the delivery again.
+func TestHandoverInterruptsAHandler(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	publish(t, b, reply("visitor", 0))
-	attempts, ended := make(chan int, 2), make(chan struct{})
+	started := make(chan struct{})
+	first := consume(t, b, bus.Consumer{HandoverGrace: time.Millisecond, Handle: func(ctx context.Context, _ bus.Delivery) error {
+		close(started)
+		<-ctx.Done()
+		return apperr.New(apperr.Unavailable, "R", "m").Wrap(ctx.Err())
+	}})
+	<-started
+	first.end()
+	attempts := make(chan int, 1)
 	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error {
-		if attempts <- d.Attempt; len(attempts) == 1 {
-			time.AfterFunc(10*time.Millisecond, func() { close(ended) })
-			return &apperr.Error{Code: apperr.Unavailable, RetryAfter: time.Hour, Ready: ended}
-		}
+		attempts <- d.Attempt
 		return nil
 	}})
 	awaitEmpty(t, b, "tester")
-	if first, second := <-attempts, <-attempts; first != 1 || second != 1 {
-		t.Errorf("got attempts %d and %d, want 1 twice", first, second)
+	if got := <-attempts; got != 2 {
+		t.Errorf("got attempt %d, want 2", got)
+	}
+	if got := streamMessages(t, b, subject.Dead); got != 0 {
+		t.Errorf("got %d dead letters, want none", got)
 	}
 }
 

@@ -55,12 +55,17 @@ type Meter interface {
 const headerBytes = 512
 
 // Charge charges an event of about that many bytes of payload before it is published, for callers that write
-// something else first. It returns the account that has paid for it. Errors: apperr.TooMany.
+// something else first. It returns the account that has paid for it. Errors: apperr.TooMany, [Permanent] for
+// consumers: a delivery that waited for a budget would hold up the other tenants of its partition.
 func (b *Bus) Charge(ctx context.Context, a event.Account, payload int) (event.Account, error) {
 	if b.cfg.Meter == nil {
 		return a, nil
 	}
-	return b.cfg.Meter.Charge(ctx, a, payload+headerBytes)
+	charged, err := b.cfg.Meter.Charge(ctx, a, payload+headerBytes)
+	if err != nil {
+		return charged, Permanent(err)
+	}
+	return charged, nil
 }
 
 // Publish charges the event to the account and returns nil after the event's stream has acknowledged it. It

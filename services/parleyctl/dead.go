@@ -315,8 +315,8 @@ func (a *app) deadSkip() *cobra.Command {
 	c := &cobra.Command{
 		Use: "skip MESSAGE", Short: "Make consumers give up a message that they keep retrying", Args: exactArgs("MESSAGE"),
 		Long: `Make the consumers that keep retrying a message give it up now: it becomes a dead letter, which can be replayed later, and the next
-messages of the chat are delivered. If the bot gives a message up, its visitor reads BOT_FAILURE_TEXT. A running attempt is not
-interrupted, except for a call of the webhook that takes longer than BOT_WEBHOOK_TIMEOUT.
+messages of the chat are delivered. If the bot gives a message up, its visitor reads BOT_FAILURE_TEXT. A running attempt, such
+as a call of the webhook, is not interrupted.
 
 Without --consumer it applies to the consumers whose last attempt has failed.`,
 		Example: `  parleyctl dead skip 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11 --dry-run

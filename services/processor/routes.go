@@ -97,12 +97,25 @@ func controlChanged(r *recorder.Recorder) handler {
 	}
 }
 
-// botRoutes: a visitor's messages are answered in order.
+// botHandover is how long an answer may still take when another process takes its visitor over. Until then the
+// visitors of the same partition wait.
+const botHandover = 10 * time.Second
+
+// botRoutes: a visitor's messages are answered in order. The bound of the answers at once is shared between
+// applications, so that one whose answers are slow or many does not delay the others.
 func botRoutes(b *bot.Bot, concurrency int) []bus.Consumer {
 	return []bus.Consumer{{
 		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
-		Handle: decoded(b.VisitorMessage), GaveUp: unanswered(b), Concurrency: concurrency,
+		Handle: decoded(b.VisitorMessage), GaveUp: unanswered(b),
+		Concurrency: concurrency, Tenant: byApplication, HandoverGrace: botHandover,
 	}}
+}
+
+// byApplication returns the application of a visitor's message.
+func byApplication(d bus.Delivery) string {
+	tokens := strings.TrimPrefix(d.Subject, strings.TrimSuffix(subject.AllVisitorMessages, ">"))
+	appID, _, _ := strings.Cut(tokens, ".")
+	return appID
 }
 
 // unanswered passes a message that is given up to the bot. A malformed one has no visitor.

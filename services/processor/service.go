@@ -42,14 +42,14 @@ type BotConfig struct {
 	Bot               string        `env:"BOT" envDefault:"demo" valid:"oneof demo webhook llm none external" doc:"bot that answers visitors: demo, webhook or llm; none: agents answer; external: another process does"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
 	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
-	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" valid:"min 0s" doc:"how long a call of the webhook or the language model counts for BOT_CONCURRENCY; a slower call continues until the deadline, and its answer is used"`
+	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"0s" valid:"min 0s" doc:"timeout of one call of the webhook or the language model, with its whole answer; then the call is repeated; 0: only BOT_WEBHOOK_DEADLINE ends it"`
 
 	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"90s" valid:"min 0s" doc:"how long the webhook or the language model may fail or take to answer one message before the bot gives up on it"`
 	BotWebhookAttempts int           `env:"-" constant:"12"` // failed calls for one message before the bot gives it up
 	BotFailureText     string        `env:"BOT_FAILURE_TEXT" envDefault:"Sorry, I cannot answer right now. Please try again later." doc:"text for the visitor when the bot gives up on a message; none: no text"`
 	LLMConfig
 
-	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" valid:"min 0" doc:"messages that the bot of one process answers at once; applications share them, and one gets at most half"`
+	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" valid:"min 0" doc:"messages that the bot of one process answers at once, and so calls of the webhook or the language model; applications share them, and one gets at most half"`
 }
 
 // LLMConfig configures the language model of BOT=llm.

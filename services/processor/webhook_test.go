@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -131,7 +133,7 @@ func TestAnUnansweredMessageIsGivenUp(t *testing.T) {
 	cfg := w.config()
 	cfg.BotConfig = processor.BotConfig{
 		Bot: processor.BotWebhook, BotWebhookURL: url, BotWebhookSecret: webhookSecret,
-		BotWebhookTimeout: time.Millisecond, BotWebhookDeadline: 2 * time.Second, BotWebhookAttempts: 2, BotFailureText: "Sorry.",
+		BotWebhookDeadline: 2 * time.Second, BotWebhookAttempts: 2, BotFailureText: "Sorry.",
 	}
 	w.run(cfg)
 	replies, dead := w.collect(subject.AllReplies), w.collect(subject.AllDead)
@@ -154,33 +156,67 @@ func TestAnUnansweredMessageIsGivenUp(t *testing.T) {
 	}
 }
 
-// Chats whose calls hang delay no other chat: neither while they hang, nor when they exceed the concurrency.
-func TestHangingChatsDelayNoOther(t *testing.T) {
+// Chats whose calls hang take no more than the share of their application: another application is answered at
+// once, and the calls at once stay within their bound.
+func TestHangingChatsDelayNoOtherApplication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url, calls := hangingBot(t)
 	cfg := w.config()
 	cfg.BotConfig = processor.BotConfig{
 		Bot: processor.BotWebhook, BotWebhookURL: url, BotWebhookSecret: webhookSecret,
-		BotWebhookTimeout: 10 * time.Millisecond, BotWebhookDeadline: time.Hour, BotConcurrency: 4,
+		BotWebhookDeadline: time.Hour, BotConcurrency: 4,
 	}
 	w.run(cfg)
 	replies := w.collect(subject.AllReplies)
-	const hanging = 40
-	for range hanging {
-		visitor, c := w.open(chat.Visitor{AppID: w.application.ID}, chat.ChannelWidget)
-		e := w.wrote(chat.Text, `{"text":"hang"}`)
-		e.ChatUserID, e.ChatID = visitor.ID, c.ID
+	w.hang(40)
+	timetest.Until(t, "two calls hang", func() bool { return calls("hang") == 2 })
+	other := w.application
+	other.ID = uuid.NewString()
+	w.must(w.store.PutApplication(t.Context(), other))
+	visitor, c := w.open(chat.Visitor{AppID: other.ID}, chat.ChannelWidget)
+	for _, text := range []string{"one", "two", "three"} {
+		e := w.wrote(chat.Text, `{"text":"`+text+`"}`)
+		e.AppID, e.ChatUserID, e.ChatID = other.ID, visitor.ID, c.ID
 		w.publish(e)
+		if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != `{"text":"`+text+`"}` {
+			t.Errorf("got %s, want %s", reply.Message.Data, text)
+		}
 	}
+	if calls("hang") != 2 {
+		t.Errorf("got %d calls that hang, want half of BOT_CONCURRENCY", calls("hang"))
+	}
+}
+
+// Within an application a call that hangs ends after the timeout, and other chats are answered.
+func TestHangingChatsDelayOthersUntilTheTimeout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, _ := hangingBot(t)
+	cfg := w.config()
+	cfg.BotConfig = processor.BotConfig{
+		Bot: processor.BotWebhook, BotWebhookURL: url, BotWebhookSecret: webhookSecret,
+		BotWebhookTimeout: 10 * time.Millisecond, BotWebhookDeadline: time.Hour, BotWebhookAttempts: 3, BotConcurrency: 2,
+	}
+	w.run(cfg)
+	replies := w.collect(subject.AllReplies)
+	w.hang(3) // their failures do not open the breaker
 	for _, text := range []string{"one", "two", "three"} {
 		w.publish(w.wrote(chat.Text, `{"text":"`+text+`"}`))
 		if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != `{"text":"`+text+`"}` {
 			t.Errorf("got %s, want %s", reply.Message.Data, text)
 		}
 	}
-	if calls("hang") > hanging {
-		t.Errorf("got %d calls for %d messages, want one for each", calls("hang"), hanging)
+}
+
+// hang publishes messages of n visitors whose calls hang.
+func (w *world) hang(n int) {
+	w.t.Helper()
+	for range n {
+		visitor, c := w.open(chat.Visitor{AppID: w.application.ID}, chat.ChannelWidget)
+		e := w.wrote(chat.Text, `{"text":"hang"}`)
+		e.ChatUserID, e.ChatID = visitor.ID, c.ID
+		w.publish(e)
 	}
 }
 

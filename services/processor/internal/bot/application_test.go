@@ -1,7 +1,6 @@
 package bot
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
 )
@@ -86,49 +86,6 @@ func TestABreakerIsOfOneApplication(t *testing.T) {
 	}
 }
 
-// Calls of one application that hang leave slots for another one. A message that waits for a slot is no
-// attempt, and is called when one is free.
-func TestApplicationsShareTheCalls(t *testing.T) {
-	t.Parallel()
-	const concurrency = 4
-	release, began := make(chan struct{}), make(chan struct{}, concurrency)
-	w := openWebhook(t, func(_ http.ResponseWriter, r *http.Request) {
-		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), appOne) {
-			began <- struct{}{}
-			<-release
-		}
-	}, WebhookConfig{CallConfig: CallConfig{Concurrency: concurrency, Timeout: time.Minute}})
-	ended := make(chan error, concurrency)
-	for range concurrency / 2 {
-		go func() {
-			_, err := w.Answer(context.Background(), wroteTo(appOne), nil)
-			ended <- err
-		}()
-		<-began
-	}
-	waits := wroteTo(appOne)
-	err := coded(t, w, waits)
-	if err == nil || err.Reason != "WEBHOOK_QUEUED" || err.Ready == nil || err.Final {
-		t.Errorf("a message above the share: got %v, want it queued", err)
-	}
-	if err := coded(t, w, wroteTo(appTwo)); err != nil {
-		t.Errorf("another application: got %v, want an answer", err)
-	}
-	close(release)
-	<-err.Ready
-	if err := coded(t, w, waits); err != nil {
-		t.Errorf("the message that waited: got %v, want an answer", err)
-	}
-	for range concurrency / 2 {
-		if err := <-ended; err != nil {
-			t.Errorf("a call that hung: got %v, want an answer", err)
-		}
-	}
-	if n := w.slots.Taken(); n != 0 {
-		t.Errorf("got %d slots taken, want none", n)
-	}
-}
-
 // An application that has spent its tokens is not answered until the budget has refilled; another one is. A
 // question costs at least minTokens, once for all its calls.
 func TestTokensOfAnApplication(t *testing.T) {
@@ -144,7 +101,7 @@ func TestTokensOfAnApplication(t *testing.T) {
 			switch {
 			case n < want && err != nil:
 				t.Fatalf("question %d: got %v, want an answer", n+1, err)
-			case n == want && (!ok || spent.Reason != "LLM_TOKENS_SPENT" || !spent.Final):
+			case n == want && (!ok || spent.Reason != "LLM_TOKENS_SPENT" || !bus.IsPermanent(err)):
 				t.Errorf("question %d: got %v, want it refused for good", n+1, err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
@@ -19,19 +20,18 @@ type tokenBudget struct {
 	refused prometheus.Counter
 }
 
-// admit spends minTokens of the application. Its error is final: the budget takes hours to refill, and the
-// visitor is not to wait for that.
+// admit spends minTokens of the application. Its error is permanent: the budget takes hours to refill, and the
+// visitor must not wait for that.
 func (b tokenBudget) admit(ctx context.Context, appID string) error {
 	if b.limiter.TakeN(ctx, appID, minTokens).Allowed {
 		return nil
 	}
 	b.refused.Inc()
-	return &apperr.Error{
-		Code:    apperr.TooMany,
-		Reason:  "LLM_TOKENS_SPENT",
-		Message: "The application has spent its tokens (LLM_TOKENS_APPLICATION)",
-		Final:   true,
-	}
+	return bus.Permanent(apperr.New(
+		apperr.TooMany,
+		"LLM_TOKENS_SPENT",
+		"The application has spent its tokens (LLM_TOKENS_APPLICATION)",
+	))
 }
 
 // spend spends the reported tokens above minTokens, or what is left.

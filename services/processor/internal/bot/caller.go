@@ -15,13 +15,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/services/processor/internal/retryafter"
-	"github.com/parley-chat/parley/services/processor/internal/slots"
 )
 
 const (
-	defaultTimeout = 10 * time.Second
 	// defaultAttempts take about half a minute, with the pauses between them.
 	defaultAttempts = 12
 	// defaultDeadline is below the two minutes of the stream's duplicate window. So after a crash between the
@@ -38,14 +37,13 @@ const (
 
 // CallConfig bounds the calls of the server that answers for the bot.
 type CallConfig struct {
-	// Timeout bounds how long an answer occupies a slot of Concurrency; zero: ten seconds. After that the
-	// call continues without a slot, until the deadline, and its late answer is used.
+	// Timeout bounds one call, with its whole answer; zero: only the deadline does.
 	Timeout time.Duration
 	// Deadline and Attempts bound how long and how often a message's calls may fail before it is given up;
 	// zero: 90 seconds, 12.
 	Deadline    time.Duration
 	Attempts    int
-	Concurrency int           // messages answered concurrently; zero: 16
+	Concurrency int           // calls that the caller makes at once, for the idle connections; zero: 16
 	Silence     time.Duration // bound of the silence in a streamed answer before it is interrupted; zero: 30 seconds
 	Now         func() time.Time
 	Registerer  prometheus.Registerer // nil: no metrics
@@ -65,10 +63,9 @@ func (c CallConfig) Problems() []string {
 	return problems
 }
 
-// caller calls a server for messages, at most one call per message at a time. A call that exceeds the timeout
-// releases its slot and continues. The bus repeats a failed call until the message has used all attempts or
-// its deadline has passed. Applications share the slots, and a message without a slot waits without a handler
-// of the bus. While the breaker of an application is open, none of its messages calls the server.
+// caller calls a server for messages. The bus bounds how many calls are made at once and shares that number
+// between applications; it repeats a failed call until the message has used all attempts or its deadline has
+// passed. While the breaker of an application is open, none of its messages calls the server.
 type caller struct {
 	what      string   // names the server in errors, such as webhook
 	secrets   []string // never repeated in errors
@@ -77,7 +74,6 @@ type caller struct {
 	attempts  int
 	silence   time.Duration
 	exchanges *exchanges
-	slots     *slots.Slots // of Concurrency, by application
 	breakers  breakers
 	metrics   *callMetrics
 	now       func() time.Time
@@ -85,25 +81,26 @@ type caller struct {
 	admit     func(ctx context.Context, appID string) error // before the first call of a message; nil: all are admitted
 }
 
-// postFunc makes one call. ctx ends with the message's deadline.
-type postFunc func(ctx context.Context, e event.VisitorMessageAccepted, traceParent string, begin Begin) ([]Answer, error)
+// postFunc makes one call. ctx ends with the call's timeout or when another process takes over.
+type postFunc func(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error)
 
 // open prepares the calls of a server; what is its name. Errors do not repeat the secrets, even if the server does.
 func (c *caller) open(what string, config CallConfig, secrets []string, post postFunc) {
+	deadline := cmp.Or(config.Deadline, defaultDeadline)
+	c.what = what
 	c.secrets = secrets
-	c.what, c.post, c.now, c.silence = what, post, config.Now, cmp.Or(config.Silence, defaultSilence)
-	c.timeout, c.attempts = cmp.Or(config.Timeout, defaultTimeout), cmp.Or(config.Attempts, defaultAttempts)
-	c.exchanges = newExchanges(cmp.Or(config.Deadline, defaultDeadline))
-	concurrency := cmp.Or(config.Concurrency, defaultConcurrency)
-	c.client, c.slots = newClient(concurrency), slots.New(concurrency)
+	c.post = post
+	c.now = config.Now
+	c.silence = cmp.Or(config.Silence, defaultSilence)
+	c.timeout = cmp.Or(config.Timeout, deadline)
+	c.attempts = cmp.Or(config.Attempts, defaultAttempts)
+	c.exchanges = newExchanges(deadline)
+	c.client = newClient(cmp.Or(config.Concurrency, defaultConcurrency))
 	c.metrics = newCallMetrics(what, config.Registerer, func() int { return c.breakers.open(config.Now()) })
 }
 
-// Close ends the running calls and the idle connections.
-func (c *caller) Close() {
-	c.exchanges.close()
-	c.client.CloseIdleConnections()
-}
+// Close ends the idle connections. No message may be answered any more.
+func (c *caller) Close() { c.client.CloseIdleConnections() }
 
 // Forget implements [Answerer].
 func (c *caller) Forget(messageID string) { c.exchanges.forget(messageID) }
@@ -114,17 +111,16 @@ func (c *caller) reason(suffix string) string { return strings.ToUpper(c.what) +
 // named returns a sentence with the server as subject.
 func (c *caller) named(rest string) string { return "The " + c.what + " " + rest }
 
-// Answer implements [Answerer].
+// Answer implements [Answerer]. It makes at most one call, and holds its place of the bot's concurrency until
+// the call has ended.
 func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
 	x := c.exchanges.of(e.EventID(), c.now())
-	if x.call != nil { // it runs since an earlier delivery, and has used its timeout
-		return c.await(ctx, x, 0)
+	if x.answered {
+		return x.answers, nil
 	}
-	taken, ready := c.slots.TakeOrWait(e.AppID, e.EventID())
-	if !taken {
-		return nil, c.queued(x, e, ready)
+	if c.exchanges.left(x, c.now()) <= 0 {
+		return nil, c.bounded(x, c.timedOut(c.exchanges.deadline))
 	}
-	defer c.slots.Release(e.AppID)
 	if pause := c.breakers.admit(e.AppID, c.now()); pause > 0 {
 		c.metrics.kept()
 		return nil, c.bounded(x, &apperr.Error{
@@ -139,103 +135,83 @@ func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, beg
 			return nil, err
 		}
 	}
-	c.start(x, e, event.TraceParent(ctx), begin)
-	return c.await(ctx, x, c.timeout)
+	x.calls++
+	answers, err := c.call(ctx, x, e, begin)
+	switch {
+	case err == nil:
+		x.answers = answers
+		x.answered = true
+		return answers, nil
+	case ctx.Err() != nil:
+		return nil, err // the next reader of the partition calls again, so this process does not give up
+	}
+	return nil, c.bounded(x, err)
 }
 
-// queueCheck is how often a message that waits for a slot tries again although none was offered: the one that
-// was offered a slot may have been forgotten.
-const queueCheck = 5 * time.Second
-
-// queued returns the error of a message that waits for a slot, because its application has its share. The
-// time of a message begins with its first call.
-func (c *caller) queued(x *exchange, e event.VisitorMessageAccepted, ready <-chan struct{}) error {
-	if x.calls == 0 {
-		c.exchanges.forget(e.EventID())
-	}
-	return &apperr.Error{
-		Code:       apperr.TooMany,
-		Reason:     c.reason("QUEUED"),
-		Message:    "The message waits for others of its application",
-		RetryAfter: queueCheck,
-		Ready:      ready,
-	}
-}
-
-// await returns the result of the running call, or an error if it has none after patience.
-func (c *caller) await(ctx context.Context, x *exchange, patience time.Duration) ([]Answer, error) {
-	if !x.call.wait(ctx, patience) {
-		return nil, &apperr.Error{
-			Code: apperr.Unavailable, Reason: c.reason("SLOW"), Message: c.named("has not answered yet"),
-			RetryAfter: c.left(x) + time.Second, Ready: x.call.done,
-		}
-	}
-	answers, err := x.call.answers, x.call.err
-	if err != nil {
-		x.call = nil
-		return nil, c.bounded(x, err)
-	}
-	return answers, nil
-}
-
-// left returns how long the message may still be tried.
-func (c *caller) left(x *exchange) time.Duration { return c.exchanges.deadline - c.now().Sub(x.began) }
-
-// bounded makes an error final when the message has used all its attempts or its deadline has passed.
+// bounded makes an error permanent when the message has used all its attempts or its deadline has passed.
 func (c *caller) bounded(x *exchange, err error) error {
 	coded, ok := errors.AsType[*apperr.Error](err)
 	if !ok {
 		return err
 	}
+	left := c.exchanges.left(x, c.now())
 	bounded := *coded
-	left := c.left(x)
-	bounded.Final = bounded.Final || left <= 0 || x.calls >= c.attempts
-	bounded.RetryAfter = min(bounded.RetryAfter, left)
+	bounded.RetryAfter = max(0, min(bounded.RetryAfter, left))
+	if left <= 0 || x.calls >= c.attempts {
+		return bus.Permanent(&bounded)
+	}
 	return &bounded
 }
 
 // jittered returns a random duration from d/2 to d, to spread calls that failed together.
 func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// start starts a call of the server.
-func (c *caller) start(x *exchange, e event.VisitorMessageAccepted, traceParent string, begin Begin) {
-	running := &call{done: make(chan struct{})}
-	x.call = running
-	x.calls++
-	c.metrics.running.Inc()
-	c.exchanges.running.Go(func() {
-		defer close(running.done)
-		defer c.metrics.running.Dec()
-		began := time.Now()
-		running.answers, running.err = c.call(x.ctx, e, traceParent, begin)
-		c.metrics.called(running.err, time.Since(began))
-	})
-}
-
-// call calls the server and reports to the breaker. A timeout does not count as a failure of the endpoint.
+// call calls the server until the timeout or the message's deadline, measures the call and reports it to the
+// breaker.
 func (c *caller) call(
 	ctx context.Context,
+	x *exchange,
 	e event.VisitorMessageAccepted,
-	traceParent string,
 	begin Begin,
 ) ([]Answer, error) {
-	answers, err := c.post(ctx, e, traceParent, begin)
-	if broken, ok := errors.AsType[*interruptedError](err); ok { // the visitor has read a part: that is the answer
-		if ctx.Err() == nil {
+	timeout := c.timeout
+	left := c.exchanges.left(x, c.now())
+	if left <= timeout {
+		timeout = c.exchanges.deadline // for the error: the message has had all of its time
+	}
+	calling, cancel := context.WithTimeout(ctx, min(c.timeout, left))
+	defer cancel()
+	c.metrics.running.Inc()
+	defer c.metrics.running.Dec()
+	began := time.Now()
+	answers, err := c.post(calling, e, begin)
+	broken, interrupted := errors.AsType[*interruptedError](err)
+	switch {
+	case interrupted: // the visitor has read a part: that is the answer
+		if calling.Err() == nil {
 			c.report(e.AppID, broken.cause)
 		}
-		return answers, nil
+		err = nil
+	case err != nil && ctx.Err() != nil:
+		err = c.interrupted()
+	case err != nil && calling.Err() != nil:
+		err = c.timedOut(timeout)
+		c.report(e.AppID, err)
+	default:
+		c.report(e.AppID, err)
 	}
-	if ctx.Err() != nil && err != nil {
-		return nil, &apperr.Error{
-			Code:    apperr.Unavailable,
-			Reason:  c.reason("TIMEOUT"),
-			Message: c.named("has not answered within " + c.exchanges.deadline.String()),
-			Final:   errors.Is(ctx.Err(), context.DeadlineExceeded),
-		}
-	}
-	c.report(e.AppID, err)
+	c.metrics.called(err, time.Since(began))
 	return answers, err
+}
+
+// timedOut returns the error of a message that the server has not answered in time.
+func (c *caller) timedOut(after time.Duration) error {
+	return apperr.New(apperr.Unavailable, c.reason("TIMEOUT"), c.named("has not answered within "+after.String()))
+}
+
+// interrupted returns the error of a call that was ended because another process takes over.
+func (c *caller) interrupted() error {
+	return apperr.New(apperr.Unavailable, c.reason("INTERRUPTED"), c.named("is called again by another process"))
 }
 
 // report passes the result of a call to the application's breaker.

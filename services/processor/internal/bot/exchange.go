@@ -1,55 +1,24 @@
 package bot
 
 import (
-	"context"
 	"sync"
 	"time"
 )
 
-// exchange is the state of a message that is being answered: the number of calls made for it, and the call
-// that is running or has returned the answers. Only one handler at a time handles a message, and owns the
-// fields below.
+// exchange is the state of a message over its tries. Only one handler at a time handles a message, and owns the
+// fields.
 type exchange struct {
-	ctx    context.Context // done when the message is given up or forgotten
-	cancel context.CancelCauseFunc
-	began  time.Time
-
-	calls int
-	call  *call // nil: none is running or has returned answers
+	began    time.Time
+	calls    int      // made for the message
+	answered bool     // a call has succeeded
+	answers  []Answer // of that call, for a retry after a failed publish
 }
 
-// call is one call of the server. It may continue after its waiter has timed out.
-type call struct {
-	done    chan struct{} // closed when the call has ended
-	answers []Answer      // valid after done
-	err     error
-}
-
-// wait reports whether the call has ended, after at most d.
-func (c *call) wait(ctx context.Context, d time.Duration) (ended bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-c.done:
-		return true
-	default:
-	}
-	select {
-	case <-c.done:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// exchanges holds the exchanges of all messages that are being answered. A message that another process has
-// taken over is never forgotten by id; its exchange expires.
+// exchanges holds the exchanges of the messages that are being answered, from the first try until the message
+// is answered or given up. A message that another process has taken over is never forgotten by id; its exchange
+// expires.
 type exchanges struct {
-	deadline time.Duration // lifetime of an exchange
-	ctx      context.Context
-	cancel   context.CancelFunc
-	running  sync.WaitGroup // calls
+	deadline time.Duration // of a message, from its first try
 
 	mu    sync.Mutex
 	byID  map[string]*exchange
@@ -57,9 +26,7 @@ type exchanges struct {
 }
 
 func newExchanges(deadline time.Duration) *exchanges {
-	x := &exchanges{deadline: deadline, byID: make(map[string]*exchange)}
-	x.ctx, x.cancel = context.WithCancel(context.Background())
-	return x
+	return &exchanges{deadline: deadline, byID: make(map[string]*exchange)}
 }
 
 // of returns the exchange of a message; the first call creates it.
@@ -67,15 +34,12 @@ func (x *exchanges) of(id string, now time.Time) *exchange {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.sweep(now)
-	if known, ok := x.byID[id]; ok {
-		return known
+	known, ok := x.byID[id]
+	if !ok {
+		known = &exchange{began: now}
+		x.byID[id] = known
 	}
-	fresh := &exchange{began: now}
-	cancellable, cancel := context.WithCancelCause(x.ctx)
-	timed, stop := context.WithTimeout(cancellable, x.deadline)
-	fresh.ctx, fresh.cancel = timed, func(cause error) { cancel(cause); stop() }
-	x.byID[id] = fresh
-	return fresh
+	return known
 }
 
 // sweep is called with the lock held.
@@ -86,24 +50,19 @@ func (x *exchanges) sweep(now time.Time) {
 	x.swept = now
 	for id, e := range x.byID {
 		if now.Sub(e.began) > 2*x.deadline {
-			e.cancel(errForgotten)
 			delete(x.byID, id)
 		}
 	}
 }
 
-// forget ends the exchange of a message and its running call.
+// forget drops the exchange of a message.
 func (x *exchanges) forget(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if e, ok := x.byID[id]; ok {
-		e.cancel(errForgotten)
-		delete(x.byID, id)
-	}
+	delete(x.byID, id)
 }
 
-// close ends all calls and returns when they have ended.
-func (x *exchanges) close() {
-	x.cancel()
-	x.running.Wait()
+// left returns how long the message may still be tried.
+func (x *exchanges) left(e *exchange, now time.Time) time.Duration {
+	return x.deadline - now.Sub(e.began)
 }

@@ -136,7 +136,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	return l, nil
 }
 
-// Close ends the running calls and the idle connections.
+// Close ends the idle connections.
 func (l *LLM) Close() {
 	l.caller.Close()
 	if l.moderator != nil {
@@ -194,15 +194,10 @@ func (c completion) text() (text, finish string) {
 }
 
 // post implements one call.
-func (l *LLM) post(
-	ctx context.Context,
-	e event.VisitorMessageAccepted,
-	traceParent string,
-	begin Begin,
-) ([]Answer, error) {
+func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	request, err := l.request(ctx, e, traceParent)
+	request, err := l.request(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +291,7 @@ func (l *LLM) decode(data []byte, into *completion, used func(completionUsage)) 
 	return nil
 }
 
-func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted, traceParent string) (*http.Request, error) {
+func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted) (*http.Request, error) {
 	messages, err := l.messages(ctx, e)
 	if err != nil {
 		return nil, err
@@ -323,7 +318,7 @@ func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted, trace
 	if l.cfg.APIKey != "" {
 		h.Set("Authorization", "Bearer "+l.cfg.APIKey)
 	}
-	if traceParent != "" {
+	if traceParent := event.TraceParent(ctx); traceParent != "" {
 		h.Set("traceparent", traceParent)
 	}
 	return request, nil

@@ -33,7 +33,7 @@ func newCallMetrics(what string, registerer prometheus.Registerer, open func() i
 		}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: prefix + "_running",
-			Help: "Calls of the bot's " + what + " that run, also those that take longer than its timeout.",
+			Help: "Calls of the bot's " + what + " that run.",
 		}),
 	}
 	breaker := prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -182,14 +182,8 @@ func (w *PartWriter) End(reason string) []Answer {
 	return []Answer{a}
 }
 
-// Abandon ends a text without a message; shown means that the visible text stays, because another process
-// will stream it again.
-func (w *PartWriter) Abandon(shown bool) {
-	w.end()
-	if !shown {
-		w.Done()
-	}
-}
+// Abandon ends a text without a message. The visible text stays: another process will stream it again.
+func (w *PartWriter) Abandon() { w.end() }
 
 // Done publishes that no more parts follow: the message is published, or will not be. It may be called repeatedly.
 func (w *PartWriter) Done() {
@@ -247,10 +241,9 @@ func (b *Bot) Stop(appID, chatUserID, messageID string) bool {
 
 // Why reading a text was cancelled.
 var (
-	errStopped   = errors.New("the visitor has stopped the answer")
-	errSilent    = errors.New("no text came for too long")
-	errFull      = errors.New("the answer is longer than a message, or than the model may write")
-	errForgotten = errors.New("the message was given up")
+	errStopped = errors.New("the visitor has stopped the answer")
+	errSilent  = errors.New("no text came for too long")
+	errFull    = errors.New("the answer is longer than a message, or than the model may write")
 )
 
 // interruptedError ends a text of which the visitor has read a part.
@@ -317,8 +310,8 @@ func finish(ctx context.Context, w *PartWriter, err error) ([]Answer, error) {
 		return w.End(finishLength), nil
 	case errors.Is(cause, errStopped):
 		return w.End(finishStopped), nil
-	case errors.Is(cause, errForgotten), errors.Is(cause, context.Canceled):
-		w.Abandon(!errors.Is(cause, errForgotten))
+	case errors.Is(cause, context.Canceled):
+		w.Abandon()
 		return nil, err
 	}
 	return w.End(finishInterrupted), &interruptedError{err}

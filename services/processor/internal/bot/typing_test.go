@@ -95,7 +95,7 @@ func TestTypingLastsOverRetries(t *testing.T) {
 	t.Parallel()
 	const step = time.Second // between two tries
 	down := apperr.New(apperr.Unavailable, "WEBHOOK_AWAY", "The webhook answered 503")
-	slow := &apperr.Error{Code: apperr.Unavailable, Reason: "WEBHOOK_SLOW", RetryAfter: 30 * time.Second}
+	paused := &apperr.Error{Code: apperr.TooMany, Reason: "WEBHOOK_PAUSED", RetryAfter: 30 * time.Second}
 	for name, test := range map[string]struct {
 		err           error
 		fails         time.Duration // how long the tries fail
@@ -106,9 +106,9 @@ func TestTypingLastsOverRetries(t *testing.T) {
 		"the answer":             {err: down, fails: 30 * time.Second, tries: time.Minute, last: 30 * time.Second},
 		"the failure":            {err: down, fails: time.Hour, tries: 20 * time.Second, gaveUp: 20 * time.Second, last: 20 * time.Second},
 		"an agent":               {err: down, fails: time.Hour, tries: time.Minute, agent: 15 * time.Second, last: 15 * time.Second},
-		"an agent, in one try":   {err: slow, fails: time.Hour, tries: step, agent: 15 * time.Second, last: 15 * time.Second},
+		"an agent, in a pause":   {err: paused, fails: time.Hour, tries: step, agent: 15 * time.Second, last: 15 * time.Second},
 		"no retry":               {err: down, fails: time.Hour, tries: step, last: retryWait},
-		"no retry of a slow one": {err: slow, fails: time.Hour, tries: step, last: 30*time.Second + retryWait},
+		"no retry after a pause": {err: paused, fails: time.Hour, tries: step, last: 30*time.Second + retryWait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

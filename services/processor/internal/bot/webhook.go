@@ -69,15 +69,10 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 }
 
 // post implements one call.
-func (w *Webhook) post(
-	ctx context.Context,
-	e event.VisitorMessageAccepted,
-	traceParent string,
-	begin Begin,
-) ([]Answer, error) {
+func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	request, err := w.request(ctx, e, traceParent)
+	request, err := w.request(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -147,11 +142,7 @@ func (w *Webhook) next(events *eventReader) (text string, after []Answer, err er
 	return delta.Text, nil, nil
 }
 
-func (w *Webhook) request(
-	ctx context.Context,
-	e event.VisitorMessageAccepted,
-	traceParent string,
-) (*http.Request, error) {
+func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (*http.Request, error) {
 	body := e.AppendJSON(nil)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
@@ -166,7 +157,7 @@ func (w *Webhook) request(
 	h.Set("webhook-timestamp", timestamp)
 	h.Set("webhook-signature", signature)
 	h.Set("ce-type", e.Type())
-	if traceParent != "" {
+	if traceParent := event.TraceParent(ctx); traceParent != "" {
 		h.Set("traceparent", traceParent)
 	}
 	return request, nil

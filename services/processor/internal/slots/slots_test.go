@@ -40,33 +40,3 @@ func TestShares(t *testing.T) {
 	want("another", takeAll(s, "d"), 10)
 	want("all", s.Taken(), 50)
 }
-
-// A released slot wakes the oldest task whose tenant has room.
-func TestTurns(t *testing.T) {
-	t.Parallel()
-	s := New(4)
-	takeAll(s, "a") // two
-	_, first := s.TakeOrWait("a", "1")
-	_, second := s.TakeOrWait("a", "2")
-	if _, again := s.TakeOrWait("a", "1"); again != first {
-		t.Error("the same task again: got another channel, want the first")
-	}
-	if taken, _ := s.TakeOrWait("b", "3"); !taken {
-		t.Error("another tenant: got no slot, want one")
-	}
-	s.Release("b")
-	select {
-	case <-first:
-		t.Error("after the release of another tenant's slot: got a turn for a tenant with its share, want none")
-	default:
-	}
-	s.Release("a")
-	<-first
-	select {
-	case <-second:
-		t.Error("after one release: got a turn for both, want one")
-	default:
-	}
-	s.Release("a")
-	<-second
-}

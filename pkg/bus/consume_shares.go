@@ -1,0 +1,95 @@
+package bus
+
+import "slices"
+
+// share holds the tasks of one tenant that a keyedQueue can run. The queue's mu guards it.
+type share struct {
+	tenant  string
+	keys    int          // number of keys of the tenant in the queue
+	ready   []*taskQueue // keys whose first task can run, oldest first
+	running int          // number of running tasks
+}
+
+// shares decides whose task a keyedQueue runs next. Tenants take turns. With limited set, a tenant's next task
+// runs only while the tenant has fewer running tasks than the queue has free workers. So one busy tenant gets
+// half of the workers, two get a third each, and n get an equal share each and leave one for the next tenant.
+// A tenant above its share, because others have arrived, gives workers back as its tasks end.
+//
+// The queue's mu guards it. Nothing is remembered of a tenant without keys.
+type shares struct {
+	limited  bool
+	byTenant map[string]*share
+	turns    []*share // shares with ready keys, in the order of their turns
+}
+
+func newShares(limited bool) shares {
+	return shares{limited: limited, byTenant: make(map[string]*share)}
+}
+
+// join returns the share of a new key of the tenant.
+func (s *shares) join(tenant string) *share {
+	known, ok := s.byTenant[tenant]
+	if !ok {
+		known = &share{tenant: tenant}
+		s.byTenant[tenant] = known
+	}
+	known.keys++
+	return known
+}
+
+// leave removes a key from its share.
+func (s *shares) leave(k *taskQueue) {
+	k.share.keys--
+	if k.share.keys == 0 {
+		delete(s.byTenant, k.share.tenant)
+	}
+}
+
+// add appends a key to the ready keys of its share.
+func (s *shares) add(k *taskQueue) {
+	if len(k.share.ready) == 0 {
+		s.turns = append(s.turns, k.share)
+	}
+	k.share.ready = append(k.share.ready, k)
+}
+
+// take removes and returns the next key that may run while free workers are left, or nil.
+func (s *shares) take(free int) *taskQueue {
+	i := s.next(free)
+	if i < 0 {
+		return nil
+	}
+	turn := s.turns[i]
+	s.turns = slices.Delete(s.turns, i, i+1)
+	k := turn.ready[0]
+	turn.ready[0] = nil
+	turn.ready = turn.ready[1:]
+	turn.running++
+	if len(turn.ready) == 0 {
+		turn.ready = nil // frees the backing array
+	} else {
+		s.turns = append(s.turns, turn)
+	}
+	return k
+}
+
+// next returns the index of the share whose turn it is, or -1 if none may run.
+func (s *shares) next(free int) int {
+	return slices.IndexFunc(s.turns, func(turn *share) bool { return !s.limited || turn.running < free })
+}
+
+// drop removes the ready keys for which del returns true.
+func (s *shares) drop(del func(*taskQueue) bool) {
+	for _, turn := range s.turns {
+		turn.ready = slices.DeleteFunc(turn.ready, del)
+	}
+	s.turns = slices.DeleteFunc(s.turns, func(turn *share) bool { return len(turn.ready) == 0 })
+}
+
+// ready returns the number of ready keys.
+func (s *shares) ready() (n int) {
+	for _, turn := range s.turns {
+		n += len(turn.ready)
+	}
+	return n
+}
