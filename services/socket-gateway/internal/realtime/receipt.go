@@ -29,15 +29,10 @@ const (
 // the message is read.
 const receiptTail = `,"receipt":true}`
 
-// Publisher publishes an event and returns when its stream has stored it.
-type Publisher interface {
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
-
 // Receipts reports delivered messages in the background; deliveries do not wait for it. Each gateway reports
 // a message once; the stream drops duplicates from other gateways.
 type Receipts struct {
-	publisher Publisher
+	publisher event.Publisher
 	metrics   *Metrics
 	now       func() time.Time
 	logger    *slog.Logger
@@ -49,7 +44,7 @@ type Receipts struct {
 }
 
 // NewReceipts returns an empty queue of receipts, which Run publishes.
-func NewReceipts(publisher Publisher, metrics *Metrics, logger *slog.Logger, now func() time.Time) *Receipts {
+func NewReceipts(publisher event.Publisher, metrics *Metrics, logger *slog.Logger, now func() time.Time) *Receipts {
 	return &Receipts{publisher: publisher, metrics: metrics, logger: logger, now: now, wake: make(chan struct{}, 1)}
 }
 
