@@ -111,11 +111,7 @@ func (s *Service) fill(ctx context.Context, c chat.Chat, d Draft) (Draft, error)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return d, err
 	}
-	username := ""
-	if v.FirstName != "" || v.LastName != "" {
-		username = v.Name()
-	}
-	filled, faults := t.Fill(username, d.Values)
+	filled, faults := t.Fill(v.GivenName(), d.Values)
 	var f apperr.Fields
 	addFaults(&f, faults)
 	if err := f.Err(); err != nil {
@@ -130,7 +126,7 @@ func (s *Service) fill(ctx context.Context, c chat.Chat, d Draft) (Draft, error)
 // Send publishes a message to the visitor on the chat's channel and appends it to the history. With receipt the sender
 // receives delivery reports.
 func (s *Service) Send(ctx context.Context, by Actor, c chat.Chat, m chat.Message, receipt bool) error {
-	e, err := s.addressed(ctx, c, m, receipt)
+	e, err := event.ToVisitor(ctx, s.store, c, m, receipt)
 	if err != nil {
 		return err
 	}
@@ -140,36 +136,6 @@ func (s *Service) Send(ctx context.Context, by Actor, c chat.Chat, m chat.Messag
 	// so that the sender sees it immediately; the recorder also writes it if this fails
 	_ = s.store.AppendMessage(ctx, c.ID, m)
 	return nil
-}
-
-// addressed returns the message as an event for the chat's channel.
-func (s *Service) addressed(ctx context.Context, c chat.Chat, m chat.Message, receipt bool) (event.Event, error) {
-	if c.Channel == chat.ChannelWidget {
-		return event.Reply{
-			CompanyID:  c.CompanyID,
-			AppID:      c.AppID,
-			ChatUserID: c.ChatUserID,
-			ChatID:     c.ID,
-			Message:    m,
-			Receipt:    receipt,
-		}, nil
-	}
-	v, err := s.store.Visitor(ctx, c.ChatUserID)
-	if err != nil {
-		return nil, err
-	}
-	recipient := event.Recipient{Phone: v.Phone}
-	if v.FirstName != "" || v.LastName != "" {
-		recipient.Name = v.Name()
-	}
-	return event.OutboundMessage{
-		CompanyID:  c.CompanyID,
-		Channel:    c.Channel,
-		ChatID:     c.ID,
-		ChatUserID: c.ChatUserID,
-		Recipient:  recipient,
-		Message:    m,
-	}, nil
 }
 
 // TakeOver hands a chat to an agent and silences the bot. The chat is assigned to the agent unless it is already

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -77,15 +78,13 @@ type Visitor struct {
 	TokensValidFrom time.Time
 }
 
+// GivenName returns the first and last name that the visitor has given; empty: neither.
+func (v Visitor) GivenName() string { return strings.TrimSpace(v.FirstName + " " + v.LastName) }
+
 // Name returns the nameOfSender of the visitor's messages.
 func (v Visitor) Name() string {
-	switch {
-	case v.FirstName != "" && v.LastName != "":
-		return v.FirstName + " " + v.LastName
-	case v.FirstName != "":
-		return v.FirstName
-	case v.LastName != "":
-		return v.LastName
+	if name := v.GivenName(); name != "" {
+		return name
 	}
 	return "Visitor"
 }

@@ -18,20 +18,15 @@ type Store interface {
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
 }
 
-// Publisher publishes an event; nil means that the stream has stored it.
-type Publisher interface {
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
-
 // Service changes the control of chats. It is safe for concurrent use.
 type Service struct {
 	store     Store
-	publisher Publisher
+	publisher event.Publisher
 	now       func() time.Time
 }
 
 // New returns a service. now is the clock.
-func New(s Store, p Publisher, now func() time.Time) *Service {
+func New(s Store, p event.Publisher, now func() time.Time) *Service {
 	return &Service{store: s, publisher: p, now: now}
 }
 

@@ -69,6 +69,12 @@ func (s Secret) Active(now time.Time) bool { return s.ExpiresAt.IsZero() || now.
 // errSecret describes a valid secret.
 var errSecret = errors.New("must be whsec_ and 24 to 64 bytes in base64, or whsk_ and 32 bytes in base64")
 
+// Check returns an error that describes a valid secret if s is none.
+func (s Secret) Check() error {
+	_, err := s.key()
+	return err
+}
+
 func (s Secret) key() ([]byte, error) {
 	prefix := prefixSymmetric
 	if s.Kind() == Ed25519 {

@@ -23,21 +23,16 @@ type Histories interface {
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
 
-// Publisher returns after the event is stored for the processing layer.
-type Publisher interface {
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
-
 // Sender sends messages into chats.
 type Sender struct {
 	directory Directory
 	histories Histories
-	publisher Publisher
+	publisher event.Publisher
 	now       func() time.Time
 }
 
 // NewSender returns a sender.
-func NewSender(directory Directory, histories Histories, publisher Publisher, now func() time.Time) *Sender {
+func NewSender(directory Directory, histories Histories, publisher event.Publisher, now func() time.Time) *Sender {
 	return &Sender{directory: directory, histories: histories, publisher: publisher, now: now}
 }
 

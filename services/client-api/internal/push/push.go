@@ -38,14 +38,6 @@ type Recipients interface {
 	Register(ctx context.Context, r store.Registration) (store.Registered, error)
 }
 
-// Publisher publishes events at the expense of an account.
-type Publisher interface {
-	// Charge charges an event of about that size before another one is published in its place.
-	Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error)
-	// Publish returns after the event is stored for the processing layer.
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
-
 // eventBytes approximates the event of the recipient's message without its data.
 const eventBytes = 512
 
@@ -108,7 +100,7 @@ type Config struct {
 	Templates  Templates
 	Histories  Histories
 	Recipients Recipients
-	Publisher  Publisher
+	Publisher  event.MeteredPublisher
 	Logger     *slog.Logger
 	Now        func() time.Time
 }

@@ -2,10 +2,9 @@
 //
 // bot.go publishes answers as replies. demo.go is the built-in bot, webhook.go calls the operator's server,
 // llm.go a language model (moderation.go first checks its text with another server). caller.go calls either
-// server, and exchange.go tracks running calls, excerpt.go repeats what a server said with a refusal;
+// server, and exchange.go keeps the state of a message, excerpt.go repeats what a server said with a refusal;
 // eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go hands the chat to
-// the agents if an answer requests it. typing.go shows that the bot works. signature.go signs webhook
-// requests; picture.go is the demo bot's picture.
+// the agents if an answer requests it. typing.go shows that the bot works. picture.go is the demo bot's picture.
 //
 // The id of a reply is derived from the answered message and the index of the answer. A redelivery publishes
 // the same events, the stream drops them, and the history keeps the first.
@@ -54,11 +53,6 @@ type Chats interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 }
 
-// Publisher publishes an event; nil means that the stream has stored it.
-type Publisher interface {
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
-
 // PartLog returns the last part published for a visitor; NotFound if there is none.
 type PartLog interface {
 	LastPart(ctx context.Context, appID, chatUserID string) (event.MessagePart, error)
@@ -70,7 +64,7 @@ type Bot struct {
 	applications Applications
 	chats        Chats
 	controls     Controls
-	publisher    Publisher
+	publisher    event.Publisher
 	parts        PartLog
 	failureText  string
 	now          func() time.Time
@@ -85,7 +79,7 @@ func New(
 	applications Applications,
 	chats Chats,
 	controls Controls,
-	publisher Publisher,
+	publisher event.Publisher,
 	parts PartLog,
 	failureText string,
 	now func() time.Time,

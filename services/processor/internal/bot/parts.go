@@ -39,7 +39,7 @@ type Begin func(ctx context.Context, stop func()) (*PartWriter, error)
 
 // PartWriter publishes a growing text in parts. It belongs to one goroutine.
 type PartWriter struct {
-	publisher Publisher
+	publisher event.Publisher
 	now       func() time.Time
 	first     event.MessagePart // a part without n, offset and text
 	release   func()            // the visitor can no longer stop it
@@ -61,7 +61,7 @@ type PartWriter struct {
 	done   sync.Once
 }
 
-func newPartWriter(p Publisher, now func() time.Time, first event.MessagePart, n int32, release func()) *PartWriter {
+func newPartWriter(p event.Publisher, now func() time.Time, first event.MessagePart, n int32, release func()) *PartWriter {
 	w := &PartWriter{
 		publisher: p, now: now, first: first, n: n, release: release, whole: true,
 		wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}),

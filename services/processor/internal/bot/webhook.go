@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/webhook"
 )
 
 const (
@@ -36,11 +37,13 @@ func (c WebhookConfig) Problems() []string {
 	if !config.WebURL(c.URL) {
 		problems = append(problems, "BOT_WEBHOOK_URL must be an http or https URL when BOT=webhook")
 	}
-	if _, err := newSigner(c.Secret); err != nil {
-		problems = append(problems, "BOT_WEBHOOK_SECRET must be "+err.Error()+" when BOT=webhook")
+	if s := c.secret(); s.Kind() != webhook.HMAC || s.Check() != nil {
+		problems = append(problems, "BOT_WEBHOOK_SECRET must be whsec_ and 24 to 64 bytes in base64 when BOT=webhook")
 	}
 	return append(problems, c.CallConfig.Problems()...)
 }
+
+func (c WebhookConfig) secret() webhook.Secret { return webhook.Secret{Value: c.Secret} }
 
 // Webhook lets another server answer: it posts every message of a visitor, signed as Standard Webhooks, with
 // the event's JSON as body. The answer may have {"messages":[{"type":...,"data":{...}}]}, which become
@@ -51,7 +54,7 @@ func (c WebhookConfig) Problems() []string {
 type Webhook struct {
 	caller
 	url    string
-	signer signer
+	secret webhook.Secret
 }
 
 // NewWebhook returns a webhook without opening a connection.
@@ -59,12 +62,8 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 	if problems := c.Problems(); len(problems) > 0 {
 		return nil, errors.New(problems[0])
 	}
-	s, err := newSigner(c.Secret)
-	if err != nil {
-		return nil, err
-	}
-	w := &Webhook{url: c.URL, signer: s}
-	w.open("webhook", c.CallConfig, secretsOf(c.URL, c.Secret, strings.TrimPrefix(c.Secret, secretPrefix)), w.post)
+	w := &Webhook{url: c.URL, secret: c.secret()}
+	w.open("webhook", c.CallConfig, secretsOf(c.URL, c.Secret, strings.TrimPrefix(c.Secret, "whsec_")), w.post)
 	return w, nil
 }
 
@@ -148,7 +147,10 @@ func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (
 	if err != nil {
 		return nil, fmt.Errorf("making the webhook's request: %w", err)
 	}
-	timestamp, signature := w.signer.sign(e.EventID(), w.now(), body)
+	timestamp, signature, err := webhook.Sign([]webhook.Secret{w.secret}, e.EventID(), w.now(), body)
+	if err != nil {
+		return nil, fmt.Errorf("signing the webhook's request: %w", err)
+	}
 	h := request.Header
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "application/json, text/event-stream")

@@ -1,7 +1,7 @@
 // Package dispatcher sends companies' messages to the channel of the chat: to the widget's visitor as a
 // reply, to a phone number as an outbound message.
 //
-// dispatcher.go: a message into a chat. push.go: a template to a phone number, whose chat is found or created.
+// dispatcher.go: a message into a chat; [event.ToVisitor] has the events of the channels. push.go: a template to a phone number, whose chat is found or created.
 //
 // Every published event has the id that the Client API gave the message, so a redelivery publishes the same
 // event again and the stream drops it.
@@ -9,18 +9,12 @@ package dispatcher
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/store"
 )
-
-// Publisher publishes an event; nil means that the stream has stored it.
-type Publisher interface {
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
 
 // Directory looks up records; each may be a second or two old.
 type Directory interface {
@@ -39,11 +33,11 @@ type Recipients interface {
 type Dispatcher struct {
 	directory  Directory
 	recipients Recipients
-	publisher  Publisher
+	publisher  event.Publisher
 }
 
 // New returns a dispatcher.
-func New(directory Directory, recipients Recipients, publisher Publisher) *Dispatcher {
+func New(directory Directory, recipients Recipients, publisher event.Publisher) *Dispatcher {
 	return &Dispatcher{directory: directory, recipients: recipients, publisher: publisher}
 }
 
@@ -57,41 +51,9 @@ func (d *Dispatcher) CompanyMessage(ctx context.Context, e event.CompanyMessageA
 		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another company")
 	}
 	e.Message.IsFromSupport = true
-	return d.send(ctx, c, e.Message)
-}
-
-// send is the one place that maps a channel to its event.
-func (d *Dispatcher) send(ctx context.Context, c chat.Chat, m chat.Message) error {
-	switch c.Channel {
-	case chat.ChannelWidget:
-		return d.publisher.Publish(ctx, event.Derived(), event.Reply{
-			CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Message: m, Receipt: true,
-		})
-	case chat.ChannelPhone:
-		recipient, err := d.directory.Visitor(ctx, c.ChatUserID)
-		if err != nil {
-			return err
-		}
-		return d.publisher.Publish(ctx, event.Derived(), outbound(c, recipient, m))
+	sent, err := event.ToVisitor(ctx, d.directory, c, e.Message, true)
+	if err != nil {
+		return err
 	}
-	return apperr.New(apperr.Invalid, "UNKNOWN_CHANNEL", fmt.Sprintf("No one serves the channel %q", c.Channel))
-}
-
-func outbound(c chat.Chat, recipient chat.Visitor, m chat.Message) event.OutboundMessage {
-	return event.OutboundMessage{
-		CompanyID:  c.CompanyID,
-		Channel:    c.Channel,
-		ChatID:     c.ID,
-		ChatUserID: c.ChatUserID,
-		Recipient:  event.Recipient{Phone: recipient.Phone, Name: displayName(recipient)},
-		Message:    m,
-	}
-}
-
-// displayName returns "" for a recipient without a name: a connector must not greet "Visitor".
-func displayName(v chat.Visitor) string {
-	if v.FirstName == "" && v.LastName == "" {
-		return ""
-	}
-	return v.Name()
+	return d.publisher.Publish(ctx, event.Derived(), sent)
 }

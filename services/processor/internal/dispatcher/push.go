@@ -33,7 +33,7 @@ func (d *Dispatcher) Push(ctx context.Context, e event.PushAccepted) error {
 	if err != nil {
 		return err
 	}
-	return d.publisher.Publish(ctx, event.Derived(), outbound(recipient.Chat, recipient.Visitor, m))
+	return d.publisher.Publish(ctx, event.Derived(), event.ToConnector(recipient.Chat, recipient.Visitor, m))
 }
 
 // template looks the event's template up again: it may have been withdrawn since the acceptance.

@@ -35,11 +35,6 @@ type Applications interface {
 	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
-// Publisher publishes an event; nil means that the stream has stored it.
-type Publisher interface {
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
-
 // notify sends a widget's visitor a notice about the chat: the bot or the visitor has handed it over to the
 // agents, or, if the application asks for ratings, an agent has closed it. It follows the change in the
 // store. The notice's id is derived from eventID, so a redelivery shows nothing twice.

@@ -40,7 +40,7 @@ type Recorder struct {
 	now      func() time.Time
 
 	applications Applications
-	publisher    Publisher
+	publisher    event.Publisher
 }
 
 // New returns a recorder.
@@ -50,7 +50,7 @@ func New(
 	statuses Statuses,
 	controls Controls,
 	applications Applications,
-	publisher Publisher,
+	publisher event.Publisher,
 	now func() time.Time,
 ) *Recorder {
 	return &Recorder{

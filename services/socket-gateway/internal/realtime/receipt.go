@@ -32,15 +32,10 @@ const (
 // the message is read.
 const receiptTail = `,"receipt":true}`
 
-// publisher publishes an event and returns when its stream has stored it.
-type publisher interface {
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
-
 // receiptQueue reports delivered messages in the background; deliveries do not wait for it. Each gateway reports
 // a message once; the stream drops duplicates from other gateways.
 type receiptQueue struct {
-	publisher publisher
+	publisher event.Publisher
 	metrics   *Metrics
 	now       func() time.Time
 	logger    *slog.Logger
@@ -52,7 +47,7 @@ type receiptQueue struct {
 }
 
 // newReceiptQueue returns an empty queue of receipts, which run publishes.
-func newReceiptQueue(publisher publisher, metrics *Metrics, logger *slog.Logger, now func() time.Time) *receiptQueue {
+func newReceiptQueue(publisher event.Publisher, metrics *Metrics, logger *slog.Logger, now func() time.Time) *receiptQueue {
 	return &receiptQueue{publisher: publisher, metrics: metrics, logger: logger, now: now, wake: make(chan struct{}, 1)}
 }
 

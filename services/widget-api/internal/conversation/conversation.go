@@ -39,14 +39,6 @@ type Chats interface {
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
 
-// Publisher publishes events at the expense of an account.
-type Publisher interface {
-	// Charge charges an event of about that size before something else is written for it.
-	Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error)
-	// Publish returns after the event is stored for the processing layer.
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
-
 // eventBytes approximates the payload of an event without the data of its message.
 const eventBytes = 512
 
@@ -66,7 +58,7 @@ type Config struct {
 	Agents       *Agents // nil: the agents' presence is unknown
 	Replies      Replies
 	Bots         Bots
-	Publisher    Publisher
+	Publisher    event.MeteredPublisher
 	Controls     Controls
 	Visitors     Visitors
 	Changed      func(ctx context.Context, chatUserID string) // invalidates a visitor's profile in all caches

@@ -29,14 +29,6 @@ type Visitors interface {
 	Register(ctx context.Context, r store.Registration) (store.Registered, error)
 }
 
-// Publisher publishes events at the expense of an account.
-type Publisher interface {
-	// Charge charges an event of about that size before something else is written for it.
-	Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error)
-	// Publish returns after the event is stored for the processing layer.
-	Publish(ctx context.Context, a event.Account, e event.Event) error
-}
-
 // Signer signs visitors' tokens.
 type Signer interface {
 	Sign(claims credential.VisitorClaims) (string, error)
@@ -51,7 +43,7 @@ type Tokens interface {
 type Config struct {
 	Applications Applications
 	Visitors     Visitors
-	Publisher    Publisher
+	Publisher    event.MeteredPublisher
 	Signer       Signer
 	Tokens       Tokens
 	Changed      func(ctx context.Context, chatUserID string) // called when a visitor's profile may have changed
