@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ const (
 
 // BotConfig selects the bot.
 type BotConfig struct {
-	Bot               string        `env:"BOT" envDefault:"demo" valid:"oneof demo webhook llm none external" doc:"bot that answers visitors: demo, webhook or llm; none: agents answer; external: another process does"`
+	Bot               string        `env:"BOT" envDefault:"demo" doc:"bot that answers visitors: demo, webhook or llm; none: agents answer; external: another process does"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
 	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
 	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"0s" valid:"min 0s" doc:"timeout of one call of the webhook or the language model, with its whole answer; then the call is repeated; 0: only BOT_WEBHOOK_DEADLINE ends it"`
@@ -77,6 +78,9 @@ func (c BotConfig) failureText() string {
 
 // Validate returns the errors of the bot's variables; see [config.Check].
 func (c BotConfig) Validate() []string {
+	if !slices.Contains([]string{BotDemo, BotWebhook, BotLLM, BotNone, BotExternal}, c.Bot) {
+		return []string{fmt.Sprintf("BOT must be demo, webhook, llm, none or external, not %q", c.Bot)}
+	}
 	var problems []string
 	if faults := chat.ValidateData(chat.Text, bot.TextData(c.failureText())); c.failureText() != "" && len(faults) > 0 {
 		problems = append(problems, "BOT_FAILURE_TEXT "+faults[0].Message)

@@ -343,8 +343,8 @@ func TestLLMConfigNamesAllItsProblems(t *testing.T) {
 	zero := 0
 	c := LLMConfig{BaseURL: "x", MaxTokens: -1, Default: LLMApplication{History: &zero}, Applications: `{"x":{}}`, ModerationURL: "x"}
 	c.Tokens = config.Rate{Count: minTokens - 1, Per: time.Hour}
-	if got := c.Problems(); len(got) != 8 {
-		t.Errorf("got %d problems, want 8: %s", len(got), strings.Join(got, "; "))
+	if got := c.Problems(); len(got) != 7 {
+		t.Errorf("got %d problems, want 7: %s", len(got), strings.Join(got, "; "))
 	}
 	for _, wrong := range []string{`[]`, `{"7c9e6679-7425-40de-944b-e07fc1f90ae7":{"prompt":"x"}}`, `{"7c9e6679-7425-40de-944b-e07fc1f90ae7":{"history":0}}`} {
 		if _, err := (LLMConfig{Applications: wrong}).applications(); err == nil {
