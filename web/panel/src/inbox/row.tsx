@@ -31,7 +31,8 @@ interface RowProps {
   next: Message | undefined;
   chosen: string | undefined;
   render: Render;
-  kind: 'visitor' | 'own' | 'agent' | 'robot' /** The key that determines the avatar's colour. */;
+  kind: 'visitor' | 'own' | 'agent' | 'robot';
+  /** The key that determines the avatar's colour. */
   colour: string;
   visitor: string;
   now: number;
