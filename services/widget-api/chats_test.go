@@ -109,7 +109,7 @@ func TestChatTellsWhetherAgentsAreOnline(t *testing.T) {
 	t.Parallel()
 	kept := presence.NewMemory(time.Now)
 	w := start(t, func(cfg *widgetapi.Config) { cfg.Presence = kept })
-	w.must(kept.Hold(t.Context(), "a panel", presence.Agents(companyID)))
+	w.must(kept.SetOnline(t.Context(), "a panel", presence.Agents(companyID)))
 	for app, want := range map[string]string{appID: `"agents":{"available":true,"online":true}`, otherApp: `"agents":{"available":true,"online":false}`} {
 		got := w.get("/chat", w.register(app, `"email":"sara@example.com"`))
 		if !strings.Contains(got.Body, want) {

@@ -91,7 +91,7 @@ func TestAgents(t *testing.T) {
 	if online, known := state(); online || !known {
 		t.Errorf("got %v and %v, want no agent online", online, known)
 	}
-	if err := kept.Hold(t.Context(), "panel", presence.Agents("c")); err != nil {
+	if err := kept.SetOnline(t.Context(), "panel", presence.Agents("c")); err != nil {
 		t.Fatal(err)
 	}
 	if online, _ := state(); online || kept.asked != 1 {
