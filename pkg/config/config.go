@@ -1,9 +1,9 @@
 // Package config reads environment variables into a service's Config.
 //
-// A Config is a struct with `env`, `envDefault`, `valid` and `doc` tags. Services embed the blocks in blocks.go, so that
-// a variable has one name and one meaning everywhere. [Load] reads a Config, [Check] validates one, and [Reference]
-// lists its variables for docs/configuration.md. All problems are reported together, in one line, without values that
-// could contain a password.
+// A Config is a struct with `env`, `envDefault`, `valid` and `doc` tags. Services embed the blocks in
+// blocks.go, so that a variable has one name and one meaning everywhere. [Load] reads a Config, [Check]
+// validates one, and [Reference] lists its variables for docs/configuration.md. All problems are reported
+// together, in one line, without values that could contain a password.
 //
 // Reading order: config.go (how a Config is read), valid.go (the rules of the tag `valid`), limits.go (bounds that the
 // variable LIMITS sets together), removed.go (variables that stop the start), then the blocks.
@@ -49,8 +49,8 @@ func LoadFrom[T any](getenv func(name string) string) (T, error) {
 	return v, check(config, append(wrong, stillSet(getenv)...))
 }
 
-// SetDefaults sets every zero field of v, a pointer to a Config written by hand, to its default, and every zero bound to
-// its value in the profile of v.
+// SetDefaults sets every zero field of v, a pointer to a Config written by hand, to its default, and every
+// zero bound to its value in the profile of v.
 func SetDefaults(v any) error {
 	err := env.ParseWithOptions(v, env.Options{Environment: map[string]string{}, SetDefaultsForZeroValuesOnly: true})
 	config := reflect.ValueOf(v).Elem()
@@ -60,8 +60,9 @@ func SetDefaults(v any) error {
 	return setBounds(config)
 }
 
-// Check validates v, a Config or a pointer to one: required fields that are empty, the rules of the tags `valid`, the
-// results of Validate() []string of v and its blocks, and problems found by the caller. It returns nil for a valid Config.
+// Check validates v, a Config or a pointer to one: required fields that are empty, the rules of the tags
+// `valid`, the results of Validate() []string of v and its blocks, and problems found by the caller. It
+// returns nil for a valid Config.
 func Check(v any, problems ...string) error {
 	return check(reflect.Indirect(reflect.ValueOf(v)), problems)
 }

@@ -55,8 +55,8 @@ func (r *requests) around(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// lastParameterHasSlash reports whether the router matched several segments with the last parameter of a route: /things/:id
-// must match neither /things/1/parts nor /things/1/.
+// lastParameterHasSlash reports whether the router matched several segments with the last parameter of a
+// route: /things/:id must match neither /things/1/parts nor /things/1/.
 func lastParameterHasSlash(c echo.Context) bool {
 	route, path := c.Path(), echo.GetPath(c.Request())
 	return route != path && strings.IndexByte(route, ':') >= 0 && strings.IndexByte(route, '*') < 0 &&

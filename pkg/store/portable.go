@@ -7,8 +7,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// This file has what moves a deployment from one engine to another: package transfer reads the records of one engine and
-// writes them to another.
+// This file has what moves a deployment from one engine to another: package transfer reads the records of one
+// engine and writes them to another.
 
 // Kind is a kind of record that [Portable] moves.
 type Kind string

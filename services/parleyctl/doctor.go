@@ -45,7 +45,7 @@ const (
 // Thresholds of warnings.
 const (
 	leastNATS        = "2.11" // pinned consumers
-	minPayload     = 2_000_000
+	minPayload       = 2_000_000
 	leastRedis       = 7
 	clockTolerance   = 2 * time.Second
 	certificateSpare = 21 * 24 * time.Hour

@@ -144,7 +144,9 @@ func buildPanel(s *services, c servicesConfig) (err error) {
 // base adds the service's name to its logs and metrics: the five services of the process have the same metrics.
 func (c servicesConfig) base(name string) service.Base {
 	return service.Base{
-		NATS: config.NATS{NATSURL: c.natsURL}, Limits: config.Limits{Limits: c.limits}, Logger: c.log.With("service", name), Tracer: c.tracer(name),
+		NATS: config.NATS{
+			NATSURL: c.natsURL,
+		}, Limits: config.Limits{Limits: c.limits}, Logger: c.log.With("service", name), Tracer: c.tracer(name),
 		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"service": name}, c.registry),
 	}
 }

@@ -44,15 +44,17 @@ func portables() map[store.Kind]portable {
 	receipts := kindOf("receipts", "chat_id", receiptsColumns, readReceipts, writeReceipts)
 	receipts.read = func(c *conn, r *row) (any, error) { return withAwaited(c, readReceipts(r)) }
 	return map[store.Kind]portable{
-		"companies":         kindOf("companies", "id", companyColumns, readCompany, putCompany),
-		"accessTokens":      kindOf("access_tokens", "hash", tokenColumns, readToken, putToken),
-		"applications":      kindOf("applications", "id", applicationColumns, readApplication, replaceApplication),
-		"templates":         kindOf("templates", "id", templateColumns, readTemplate, putTemplate),
-		"visitors":          kindOf("visitors", "id", visitorColumns, readVisitor, replaceVisitor),
-		"identities":        kindOf("identities", "key", identityColumns, readIdentity, putIdentity),
-		"chats":             kindOf("chats", "id", chatColumns, readChat, replaceChat),
-		"messages":          messages,
-		"statuses":          kindOf("statuses", "key", `company_id, message_id, `+statusColumns, readStatusRecord, putStatusRecord),
+		"companies":    kindOf("companies", "id", companyColumns, readCompany, putCompany),
+		"accessTokens": kindOf("access_tokens", "hash", tokenColumns, readToken, putToken),
+		"applications": kindOf("applications", "id", applicationColumns, readApplication, replaceApplication),
+		"templates":    kindOf("templates", "id", templateColumns, readTemplate, putTemplate),
+		"visitors":     kindOf("visitors", "id", visitorColumns, readVisitor, replaceVisitor),
+		"identities":   kindOf("identities", "key", identityColumns, readIdentity, putIdentity),
+		"chats":        kindOf("chats", "id", chatColumns, readChat, replaceChat),
+		"messages":     messages,
+		"statuses": kindOf(
+			"statuses", "key", `company_id, message_id, `+statusColumns, readStatusRecord, putStatusRecord,
+		),
 		"receipts":          receipts,
 		"idempotency":       kindOf("idempotency_records", "id", recordColumns, readRecord, replaceRecord),
 		"files":             kindOf("files", "id", fileColumns, readFile, replaceFile),

@@ -86,10 +86,8 @@ func describe(service, version string) (*resource.Resource, error) {
 	return resource.New(context.Background(),
 		resource.WithAttributes(
 			attribute.String("telemetry.sdk.name", "opentelemetry"),
-			attribute.String("telemetry.sdk.language", "go"),
-			attribute.String("service.namespace", "parley"),
-			attribute.String("service.name", service),
-			attribute.String("service.version", version),
+			attribute.String("telemetry.sdk.language", "go"), attribute.String("service.namespace", "parley"),
+			attribute.String("service.name", service), attribute.String("service.version", version),
 			attribute.String("service.instance.id", uuid.NewString()),
 		),
 		resource.WithFromEnv(),

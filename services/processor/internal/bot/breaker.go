@@ -65,9 +65,9 @@ func (b *breakers) open(now time.Time) (n int) {
 }
 
 // breaker is a circuit breaker for a server that does not answer an application. It opens after consecutive
-// failures, timeouts included. When the open time has passed it admits one call a second, and closes when one succeeds; a
-// hanging call does not block the next probe. A server may also request a pause (Retry-After), which applies
-// to all calls.
+// failures, timeouts included. When the open time has passed it admits one call a second, and closes when one
+// succeeds; a hanging call does not block the next probe. A server may also request a pause (Retry-After),
+// which applies to all calls.
 type breaker struct {
 	failures int           // consecutive
 	until    time.Time     // open until then; zero: closed

@@ -61,7 +61,13 @@ type PartWriter struct {
 	done   sync.Once
 }
 
-func newPartWriter(p event.Publisher, now func() time.Time, first event.MessagePart, n int32, release func()) *PartWriter {
+func newPartWriter(
+	p event.Publisher,
+	now func() time.Time,
+	first event.MessagePart,
+	n int32,
+	release func(),
+) *PartWriter {
 	w := &PartWriter{
 		publisher: p, now: now, first: first, n: n, release: release, whole: true,
 		wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}),

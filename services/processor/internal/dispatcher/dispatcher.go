@@ -1,7 +1,8 @@
 // Package dispatcher sends companies' messages to the channel of the chat: to the widget's visitor as a
 // reply, to a phone number as an outbound message.
 //
-// dispatcher.go: a message into a chat; [event.ToVisitor] has the events of the channels. push.go: a template to a phone number, whose chat is found or created.
+// dispatcher.go: a message into a chat; [event.ToVisitor] has the events of the channels. push.go: a template
+// to a phone number, whose chat is found or created.
 //
 // Every published event has the id that the Client API gave the message, so a redelivery publishes the same
 // event again and the stream drops it.

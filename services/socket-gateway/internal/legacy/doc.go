@@ -1,5 +1,6 @@
 // Package legacy serves clients of Socket.IO 1 and 2 (Engine.IO 3) with googollee/go-socket.io in a child
-// process, so that defects of that library do not affect the gateway's sockets (docs/decisions/0001-realtime-engine.md).
+// process, so that defects of that library do not affect the gateway's sockets
+// (docs/decisions/0001-realtime-engine.md).
 //
 // In the gateway: process.go (runs the child process and restarts it), forward.go (verifies the token of an
 // old client's request and forwards it to the child), messages.go (messages between the two processes). In

@@ -47,7 +47,12 @@ type receiptQueue struct {
 }
 
 // newReceiptQueue returns an empty queue of receipts, which run publishes.
-func newReceiptQueue(publisher event.Publisher, metrics *Metrics, logger *slog.Logger, now func() time.Time) *receiptQueue {
+func newReceiptQueue(
+	publisher event.Publisher,
+	metrics *Metrics,
+	logger *slog.Logger,
+	now func() time.Time,
+) *receiptQueue {
 	return &receiptQueue{publisher: publisher, metrics: metrics, logger: logger, now: now, wake: make(chan struct{}, 1)}
 }
 
