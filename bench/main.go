@@ -110,9 +110,9 @@ func run(ctx context.Context, bin string, only []string, z sizes) error {
 // measureOn measures a part on servers of its own.
 func measureOn(ctx context.Context, bin string, p part, z sizes) (string, error) {
 	r, err := rig.Open(bin)
-	defer r.Close()
 	if err != nil {
 		return "", err
 	}
+	defer r.Close()
 	return p.measure(ctx, r, z)
 }

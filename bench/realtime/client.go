@@ -63,6 +63,7 @@ func (c *client) handshake(addr, token string) error {
 	if err != nil {
 		return err
 	}
+	_ = resp.Body.Close() // 101 has none
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		return fmt.Errorf("the handshake was answered with %s", resp.Status)
 	}

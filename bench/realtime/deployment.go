@@ -79,7 +79,9 @@ func (d *deployment) close() {
 	if d.bus != nil {
 		d.bus.Close()
 	}
-	d.rig.Close()
+	if d.rig != nil {
+		d.rig.Close()
+	}
 	if d.jwks != nil {
 		d.jwks.Close()
 	}

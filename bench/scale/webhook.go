@@ -49,7 +49,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	pause(r.Context(), wait)
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"messages":[{"type":"TEXT","data":{"text":%q}}]}`, text)
+	_, _ = fmt.Fprintf(w, `{"messages":[{"type":"TEXT","data":{"text":%q}}]}`, text)
 }
 
 func (h *webhook) count(n int) {
@@ -89,9 +89,11 @@ func deploy(ctx context.Context, bin string) (d *deployment, err error) {
 }
 
 func (d *deployment) close() {
-	d.rig.Close()
 	if d.bus != nil {
 		d.bus.Close()
+	}
+	if d.rig != nil {
+		d.rig.Close()
 	}
 	d.server.Close()
 }

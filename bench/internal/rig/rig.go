@@ -54,30 +54,38 @@ func unlimited() []string {
 	return []string{"LIMITS=none", "LOG_LEVEL=WARN", "STREAM_MAX_BYTES=" + strconv.Itoa(16<<30)}
 }
 
-// Open starts the embedded servers. The caller closes the rig, also after an error.
+// Open starts the embedded servers. The caller closes the rig.
 func Open(bin string) (*Rig, error) {
-	r := &Rig{bin: bin, env: unlimited()}
-	var err error
-	if r.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
-		return r, err
+	dir, err := os.MkdirTemp("", "parley-bench-")
+	if err != nil {
+		return nil, err
 	}
+	r := &Rig{bin: bin, dir: dir, env: unlimited()}
+	if err := r.startEngines(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Rig) startEngines() (err error) {
 	data := r.Path("data")
 	env := []string{"PARLEY_DATA_DIR=" + data, "PARLEY_NATS_ADDR=127.0.0.1:0"}
-	if r.Engines, err = r.Start("engines", env, filepath.Join(bin, "standalone"), "engines"); err != nil {
-		return r, err
+	if r.Engines, err = r.Start("engines", env, filepath.Join(r.bin, "standalone"), "engines"); err != nil {
+		return err
 	}
 	r.vars, err = r.Engines.ReadVariables("NATS_URL", "SQLITE_PATH", "SECRETS_KEY_FILE", "VISITOR_KEYS_FILE")
 	if err != nil {
-		return r, err
+		return err
 	}
 	for name, value := range r.vars {
 		r.env = append(r.env, name+"="+value)
 	}
 	file, err := os.ReadFile(filepath.Join(data, "demo.json"))
 	if err != nil {
-		return r, err
+		return err
 	}
-	return r, json.Unmarshal(file, &r.Demo)
+	return json.Unmarshal(file, &r.Demo)
 }
 
 // Close stops everything, the servers last.

@@ -48,7 +48,11 @@ test('the header says who answers: the bot, or agents who are there, or nobody',
   assert.equal(answering(chat), 'agentsOnline');
   assert.equal(answering({ ...chat, online: false }), 'away', 'no agent has signed in');
   assert.equal(answering({ ...chat, available: false }), 'away', 'after hours');
-  assert.equal(answering({ ...chat, available: false, waiting: false }), 'agentsOnline', 'an agent has the chat after hours');
+  assert.equal(
+    answering({ ...chat, available: false, waiting: false }),
+    'agentsOnline',
+    'an agent has the chat after hours',
+  );
   assert.equal(answering({ ...chat, waiting: false, online: false }), 'away', 'the agent has left');
 });
 

@@ -69,7 +69,7 @@ func (a api) viewOfApplication(app chat.Application) applicationView {
 // versionOf hashes the fields that an update may write. It makes no copy of the settings of up to 1 MiB.
 func versionOf(app chat.Application) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %d ", app.Name, app.BotName, app.AllowedOrigins, app.FileRetention)
+	_, _ = fmt.Fprintf(sum, "%q %q %q %d ", app.Name, app.BotName, app.AllowedOrigins, app.FileRetention)
 	sum.Write(app.WidgetConfigs)
 	return hex.EncodeToString(sum.Sum(nil)[:12])
 }
