@@ -45,6 +45,8 @@ const codes: Record<string, string> = {
   LAST_OWNER: 'A company needs at least one owner. Make somebody else owner first.',
   WRONG_PASSWORD: 'The password is wrong.',
   TOO_MANY_ENDPOINTS: 'The company has reached its limit of endpoints. Delete one first.',
+  TOO_MANY_APPLICATIONS: 'The company has reached its limit of applications.',
+  TOO_MANY_USERS: 'The company has reached its limit of users. Delete one first.',
   ENDPOINT_DISABLED: 'The endpoint is disabled. Enable it first.',
 };
 
