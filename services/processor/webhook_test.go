@@ -229,7 +229,7 @@ func TestAnOperatorSkipsAMessage(t *testing.T) {
 	cfg := w.config()
 	cfg.BotConfig = processor.BotConfig{
 		Bot: processor.BotWebhook, BotWebhookURL: url, BotWebhookSecret: webhookSecret,
-		BotWebhookTimeout: time.Millisecond, BotWebhookDeadline: time.Hour,
+		BotWebhookTimeout: time.Second, BotWebhookDeadline: time.Hour,
 	}
 	w.run(cfg)
 	replies, dead := w.collect(subject.AllReplies), w.collect(subject.AllDead)
