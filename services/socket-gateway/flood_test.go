@@ -436,7 +436,7 @@ func TestAbuseByForgedTokens(t *testing.T) {
 // tokens, and returns the processor time of the gateway.
 func (f *faultWorld) underForgery(connections int, lasts time.Duration, rate config.Rate) time.Duration {
 	f.t.Helper()
-	g := f.startChild(func(b *childBounds) { b.AddressRate = rate })
+	g := f.startChild(func(b *childBounds) { b.AddressRate = addressRate(rate) })
 	v := f.visitor()
 	inside := connect(f.t, g.url, v.token)
 	inside.await("connect")

@@ -40,10 +40,16 @@ const runAsGateway = "PARLEY_TEST_RUN_AS_GATEWAY"
 
 // childBounds are the bounds of such a gateway that no variable sets; it reads them from [boundsVariable].
 type childBounds struct {
-	AddressRate               config.Rate // zero: no limit, as all clients of a test have one address
+	AddressRate               addressRate // zero: no limit, as all clients of a test have one address
 	MaxPendingPerAddress      int         // zero: no limit
 	MaxFrameRate              int
 	PingInterval, PingTimeout time.Duration
+}
+
+// addressRate is a [config.Rate] that encodes to JSON.
+type addressRate struct {
+	Count int
+	Per   time.Duration
 }
 
 // boundsVariable has the childBounds in JSON.
@@ -60,7 +66,8 @@ func applyBounds(cfg *socketgateway.Config, text string) error {
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
 		return err
 	}
-	cfg.AddressRate, cfg.MaxPendingPerAddress, cfg.MaxFrameRate = b.AddressRate, b.MaxPendingPerAddress, b.MaxFrameRate
+	cfg.AddressRate = config.Rate(b.AddressRate)
+	cfg.MaxPendingPerAddress, cfg.MaxFrameRate = b.MaxPendingPerAddress, b.MaxFrameRate
 	cfg.PingInterval, cfg.PingTimeout = b.PingInterval, b.PingTimeout
 	return nil
 }
