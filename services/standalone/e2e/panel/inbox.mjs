@@ -156,10 +156,10 @@ export async function keyboard(env) {
   await messageWith(page, 'First').waitFor();
   await page.keyboard.press('t');
   await page.getByText('With you').waitFor();
+  const releasePost = await holdPosts(page, /\/api\/chats\/[^/]+\/messages/);
   await page.keyboard.press('r');
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Your reply');
   await page.keyboard.type('jar? no: r, t and e are letters here');
-  const releasePost = await holdPosts(page, /\/api\/chats\/[^/]+\/messages/);
   await page.keyboard.press('Enter');
   await messageWith(page, 'jar? no: r, t and e are letters here').waitFor();
   await page.keyboard.press('Escape');
