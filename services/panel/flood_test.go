@@ -150,9 +150,14 @@ func TestSlowBrowserIsCutOff(t *testing.T) {
 		}()
 	}
 	text := strings.Repeat("x", 4000)
-	for deadline := time.Now().Add(limit); agent.status("/api/events") != http.StatusOK; {
+	messages := 100
+	deadline := time.Now().Add(limit)
+	for written := 0; agent.status("/api/events") != http.StatusOK; written += messages {
+		if written == 4000 { // the buffers of the connection are full; more would fill the stream
+			messages = 1
+		}
 		var last chat.Message
-		for range 100 {
+		for range messages {
 			last = w.publishes(w.acme, text)
 		}
 		for e := w.next(colleague, "message"); !strings.Contains(e.data, last.ID); {
