@@ -10,7 +10,7 @@
 //	readers    what one, two and three gateways use for the same load
 //
 // Every reply carries a mark: trial, room, sequence in its room, and the time for which its publication was planned
-// (not the actual time, so that a generator that falls behind cannot improve the latency). From the marks each delivery
+// (not the actual time, so that a slow generator cannot improve the latency). From the marks each delivery
 // is classified as in order, out of order, doubled or misdirected; missing ones are lost.
 //
 // Reading order: measure.go (the rows), deployment.go (the processes), trial.go (a load and its tally), client.go (a
