@@ -216,7 +216,7 @@ func TestWebhookThatHangsIsGivenUp(t *testing.T) {
 func TestWebhookThatAlwaysHangsOpensTheBreaker(t *testing.T) {
 	t.Parallel()
 	hanging := make(chan struct{})
-	w := openWebhook(t, func(http.ResponseWriter, *http.Request) { <-hanging }, WebhookConfig{CallConfig: CallConfig{Deadline: time.Millisecond}})
+	w := openWebhook(t, func(http.ResponseWriter, *http.Request) { <-hanging }, WebhookConfig{CallConfig: CallConfig{Timeout: time.Millisecond}})
 	t.Cleanup(func() { close(hanging) })
 	for range breakerFailures {
 		coded(t, w, wroteTo(appOne))
