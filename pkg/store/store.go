@@ -432,8 +432,9 @@ type WebhookDeliveries interface {
 	// WebhookDeliveries lists deliveries, newest first. NotFound if the page's cursor is not an existing
 	// delivery of the filter's endpoint and company.
 	WebhookDeliveries(ctx context.Context, f WebhookFilter, p Page) ([]webhook.Delivery, error)
-	// CountWebhookDeliveries counts the stored deliveries of a company, pending and ended, up to limit.
-	CountWebhookDeliveries(ctx context.Context, companyID string, limit int) (int, error)
+	// StoredWebhookBytes adds up the sizes of a company's deliveries, pending and ended, with their attempts:
+	// [webhook.Delivery.Size], [webhook.Attempt.Size].
+	StoredWebhookBytes(ctx context.Context, companyID string) (int64, error)
 	// DueWebhookCompanies lists the companies that have pending deliveries due at now.
 	DueWebhookCompanies(ctx context.Context, now time.Time) ([]string, error)
 	// DueWebhookDeliveries lists at most limit pending deliveries of a company that are due at now, longest due first,

@@ -60,6 +60,7 @@ type WebhookDeliveryRecord struct {
 	Tries      int
 	Attempts   []WebhookAttemptRecord // oldest first; null: none
 	ExpiresAt  time.Time
+	Size       int64 // bytes that count for it and all its attempts
 }
 
 // WebhookAttemptRecord is an attempt of a delivery.
@@ -158,9 +159,11 @@ func WebhookDeliveryRecordOf(d webhook.Delivery) WebhookDeliveryRecord {
 		DueAt:      UTC(d.DueAt),
 		Tries:      d.Tries,
 		ExpiresAt:  UTC(d.ExpiresAt),
+		Size:       d.Size(),
 	}
 	for _, a := range d.Attempts {
 		r.Attempts = append(r.Attempts, WebhookAttemptRecordOf(a))
+		r.Size += a.Size()
 	}
 	return r
 }

@@ -19,10 +19,10 @@ const (
 // DefaultRetention is how long a finished delivery is kept unless the company has set a retention.
 const DefaultRetention = 30 * 24 * time.Hour
 
-// MaxDeliveries is the maximum number of stored deliveries of a company, pending and ended; new ones above it
-// are dropped. Bodies have up to 8 KiB, so that a company takes at most 4 GB of the store that all share. It
-// is about what the byte budgets of a company allow for one endpoint in a week.
-const MaxDeliveries = 500_000
+// MaxStored is how many bytes the stored deliveries of a company may take together, pending and ended, by
+// [Delivery.Size]; new ones above it are dropped. It is a part of the store that all companies share, and has
+// room for about 350,000 deliveries of usual size, or 65,000 of the largest with all their attempts.
+const MaxStored = 1 << 30
 
 // Delivery is one event to deliver to one endpoint, and the log of its attempts.
 type Delivery struct {
@@ -42,6 +42,26 @@ type Delivery struct {
 	Tries     int       // since it was created or replayed
 	Attempts  []Attempt // oldest first
 	ExpiresAt time.Time // when it is removed; zero while it is pending
+}
+
+// Size returns the bytes that count for the delivery before its first attempt; see [Attempt.Size].
+func (d Delivery) Size() int64 { return wholeKiB(recordBytes + len(d.Body)) }
+
+// Size returns the bytes that an attempt adds to its delivery. They count until the delivery is removed, also
+// of an attempt that is no longer kept.
+func (a Attempt) Size() int64 {
+	return wholeKiB(attemptBytes + len(a.URL) + len(a.Answer) + len(a.Error))
+}
+
+const (
+	recordBytes  = 512 // of a delivery without its body: ids, times, index entries
+	attemptBytes = 128 // of an attempt without its texts
+)
+
+// wholeKiB rounds up. Few different sizes are quickly added up.
+func wholeKiB(bytes int) int64 {
+	const kib = 1 << 10
+	return int64((bytes + kib - 1) / kib * kib)
 }
 
 // MaxAttempts is how many attempts of a delivery are kept; older ones are dropped.

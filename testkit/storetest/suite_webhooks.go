@@ -134,10 +134,13 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	want(t, "companies before another is due", companies(4), []string{first.CompanyID})
 	want(t, "companies with another", companies(5), slices.Sorted(slices.Values([]string{first.CompanyID, later.CompanyID})))
 	want(t, "what is due of one company", due(5), []string{all[0].ID, all[1].ID, all[2].ID})
-	for limit, n := range map[int]int{3: 3, 4: 4, 10: 4} {
-		want(t, fmt.Sprintf("the number of deliveries up to %d", limit), get[int](t)(s.CountWebhookDeliveries(ctx, first.CompanyID, limit)), n)
+	stored := func(companyID string) int64 { return get[int64](t)(s.StoredWebhookBytes(ctx, companyID)) }
+	bytes := int64(0)
+	for _, d := range all {
+		bytes += d.Size()
 	}
-	want(t, "the number of deliveries of nobody", get[int](t)(s.CountWebhookDeliveries(ctx, newID(), 10)), 0)
+	want(t, "the bytes of a company's deliveries", stored(first.CompanyID), bytes)
+	want(t, "the bytes of nobody's deliveries", stored(newID()), 0)
 	want(t, "what is due without an endpoint", due(10, newID(), first.ID), nil)
 
 	// One of several processors claims a delivery, and no other claims it before the lease ends.
@@ -164,6 +167,7 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	must(t, s.EndWebhookAttempt(ctx, all[0].ID, &ended, webhook.Outcome{Status: webhook.Delivered, ExpiresAt: tomorrow}))
 	expected.Status, expected.DueAt, expected.Tries, expected.ExpiresAt = webhook.Delivered, time.Time{}, 2, tomorrow
 	expected.Attempts = append(expected.Attempts, ended)
+	want(t, "the bytes with two attempts", stored(first.CompanyID), bytes+failed.Size()+ended.Size())
 	want(t, "a delivered one", get[webhook.Delivery](t)(s.WebhookDelivery(ctx, all[0].ID)), expected)
 	// A processor may be late after its lease has ended: its attempt is logged and changes nothing else.
 	must(t, s.EndWebhookAttempt(ctx, all[0].ID, &failed, webhook.Outcome{Status: webhook.Pending, DueAt: at(time.Hour)}))

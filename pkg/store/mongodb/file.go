@@ -54,22 +54,27 @@ func (s *Store) FileUsage(ctx context.Context, of store.FileOwner, now time.Time
 	return s.fileUsage(ctx, bson.E{Key: "companyId", Value: of.Company}, now)
 }
 
-// fileUsage sums the unexpired files of an owner; their index covers the query. MongoDB counts the files of each size,
-// and the sum is computed here: FerretDB v1 computes only the first of several sums.
-func (s *Store) fileUsage(ctx context.Context, ofOwner bson.E, now time.Time) (usage store.FileUsage, err error) {
+// fileUsage sums the unexpired files of an owner.
+func (s *Store) fileUsage(ctx context.Context, ofOwner bson.E, now time.Time) (store.FileUsage, error) {
 	expired := bson.D{{Key: "$lte", Value: store.UTC(now)}}
+	notExpired := bson.E{Key: "expiresAt", Value: bson.D{{Key: "$not", Value: expired}}}
+	return s.sumSizes(ctx, files, bson.D{ofOwner, notExpired})
+}
+
+// sumSizes sums the sizes of the documents that match; an index covers the query. MongoDB counts the documents of each
+// size, and the sum is computed here: FerretDB v1 computes only the first of several sums.
+func (s *Store) sumSizes(ctx context.Context, in collection, match bson.D) (usage store.FileUsage, err error) {
+	count := bson.E{Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}}
 	pipeline := mongo.Pipeline{
-		{{Key: "$match", Value: bson.D{ofOwner, {Key: "expiresAt", Value: bson.D{{Key: "$not", Value: expired}}}}}},
-		{
-			{Key: "$group", Value: bson.D{{Key: "_id", Value: "$size"}, {Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}}}},
-		},
+		{{Key: "$match", Value: match}},
+		{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$size"}, count}}},
 	}
 	var sizes []struct {
 		Size  int64 `bson:"_id"`
 		Count int64 `bson:"count"`
 	}
-	err = s.do(ctx, "adding up "+string(files), func(ctx context.Context) error {
-		cursor, err := s.in(files).Aggregate(ctx, pipeline)
+	err = s.do(ctx, "adding up "+string(in), func(ctx context.Context) error {
+		cursor, err := s.in(in).Aggregate(ctx, pipeline)
 		if err != nil {
 			return err
 		}

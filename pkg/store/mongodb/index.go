@@ -67,7 +67,7 @@ func Indexes() []Index {
 		index(webhookDeliveries, "due", asc("status"), asc("companyId"), asc("dueAt"), asc("endpointId")),
 		index(webhookDeliveries, "order", asc("endpointId"), asc("orderKey"), asc("status"), asc("position")),
 		index(webhookDeliveries, "endpoint", asc("endpointId"), desc("createdAt"), asc("_id")),
-		index(webhookDeliveries, "company", asc("companyId"), desc("createdAt"), asc("_id")),
+		index(webhookDeliveries, "company", asc("companyId"), desc("createdAt"), asc("_id"), asc("size")),
 		index(webhookDeliveries, "chat", asc("chatId")),
 		expiry(webhookDeliveries),
 		expiry(sessions),

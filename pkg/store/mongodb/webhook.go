@@ -106,6 +106,7 @@ type deliveryDocument struct {
 	Tries      int                          `bson:"tries"`
 	Attempts   []store.WebhookAttemptRecord `bson:"attempts,omitempty"`
 	ExpiresAt  time.Time                    `bson:"expiresAt,omitempty"`
+	Size       int64                        `bson:"size"`
 }
 
 func (d deliveryDocument) delivery() webhook.Delivery {
@@ -173,15 +174,10 @@ func due(filter bson.D, now time.Time) bson.D {
 	return append(pending(filter), bson.E{Key: "dueAt", Value: bson.D{{Key: "$lte", Value: store.UTC(now)}}})
 }
 
-// CountWebhookDeliveries implements [store.WebhookDeliveries].
-func (s *Store) CountWebhookDeliveries(ctx context.Context, companyID string, limit int) (int, error) {
-	var n int64
-	err := s.do(ctx, "counting "+string(webhookDeliveries), func(ctx context.Context) (err error) {
-		ofCompany := bson.D{{Key: "companyId", Value: companyID}}
-		n, err = s.in(webhookDeliveries).CountDocuments(ctx, ofCompany, options.Count().SetLimit(int64(limit)))
-		return err
-	})
-	return int(n), err
+// StoredWebhookBytes implements [store.WebhookDeliveries].
+func (s *Store) StoredWebhookBytes(ctx context.Context, companyID string) (int64, error) {
+	usage, err := s.sumSizes(ctx, webhookDeliveries, bson.D{{Key: "companyId", Value: companyID}})
+	return usage.Bytes, err
 }
 
 // DueWebhookCompanies implements [store.WebhookDeliveries]. A group without accumulators is a distinct, which
@@ -255,7 +251,7 @@ func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Att
 	logged := bson.D{}
 	if a != nil {
 		logged = bson.D{
-			{Key: "$inc", Value: bson.D{{Key: "tries", Value: 1}}},
+			{Key: "$inc", Value: bson.D{{Key: "tries", Value: 1}, {Key: "size", Value: a.Size()}}},
 			{Key: "$push", Value: bson.D{{Key: "attempts", Value: bson.D{
 				{Key: "$each", Value: bson.A{store.WebhookAttemptRecordOf(*a)}}, {Key: "$slice", Value: -webhook.MaxAttempts},
 			}}}},

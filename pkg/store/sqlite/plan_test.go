@@ -34,12 +34,12 @@ func TestStatementsUseIndexes(t *testing.T) {
 		lastPage: "SEARCH m USING PRIMARY KEY (chat=?); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?)",
 		pageBefore: "SEARCH b USING COVERING INDEX messages_id (id=? AND chat=?); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?); " +
 			"SEARCH m USING PRIMARY KEY (chat=? AND (created_at,id)<(?,?)); REUSE SUBQUERY 1",
-		afterCursor:     "SEARCH m USING PRIMARY KEY (chat=? AND (created_at,id)>(?,?)); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?)",
-		findMessage:     "SEARCH m USING INDEX messages_id (id=?); SEARCH c USING INTEGER PRIMARY KEY (rowid=?)",
-		unclosedChat:    "SEARCH chats USING INDEX chats_open (chat_user_id=?)",
-		expiredRecords:  "SEARCH idempotency_records USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH idempotency_records USING INDEX idempotency_records_expiry (expires_at<?); CREATE BLOOM FILTER",
-		expiredFiles:    "SEARCH files USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH files USING COVERING INDEX files_expiry (expires_at<?); CREATE BLOOM FILTER",
-		countDeliveries: "CO-ROUTINE (subquery-1); SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_company (company_id=?); SCAN (subquery-1)",
+		afterCursor:      "SEARCH m USING PRIMARY KEY (chat=? AND (created_at,id)>(?,?)); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?)",
+		findMessage:      "SEARCH m USING INDEX messages_id (id=?); SEARCH c USING INTEGER PRIMARY KEY (rowid=?)",
+		unclosedChat:     "SEARCH chats USING INDEX chats_open (chat_user_id=?)",
+		expiredRecords:   "SEARCH idempotency_records USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH idempotency_records USING INDEX idempotency_records_expiry (expires_at<?); CREATE BLOOM FILTER",
+		expiredFiles:     "SEARCH files USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH files USING COVERING INDEX files_expiry (expires_at<?); CREATE BLOOM FILTER",
+		storedDeliveries: "SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_company (company_id=?)",
 		dueCompanies: "CO-ROUTINE company; SETUP; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due; RECURSIVE STEP; SCAN company; " +
 			"CORRELATED SCALAR SUBQUERY 2; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id>?); SCAN company; " +
 			"CORRELATED SCALAR SUBQUERY 4; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?)",

@@ -15,7 +15,7 @@ const (
 	endpointColumns = `id, company_id, url, description, events, headers, secrets, ordered, created_at, disabled_at, disabled_reason,
 	failing_since, warnings, warned_at, revision`
 	deliveryColumns = `id, company_id, endpoint_id, event_type, chat_id, body, order_key, position, created_at, status, reason, due_at, tries,
-	attempts, expires_at`
+	attempts, expires_at, size`
 )
 
 func readEndpointRecord(r *row) store.WebhookEndpointRecord {
@@ -124,6 +124,7 @@ func readDeliveryRecord(r *row) store.WebhookDeliveryRecord {
 		Tries:      int(r.int()),
 		Attempts:   list[store.WebhookAttemptRecord](r),
 		ExpiresAt:  r.time(),
+		Size:       r.int(),
 	}
 }
 
@@ -137,9 +138,9 @@ func replaceDelivery(c *conn, d webhook.Delivery) error {
 func writeDelivery(c *conn, insert string, d webhook.Delivery) (written bool, err error) {
 	v := store.WebhookDeliveryRecordOf(d)
 	changed, err := c.exec(
-		insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.Position, v.CreatedAt,
-		v.Status, v.Reason, v.DueAt, v.Tries, listText(v.Attempts), v.ExpiresAt,
+		v.Status, v.Reason, v.DueAt, v.Tries, listText(v.Attempts), v.ExpiresAt, v.Size,
 	)
 	return changed > 0, err
 }
@@ -216,13 +217,13 @@ func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, arg
 	return sql + " ORDER BY created_at DESC, id LIMIT ?", append(args, p.Size()), nil
 }
 
-const countDeliveries = `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE company_id = ? LIMIT ?)`
+const storedDeliveries = `SELECT ifnull(sum(size), 0) FROM webhook_deliveries WHERE company_id = ?`
 
-// CountWebhookDeliveries implements [store.WebhookDeliveries].
-func (s *Store) CountWebhookDeliveries(ctx context.Context, companyID string, limit int) (int, error) {
-	return read(ctx, s, "counting webhook deliveries", func(c *conn) (n int, err error) {
-		_, err = c.first(countDeliveries, func(r *row) { n = int(r.int()) }, companyID, limit)
-		return n, err
+// StoredWebhookBytes implements [store.WebhookDeliveries].
+func (s *Store) StoredWebhookBytes(ctx context.Context, companyID string) (int64, error) {
+	return scan(ctx, s, "adding up webhook deliveries", func(c *conn) (bytes int64, err error) {
+		_, err = c.first(storedDeliveries, func(r *row) { bytes = r.int() }, companyID)
+		return bytes, err
 	})
 }
 
@@ -290,14 +291,16 @@ func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Att
 		if a != nil {
 			v.Tries++
 			v.Attempts = append(v.Attempts, store.WebhookAttemptRecordOf(*a))
+			v.Size += a.Size()
 			v.Attempts = v.Attempts[max(0, len(v.Attempts)-webhook.MaxAttempts):]
 		}
 		if v.Status == webhook.Pending {
 			v.Status, v.Reason, v.DueAt, v.ExpiresAt = o.Status, o.Reason, store.UTC(o.DueAt), store.UTC(o.ExpiresAt)
 		}
 		_, err = c.exec(
-			`UPDATE webhook_deliveries SET tries = ?2, attempts = ?3, status = ?4, reason = ?5, due_at = ?6, expires_at = ?7 WHERE id = ?1`,
-			id, v.Tries, listText(v.Attempts), v.Status, v.Reason, v.DueAt, v.ExpiresAt,
+			`UPDATE webhook_deliveries SET tries = ?2, attempts = ?3, status = ?4, reason = ?5, due_at = ?6, expires_at = ?7, size = ?8
+			WHERE id = ?1`,
+			id, v.Tries, listText(v.Attempts), v.Status, v.Reason, v.DueAt, v.ExpiresAt, v.Size,
 		)
 		return err
 	})

@@ -186,7 +186,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 			_, err := s.WebhookDeliveries(ctx, store.WebhookFilter{CompanyID: company}, store.Page{After: delivery.ID, Limit: 10})
 			return err
 		}},
-		{"count webhook deliveries", 1, func() error { _, err := s.CountWebhookDeliveries(ctx, company, 10); return err }},
+		{"stored webhook bytes", 1, func() error { _, err := s.StoredWebhookBytes(ctx, company); return err }},
 		{"companies with due webhook deliveries", 1, func() error { _, err := s.DueWebhookCompanies(ctx, at(1)); return err }},
 		{"due webhook deliveries", 1, func() error {
 			_, err := s.DueWebhookDeliveries(ctx, company, at(1), []string{"other"}, 10)

@@ -77,11 +77,11 @@ func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), limiters: newLimiters(cfg.Concurrent, cfg.PerTarget),
 		stored: &stored{
-			most:   webhook.MaxDeliveries,
+			most:   webhook.MaxStored,
 			store:  cfg.Store,
 			now:    cfg.Now,
 			logger: cfg.Logger,
-			of:     map[string]*storedCount{},
+			of:     map[string]*storedBytes{},
 		},
 		wake: make(chan struct{}, 1), inHand: map[string]bool{},
 	}
@@ -221,7 +221,7 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 func (s *Service) put(ctx context.Context, d webhook.Delivery) (inserted bool, err error) {
 	inserted, err = s.cfg.Store.InsertWebhookDelivery(ctx, d)
 	if inserted {
-		s.stored.added(d.CompanyID)
+		s.stored.added(d)
 	}
 	return inserted, err
 }

@@ -5,78 +5,80 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/parley-chat/parley/pkg/webhook"
 )
 
 const (
-	// countEvery is how often the stored deliveries of a company are counted. In between, this process adds
-	// its own; those of other processors are missing until the next count.
-	countEvery = time.Minute
+	// sumEvery is how often the stored deliveries of a company are added up. In between, this process adds
+	// its own; those of other processors, and attempts, are missing until the next sum.
+	sumEvery = time.Minute
 	// crowdedRetention is how long ended deliveries of a company are kept while it stores more than half of
 	// what it may: the log becomes shorter before an event is lost.
 	crowdedRetention = time.Hour
 )
 
-// stored counts the stored deliveries of companies. It is safe for concurrent use.
+// stored adds up the stored deliveries of companies. It is safe for concurrent use.
 type stored struct {
-	most   int
+	most   int64 // bytes of a company
 	store  Store
 	now    func() time.Time
 	logger *slog.Logger
 
-	mu sync.Mutex
-	of map[string]*storedCount
+	mu sync.Mutex // guards of
+	of map[string]*storedBytes
 }
 
-type storedCount struct {
-	n  int
-	at time.Time // of the count
+type storedBytes struct {
+	bytes int64
+	at    time.Time // of the sum
 }
 
 // hasRoom reports whether the company may store another delivery.
 func (s *stored) hasRoom(ctx context.Context, companyID string) (bool, error) {
-	n, err := s.count(ctx, companyID)
-	return n < s.most, err
+	bytes, err := s.sum(ctx, companyID)
+	return bytes < s.most, err
 }
 
-func (s *stored) count(ctx context.Context, companyID string) (int, error) {
+func (s *stored) sum(ctx context.Context, companyID string) (int64, error) {
 	s.mu.Lock()
 	known := s.of[companyID]
 	if known == nil {
-		known = &storedCount{}
+		known = &storedBytes{}
 		s.of[companyID] = known
 	}
-	due := s.now().Sub(known.at) >= countEvery
-	if due { // others use the known count in the meantime
+	due := s.now().Sub(known.at) >= sumEvery
+	if due { // others use the known sum in the meantime
 		known.at = s.now()
 	}
-	n := known.n
+	bytes := known.bytes
 	s.mu.Unlock()
 	if !due {
-		return n, nil
+		return bytes, nil
 	}
-	n, err := s.store.CountWebhookDeliveries(ctx, companyID, s.most)
+	bytes, err := s.store.StoredWebhookBytes(ctx, companyID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		known.at = time.Time{}
 		return 0, err
 	}
-	known.n = n
-	if n >= s.most {
+	known.bytes = bytes
+	if bytes >= s.most {
 		s.logger.LogAttrs(
 			ctx, slog.LevelWarn, "new webhook deliveries of a company are dropped: it stores too many",
-			slog.String("companyId", companyID), slog.Int("stored", n),
+			slog.String("companyId", companyID), slog.Int64("bytes", bytes),
 		)
 	}
-	return n, nil
+	return bytes, nil
 }
 
 // added counts a new delivery.
-func (s *stored) added(companyID string) {
+func (s *stored) added(d webhook.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.of[companyID]; known != nil {
-		known.n++
+	if known := s.of[d.CompanyID]; known != nil {
+		known.bytes += d.Size()
 	}
 }
 
@@ -84,7 +86,7 @@ func (s *stored) added(companyID string) {
 func (s *stored) retention(companyID string, own time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.of[companyID]; known != nil && known.n >= s.most/2 {
+	if known := s.of[companyID]; known != nil && known.bytes >= s.most/2 {
 		return min(own, crowdedRetention)
 	}
 	return own
