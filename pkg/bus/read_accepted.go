@@ -20,8 +20,10 @@ const (
 	acceptedRetryWindow = 25 * time.Hour
 
 	acceptedTimeout = 5 * time.Second
-	// acceptedPause is the delay before the second read for a new message, which a replica may lack for a moment.
+	// A replica may lack a new message for a moment: it is read again after acceptedPause, and after twice the
+	// pause each time, acceptedTries times in all.
 	acceptedPause = 100 * time.Millisecond
+	acceptedTries = 5
 )
 
 // Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted
@@ -38,16 +40,18 @@ func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delive
 	ctx, cancel := context.WithTimeout(ctx, acceptedTimeout)
 	defer cancel()
 	d, err := b.searchAccepted(ctx, companyID, messageID, created.Add(-acceptedBefore), created.Add(acceptedAfter))
-	if !apperr.Is(err, apperr.NotFound) {
-		return d, err
-	}
-	switch now := time.Now(); {
-	case now.Sub(created).Abs() < acceptedBefore:
-		if sleep(ctx, acceptedPause) == nil {
-			return b.searchAccepted(ctx, companyID, messageID, created.Add(-acceptedBefore), created.Add(acceptedAfter))
-		}
-	case now.Sub(created) > acceptedAfter && now.Sub(created) < acceptedRetryWindow:
+	age := time.Since(created)
+	if age > acceptedAfter && age < acceptedRetryWindow && apperr.Is(err, apperr.NotFound) {
+		now := time.Now()
 		return b.searchAccepted(ctx, companyID, messageID, now.Add(-acceptedAfter), now)
+	}
+	pause := acceptedPause
+	for try := 1; try < acceptedTries && age <= acceptedAfter && apperr.Is(err, apperr.NotFound); try++ {
+		if sleep(ctx, pause) != nil {
+			break
+		}
+		pause *= 2
+		d, err = b.searchAccepted(ctx, companyID, messageID, created.Add(-acceptedBefore), created.Add(acceptedAfter))
 	}
 	return d, err
 }

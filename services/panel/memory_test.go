@@ -28,10 +28,9 @@ func TestAbuseByLargeRequests(t *testing.T) {
 		t.Skip("the memory of a process is read from /proc")
 	}
 	t.Parallel()
-	const applications = 8
-	mostMemory := 256 << 20
-	if raced {
-		mostMemory *= 3
+	applications, mostMemory := 8, 256<<20
+	if raced { // everything takes many times as long, and more memory
+		applications, mostMemory = 2, 3*mostMemory
 	}
 	users, lasts := 2, time.Second
 	if os.Getenv("PARLEY_FAULTS") == "long" {

@@ -196,11 +196,11 @@ func TestHangingChatsDelayOthersUntilTheTimeout(t *testing.T) {
 	cfg := w.config()
 	cfg.BotConfig = processor.BotConfig{
 		Bot: processor.BotWebhook, BotWebhookURL: url, BotWebhookSecret: webhookSecret,
-		BotWebhookTimeout: 10 * time.Millisecond, BotWebhookDeadline: time.Hour, BotWebhookAttempts: 3, BotConcurrency: 2,
+		BotWebhookTimeout: time.Second, BotWebhookDeadline: time.Hour, BotWebhookAttempts: 3, BotConcurrency: 2,
 	}
 	w.run(cfg)
 	replies := w.collect(subject.AllReplies)
-	w.hang(3) // their failures do not open the breaker
+	w.hang(2) // their failures do not open the breaker
 	for _, text := range []string{"one", "two", "three"} {
 		w.publish(w.wrote(chat.Text, `{"text":"`+text+`"}`))
 		if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != `{"text":"`+text+`"}` {
