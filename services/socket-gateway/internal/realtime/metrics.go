@@ -100,7 +100,7 @@ func (m *Metrics) begin() {
 		m.drops:         {dropRepeated, dropSlow},
 		m.recoveries:    {recoveryHit, recoveryMiss, recoveryLimited, recoveryNone},
 		m.receipts:      {receiptReported, receiptFailed, receiptLost},
-		m.parts:         {partOK, partFailed, partDropped, partMalformed, partSnapshot, partUnread},
+		m.parts:         {emitOK, emitFailed, partDropped, partMalformed, partSnapshot, partUnread},
 		m.connectErrors: {apperr.Unauthorized.Reason, apperr.OriginNotAllowed.Reason, apperr.ServiceUnavailable.Reason, apperr.InternalError.Reason},
 	} {
 		for _, value := range values {
@@ -148,8 +148,9 @@ const (
 	receiptFailed   = "failed"
 	receiptLost     = "lost"
 
-	partOK        = "ok"
-	partFailed    = "failed"
+	emitOK     = "ok"
+	emitFailed = "failed"
+
 	partDropped   = "stale"
 	partMalformed = "malformed"
 	partSnapshot  = "snapshot"

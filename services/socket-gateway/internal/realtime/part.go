@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/socketio"
@@ -56,44 +55,25 @@ func (p *partPublisher) consumer() bus.Consumer {
 // publish publishes a batch of parts to different visitors. Stale and malformed parts are dropped without a
 // dead letter: the complete message follows.
 func (p *partPublisher) publish(ctx context.Context, batch []bus.Delivery) []error {
-	errs := make([]error, len(batch))
-	events := make([]*socketio.Broadcast, 0, len(batch))
-	places := make([]int, 0, len(batch)) // of the events in batch
-	for i := range batch {
-		b := p.broadcast(&batch[i])
-		if b != nil {
-			events = append(events, b)
-			places = append(places, i)
-		}
-	}
-	failed := p.namespace.EmitAll(ctx, events)
-	for k, place := range places {
-		if failed == nil || failed[k] == nil {
-			p.metrics.part(partOK)
-			continue
-		}
-		p.metrics.part(partFailed)
-		errs[place] = apperr.Unreachable("redis", failed[k])
-	}
-	return errs
+	return emitBatch(ctx, p.namespace, batch, p.broadcast, p.metrics.part)
 }
 
 // broadcast encodes a part for its room. It returns nil for a malformed or stale part.
-func (p *partPublisher) broadcast(delivery *bus.Delivery) *socketio.Broadcast {
+func (p *partPublisher) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
 	part, err := event.Decode[event.MessagePart](delivery.Subject, delivery.Data)
 	data := encodePart(part)
 	if err != nil || !utf8.Valid(data) {
 		p.metrics.part(partMalformed)
-		return nil
+		return nil, nil
 	}
 	if p.now().Sub(delivery.Time) > partStale {
 		p.metrics.part(partDropped)
-		return nil
+		return nil, nil
 	}
 	b := toRoom(Room(part.AppID, part.ChatUserID), data)
 	m := metadata.Metadata{Part: metadata.Part{MessageID: part.MessageID, N: part.N}}
 	m.Put(b)
-	return b
+	return b, nil
 }
 
 // roomParts tracks the parts emitted to a room. room.mu guards it.

@@ -67,24 +67,36 @@ func (p *replyPublisher) consumer() bus.Consumer {
 // over Redis, so that rooms see one order even while two gateways read the same partition. Failed publishes
 // are retried until Redis is connected; rooms drop duplicates.
 func (p *replyPublisher) publish(ctx context.Context, batch []bus.Delivery) []error {
+	return emitBatch(ctx, p.namespace, batch, p.broadcast, p.metrics.emitted)
+}
+
+// emitBatch emits the broadcasts of a batch, by encode, which returns nil for a delivery that no client gets.
+// It counts each one as emitOK or emitFailed. The errors are those of the deliveries, by their index.
+func emitBatch(
+	ctx context.Context,
+	namespace *socketio.Namespace,
+	batch []bus.Delivery,
+	encode func(*bus.Delivery) (*socketio.Broadcast, error),
+	count func(result string),
+) []error {
 	errs := make([]error, len(batch))
-	events := make([]*socketio.Broadcast, 0, len(batch))
-	places := make([]int, 0, len(batch)) // of the events in batch
+	broadcasts := make([]*socketio.Broadcast, 0, len(batch))
+	places := make([]int, 0, len(batch)) // of the broadcasts in batch
 	for i := range batch {
-		b, err := p.broadcast(&batch[i])
+		b, err := encode(&batch[i])
 		errs[i] = err
 		if b != nil {
-			events = append(events, b)
+			broadcasts = append(broadcasts, b)
 			places = append(places, i)
 		}
 	}
-	failed := p.namespace.EmitAll(ctx, events)
+	failed := namespace.EmitAll(ctx, broadcasts)
 	for k, place := range places {
 		if failed == nil || failed[k] == nil {
-			p.metrics.emitted("ok")
+			count(emitOK)
 			continue
 		}
-		p.metrics.emitted("failed")
+		count(emitFailed)
 		errs[place] = apperr.Unreachable("redis", failed[k])
 	}
 	return errs
