@@ -2,7 +2,6 @@ package http
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,31 +14,18 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
+// applicationView is an application with what the panel needs to change and to embed it.
 type applicationView struct {
-	ID             string            `json:"id"`
-	CompanyID      string            `json:"companyId"`
-	Name           string            `json:"name"`
-	BotName        string            `json:"botName"`
-	WidgetConfigs  json.RawMessage   `json:"widgetConfigs"`
-	AllowedOrigins []string          `json:"allowedOrigins"`
-	FileRetention  int64             `json:"fileRetentionSeconds"`
-	Verification   chat.Verification `json:"verification"`
-	Support        chat.Support      `json:"support"`
-	Secrets        []secretRow       `json:"secrets"`
-	Version        string            `json:"version"`
-	Embed          embedView         `json:"embed"`
-}
-
-// secretRow is the part of a secret that can be shown again.
-type secretRow struct {
-	CreatedAt chat.Time `json:"createdAt"`
-	ExpiresAt chat.Time `json:"expiresAt,omitzero"`
+	view.Application
+	Version string    `json:"version"`
+	Embed   embedView `json:"embed"`
 }
 
 type embedView struct {
@@ -48,22 +34,7 @@ type embedView struct {
 }
 
 func (a api) viewOfApplication(app chat.Application) applicationView {
-	v := applicationView{
-		ID: app.ID, CompanyID: app.CompanyID, Name: app.Name, BotName: app.BotName, WidgetConfigs: app.WidgetConfigs,
-		AllowedOrigins: append([]string{}, app.AllowedOrigins...), FileRetention: int64(app.FileRetention / time.Second),
-		Verification: cmp.Or(app.Identity.Mode, chat.VerificationOff),
-		Secrets:      []secretRow{},
-		Version:      versionOf(app),
-		Embed:        a.embed(app),
-		Support:      app.Support,
-	}
-	if len(v.WidgetConfigs) == 0 {
-		v.WidgetConfigs = json.RawMessage(`{}`)
-	}
-	for _, s := range app.Identity.Secrets {
-		v.Secrets = append(v.Secrets, secretRow{chat.Time(s.CreatedAt), chat.Time(s.ExpiresAt)})
-	}
-	return v
+	return applicationView{Application: view.ApplicationOf(app), Version: versionOf(app), Embed: a.embed(app)}
 }
 
 // versionOf hashes the fields that an update may write. It makes no copy of the settings of up to 1 MiB.

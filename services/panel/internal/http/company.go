@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
@@ -26,7 +27,7 @@ func (a api) getCompanies(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"companies": viewsOf(found, viewOfCompany)})
+	return answerPage(c, next, map[string]any{"companies": view.ListOf(found, view.CompanyOf)})
 }
 
 type companyRequest struct {
@@ -58,7 +59,5 @@ func (a api) putCompany(c echo.Context, who caller, id string, status int) error
 	if err != nil {
 		return err
 	}
-	return c.JSON(status, viewOfCompany(company))
+	return c.JSON(status, view.CompanyOf(company))
 }
-
-func viewOfCompany(c chat.Company) companyView { return companyView{ID: c.ID, Name: c.Name} }

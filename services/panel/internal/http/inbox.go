@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -43,7 +44,7 @@ type chatView struct {
 	Handover        *handoverView   `json:"handover,omitempty"`
 	Rating          *ratingView     `json:"rating,omitempty"`
 	Assignee        *agentView      `json:"assignee"`
-	Visitor         visitorView     `json:"visitor"`
+	Visitor         view.Visitor    `json:"visitor"`
 	LastMessage     json.RawMessage `json:"lastMessage"` // not a notice
 	Question        json.RawMessage `json:"question"`    // the visitor's last message
 }
@@ -52,28 +53,6 @@ type agentView struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Online *bool  `json:"online,omitempty"` // only in the list of agents, if known
-}
-
-type visitorView struct {
-	ID         string `json:"id"`
-	AppID      string `json:"appId,omitempty"`
-	Name       string `json:"name"`
-	Email      string `json:"email,omitempty"`
-	Phone      string `json:"phone,omitempty"`
-	UserID     string `json:"userId,omitempty"`
-	VerifiedBy string `json:"verifiedBy,omitempty"`
-}
-
-func viewOfVisitor(v chat.Visitor) visitorView {
-	return visitorView{
-		ID:         v.ID,
-		AppID:      v.AppID,
-		Name:       v.Name(),
-		Email:      v.Email,
-		Phone:      v.Phone,
-		UserID:     v.UserID,
-		VerifiedBy: v.VerifiedBy,
-	}
 }
 
 const (
@@ -181,7 +160,7 @@ func (a api) viewOfChat(e store.InboxEntry, names lookup) chatView {
 		VisitorWroteAt: chat.Time(c.VisitorWroteAt),
 		InWindow:       c.Open(now), ClosedAt: chat.Time(c.ClosedAt), Unread: c.Unread(),
 		Waiting: c.Waiting(now), Handover: viewOfHandover(c.Control.Handover), Rating: viewOfRating(c.Rating),
-		Control: store.ControlBot, Visitor: viewOfVisitor(e.Visitor), LastMessage: json.RawMessage("null"),
+		Control: store.ControlBot, Visitor: view.VisitorOf(e.Visitor), LastMessage: json.RawMessage("null"),
 		Question: json.RawMessage("null"),
 	}
 	if c.Windowed() {

@@ -121,15 +121,6 @@ func walkPage[R any](
 	}
 }
 
-// viewsOf returns the views of records.
-func viewsOf[R, V any](found []R, view func(R) V) []V {
-	rows := make([]V, len(found))
-	for i, r := range found {
-		rows[i] = view(r)
-	}
-	return rows
-}
-
 // answerPage answers a page with its members and next.
 func answerPage(c echo.Context, next string, members map[string]any) error {
 	members["next"] = nil

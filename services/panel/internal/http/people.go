@@ -2,15 +2,14 @@ package http
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/live"
@@ -29,7 +28,7 @@ func (a api) getUsers(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"users": viewsOf(found, viewOfUser)})
+	return answerPage(c, next, map[string]any{"users": view.ListOf(found, view.UserOf)})
 }
 
 // readUsers reads a page of a company's users, or of all if company is empty.
@@ -78,7 +77,7 @@ func (a api) inviteUser(c echo.Context, who caller) error {
 	if u, err = a.Store.User(ctxOf(c), u.ID); err != nil {
 		return err
 	}
-	return c.JSON(http.StatusCreated, map[string]any{"user": viewOfUser(u), "invitationUrl": a.invitationURL(c, token)})
+	return c.JSON(http.StatusCreated, map[string]any{"user": view.UserOf(u), "invitationUrl": a.invitationURL(c, token)})
 }
 
 // invitationURL puts the token into the fragment, which is not in requests or Referer headers.
@@ -99,7 +98,7 @@ func (a api) renewInvitation(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, map[string]any{"user": viewOfUser(u), "invitationUrl": a.invitationURL(c, token)})
+	return c.JSON(http.StatusOK, map[string]any{"user": view.UserOf(u), "invitationUrl": a.invitationURL(c, token)})
 }
 
 type editUserRequest struct {
@@ -122,7 +121,7 @@ func (a api) editUser(c echo.Context, who caller) error {
 		return err
 	}
 	a.noteAccess(c, u)
-	return c.JSON(http.StatusOK, viewOfUser(u))
+	return c.JSON(http.StatusOK, view.UserOf(u))
 }
 
 // noteAccess ends the event streams of a user at once. If the notice is lost, the next heartbeat of each
@@ -163,32 +162,6 @@ func (a api) endUserSessions(c echo.Context, who caller) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-type entryView struct {
-	ID       string          `json:"id"`
-	At       chat.Time       `json:"at"`
-	UserID   string          `json:"userId,omitempty"`
-	User     string          `json:"user"`
-	Action   string          `json:"action"`
-	Target   string          `json:"target"`
-	TargetID string          `json:"targetId"`
-	Before   json.RawMessage `json:"before,omitempty"`
-	After    json.RawMessage `json:"after,omitempty"`
-}
-
-func viewOfEntry(e account.AuditEntry) entryView {
-	return entryView{
-		ID:       e.ID,
-		At:       chat.Time(e.At),
-		UserID:   e.UserID,
-		User:     e.User,
-		Action:   e.Action,
-		Target:   e.Target,
-		TargetID: e.TargetID,
-		Before:   e.Before,
-		After:    e.After,
-	}
-}
-
 // getAudit lists a company's audit log; without a company, an operator gets all.
 func (a api) getAudit(c echo.Context, who caller) error {
 	filter := store.AuditFilter{TargetID: c.QueryParam("target")}
@@ -206,7 +179,7 @@ func (a api) answerEntries(c echo.Context, f store.AuditFilter) error {
 	read := func(ctx context.Context, p store.Page) ([]account.AuditEntry, error) {
 		return a.Store.AuditEntries(ctx, f, p)
 	}
-	rows, next, err := readRows(c, read, func(e account.AuditEntry) string { return e.ID }, viewOfEntry)
+	rows, next, err := readRows(c, read, func(e account.AuditEntry) string { return e.ID }, view.AuditEntryOf)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
@@ -14,42 +15,9 @@ import (
 	"github.com/parley-chat/parley/services/panel/internal/signin"
 )
 
-type userView struct {
-	ID                  string       `json:"id"`
-	Email               string       `json:"email"`
-	Name                string       `json:"name"`
-	Role                account.Role `json:"role"`
-	CompanyID           string       `json:"companyId,omitempty"`
-	Status              string       `json:"status"`
-	TOTP                bool         `json:"totp"`
-	CreatedAt           chat.Time    `json:"createdAt"`
-	LastSignInAt        chat.Time    `json:"lastSignInAt,omitzero"`
-	InvitationExpiresAt chat.Time    `json:"invitationExpiresAt,omitzero"`
-}
-
-func viewOfUser(u account.User) userView {
-	return userView{
-		ID:                  u.ID,
-		Email:               u.Email,
-		Name:                u.Name,
-		Role:                u.Role,
-		CompanyID:           u.CompanyID,
-		Status:              u.Status(),
-		TOTP:                u.TOTPSecret != "",
-		CreatedAt:           chat.Time(u.CreatedAt),
-		LastSignInAt:        chat.Time(u.LastSignInAt),
-		InvitationExpiresAt: chat.Time(u.InvitationExpiresAt),
-	}
-}
-
-type companyView struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-}
-
 type sessionView struct {
-	User        userView             `json:"user"`
-	Company     *companyView         `json:"company"`
+	User        view.User            `json:"user"`
+	Company     *view.Company        `json:"company"`
 	Permissions []account.Permission `json:"permissions"`
 	CSRFToken   string               `json:"csrfToken"`
 	ExpiresAt   chat.Time            `json:"expiresAt"`
@@ -59,7 +27,7 @@ type sessionView struct {
 
 func (a api) sessionOf(c echo.Context, who signin.Principal) error {
 	v := sessionView{
-		User:              viewOfUser(who.User),
+		User:              view.UserOf(who.User),
 		Permissions:       who.User.Role.Permissions(),
 		CSRFToken:         account.CSRFToken(who.Secret),
 		ExpiresAt:         chat.Time(who.Session.ExpiresAt),
@@ -70,7 +38,7 @@ func (a api) sessionOf(c echo.Context, who signin.Principal) error {
 		if err != nil {
 			return err
 		}
-		v.Company = &companyView{company.ID, company.Name}
+		v.Company = new(view.CompanyOf(company))
 	}
 	return c.JSON(http.StatusOK, v)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -173,7 +174,7 @@ func (a api) getDeadLetters(c echo.Context, _ caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"letters": viewsOf(found, viewOfDeadLetter)})
+	return answerPage(c, next, map[string]any{"letters": view.ListOf(found, viewOfDeadLetter)})
 }
 
 // deadLetters reads a page of the dead letters that match a filter.
@@ -261,7 +262,7 @@ func (a api) actOnDeadLetters(
 			return err
 		}
 	}
-	return answerPage(c, next, map[string]any{"dryRun": r.DryRun, "results": viewsOf(outcomes, viewOfOutcome)})
+	return answerPage(c, next, map[string]any{"dryRun": r.DryRun, "results": view.ListOf(outcomes, viewOfOutcome)})
 }
 
 type resultView struct {
@@ -287,7 +288,7 @@ func (a api) selectDeadLetters(ctx context.Context, r deadLettersRequest) (seque
 	if len(found) == maxDeadLetters {
 		next = deadLetterID(found[maxDeadLetters-1])
 	}
-	return viewsOf(found, func(l inspect.DeadLetter) uint64 { return l.Sequence }), next, err
+	return view.ListOf(found, func(l inspect.DeadLetter) uint64 { return l.Sequence }), next, err
 }
 
 // traceReach is how long after a message's creation the streams are searched if its company is unknown.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
@@ -90,7 +91,7 @@ func (a api) getRatings(c echo.Context, who caller) error {
 	return answerPage(
 		c,
 		next,
-		map[string]any{"days": int(ratedSince / (24 * time.Hour)), "ratings": viewsOf(found, viewOfRatings)},
+		map[string]any{"days": int(ratedSince / (24 * time.Hour)), "ratings": view.ListOf(found, viewOfRatings)},
 	)
 }
 

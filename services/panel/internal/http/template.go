@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
@@ -15,38 +16,13 @@ import (
 )
 
 type templateView struct {
-	ID         string         `json:"id"`
-	CompanyID  string         `json:"companyId"`
-	Name       string         `json:"name"`
-	Text       string         `json:"text"`
-	Parameters []parameterRow `json:"parameters"`
-	Status     string         `json:"status"`
-	Reason     string         `json:"reason,omitempty"` // of a rejection
-}
-
-type parameterRow struct {
-	Name    string `json:"name"`
-	Default string `json:"default"`
-}
-
-func viewOfTemplate(t chat.MessageTemplate) templateView {
-	v := templateView{
-		ID:         t.ID,
-		CompanyID:  t.CompanyID,
-		Name:       t.Name,
-		Text:       t.Text,
-		Parameters: []parameterRow{},
-		Status:     t.Status,
-	}
-	for _, p := range t.Parameters {
-		v.Parameters = append(v.Parameters, parameterRow(p))
-	}
-	return v
+	view.Template
+	Reason string `json:"reason,omitempty"` // of a rejection
 }
 
 // answerTemplate also answers the reason of a rejection, from the audit log.
 func (a api) answerTemplate(c echo.Context, status int, t chat.MessageTemplate) error {
-	v := viewOfTemplate(t)
+	v := templateView{Template: view.TemplateOf(t)}
 	if t.Status == chat.TemplateRejected {
 		entries, err := a.Store.AuditEntries(
 			ctxOf(c),
@@ -74,7 +50,7 @@ func (a api) getTemplates(c echo.Context, who caller) error {
 	read := func(ctx context.Context, p store.Page) ([]chat.MessageTemplate, error) {
 		return a.Store.Templates(ctx, company, p)
 	}
-	rows, next, err := readRows(c, read, func(t chat.MessageTemplate) string { return t.ID }, viewOfTemplate)
+	rows, next, err := readRows(c, read, func(t chat.MessageTemplate) string { return t.ID }, view.TemplateOf)
 	if err != nil {
 		return err
 	}
@@ -99,9 +75,9 @@ func (a api) getTemplate(c echo.Context, who caller) error {
 
 type templateRequest struct {
 	unvalidated `json:"-"`
-	Name        string         `json:"name"`
-	Text        string         `json:"text"`
-	Parameters  []parameterRow `json:"parameters"`
+	Name        string           `json:"name"`
+	Text        string           `json:"text"`
+	Parameters  []view.Parameter `json:"parameters"`
 }
 
 func (r templateRequest) apply(t chat.MessageTemplate) chat.MessageTemplate {
@@ -186,7 +162,7 @@ func (a api) getTemplateHistory(c echo.Context, who caller) error {
 
 type previewRequest struct {
 	Text       string            `json:"text"`
-	Parameters []parameterRow    `json:"parameters"`
+	Parameters []view.Parameter  `json:"parameters"`
 	Username   string            `json:"username"`
 	Values     map[string]string `json:"values"`
 }

@@ -7,42 +7,14 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-type tokenView struct {
-	ID         string    `json:"id"`
-	Name       string    `json:"name"`
-	Prefix     string    `json:"prefix"`
-	CreatedAt  chat.Time `json:"createdAt"`
-	CreatedBy  string    `json:"createdBy,omitempty"`
-	LastUsedAt chat.Time `json:"lastUsedAt,omitzero"`
-	ExpiresAt  chat.Time `json:"expiresAt,omitzero"`
-	RevokedAt  chat.Time `json:"revokedAt,omitzero"`
-	Status     string    `json:"status"`
-}
-
-func (a api) viewOfToken(t chat.AccessToken) tokenView {
-	v := tokenView{
-		ID:         t.Hash,
-		Name:       t.Name,
-		Prefix:     t.Prefix,
-		CreatedAt:  chat.Time(t.CreatedAt),
-		CreatedBy:  t.CreatedBy,
-		LastUsedAt: chat.Time(t.LastUsedAt),
-		ExpiresAt:  chat.Time(t.ExpiresAt), RevokedAt: chat.Time(t.RevokedAt), Status: "active",
-	}
-	switch {
-	case !t.RevokedAt.IsZero():
-		v.Status = "revoked"
-	case !t.Valid(a.Now()):
-		v.Status = "expired"
-	}
-	return v
-}
+func (a api) viewOfToken(t chat.AccessToken) view.Token { return view.TokenOf(t, a.Now()) }
 
 func (a api) getTokens(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
@@ -56,7 +28,7 @@ func (a api) getTokens(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"tokens": viewsOf(found, a.viewOfToken)})
+	return answerPage(c, next, map[string]any{"tokens": view.ListOf(found, a.viewOfToken)})
 }
 
 // token finds the token of a route.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
@@ -27,7 +28,7 @@ func (a api) getVisitors(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"visitors": viewsOf(found, viewOfVisitor)})
+	return answerPage(c, next, map[string]any{"visitors": view.ListOf(found, view.VisitorOf)})
 }
 
 // visitor finds the visitor of a route.

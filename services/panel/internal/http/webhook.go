@@ -2,7 +2,6 @@ package http
 
 import (
 	"context"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -10,8 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
@@ -19,92 +18,7 @@ import (
 
 const day = 24 * time.Hour
 
-type webhookView struct {
-	ID             string    `json:"id"`
-	URL            string    `json:"url"`
-	Description    string    `json:"description"`
-	Events         []string  `json:"events"`
-	Headers        []string  `json:"headers"` // names only: the values may be secrets
-	Ordered        bool      `json:"ordered"`
-	Signatures     []string  `json:"signatures"`
-	PublicKeys     []string  `json:"publicKeys"`
-	CreatedAt      chat.Time `json:"createdAt"`
-	Status         string    `json:"status"`
-	DisabledAt     chat.Time `json:"disabledAt,omitzero"`
-	DisabledReason string    `json:"disabledReason,omitempty"`
-	FailingSince   chat.Time `json:"failingSince,omitzero"`
-	Warnings       int       `json:"warnings"`
-}
-
-func (a api) viewOfWebhook(e webhook.Endpoint) webhookView {
-	v := webhookView{
-		ID:             e.ID,
-		URL:            e.URL,
-		Description:    e.Description,
-		Events:         append([]string{}, e.Events...),
-		Ordered:        e.Ordered,
-		Signatures:     []string{},
-		Headers:        append([]string{}, slices.Sorted(maps.Keys(e.Headers))...),
-		PublicKeys:     []string{},
-		CreatedAt:      chat.Time(e.CreatedAt),
-		Status:         e.Status(),
-		DisabledAt:     chat.Time(e.DisabledAt),
-		DisabledReason: e.DisabledReason,
-		FailingSince:   chat.Time(e.FailingSince),
-		Warnings:       e.Warnings,
-	}
-	for _, kind := range e.Kinds(a.Now()) {
-		v.Signatures = append(v.Signatures, string(kind))
-	}
-	v.PublicKeys = append(v.PublicKeys, e.PublicKeys(a.Now())...)
-	return v
-}
-
-type deliveryView struct {
-	ID            string        `json:"id"`
-	EventType     string        `json:"eventType"`
-	Status        string        `json:"status"`
-	Reason        string        `json:"reason,omitempty"`
-	CreatedAt     chat.Time     `json:"createdAt"`
-	NextAttemptAt chat.Time     `json:"nextAttemptAt,omitzero"`
-	Body          string        `json:"body"`
-	Attempts      []attemptView `json:"attempts"`
-}
-
-type attemptView struct {
-	At            chat.Time `json:"at"`
-	URL           string    `json:"url"`
-	DurationMS    int64     `json:"durationMs"`
-	StatusCode    int       `json:"statusCode,omitempty"`
-	Answer        string    `json:"answer,omitempty"`
-	Error         string    `json:"error,omitempty"`
-	NextAttemptAt chat.Time `json:"nextAttemptAt,omitzero"`
-}
-
-func viewOfDelivery(d webhook.Delivery) deliveryView {
-	v := deliveryView{
-		ID:            d.ID,
-		EventType:     d.EventType,
-		Status:        d.Status,
-		Reason:        d.Reason,
-		CreatedAt:     chat.Time(d.CreatedAt),
-		NextAttemptAt: chat.Time(d.DueAt),
-		Body:          d.Body,
-		Attempts:      []attemptView{},
-	}
-	for _, at := range d.Attempts {
-		v.Attempts = append(v.Attempts, attemptView{
-			At:            chat.Time(at.At),
-			URL:           at.URL,
-			DurationMS:    at.Duration.Milliseconds(),
-			StatusCode:    at.StatusCode,
-			Answer:        at.Answer,
-			Error:         at.Error,
-			NextAttemptAt: chat.Time(at.NextAt),
-		})
-	}
-	return v
-}
+func (a api) viewOfWebhook(e webhook.Endpoint) view.Endpoint { return view.EndpointOf(e, a.Now()) }
 
 func (a api) getWebhooks(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
@@ -123,7 +37,7 @@ func (a api) getWebhooks(c echo.Context, who caller) error {
 		return err
 	}
 	return answerPage(c, next, map[string]any{
-		"endpoints":     viewsOf(found, a.viewOfWebhook),
+		"endpoints":     view.ListOf(found, a.viewOfWebhook),
 		"types":         webhook.Types(),
 		"retentionDays": int(owner.WebhookRetention / day),
 	})
@@ -147,15 +61,6 @@ type createWebhookRequest struct {
 	Signatures  []webhook.Kind    `json:"signatures"`
 }
 
-// verifiers returns the secrets or public keys for receivers, which are shown once.
-func verifiers(secrets []webhook.Secret) []string {
-	shown := []string{}
-	for _, s := range secrets {
-		shown = append(shown, s.Verifier())
-	}
-	return shown
-}
-
 func (a api) createWebhook(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
 	if err != nil {
@@ -174,7 +79,7 @@ func (a api) createWebhook(c echo.Context, who caller) error {
 	return answerJSON(
 		c,
 		http.StatusCreated,
-		map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": verifiers(e.Secrets)},
+		map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": view.Verifiers(e.Secrets)},
 	)
 }
 
@@ -229,7 +134,7 @@ func (a api) rotateWebhook(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerJSON(c, http.StatusCreated, map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": verifiers(fresh)})
+	return answerJSON(c, http.StatusCreated, map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": view.Verifiers(fresh)})
 }
 
 func (a api) enableWebhook(c echo.Context, who caller) error {
@@ -263,7 +168,7 @@ func (a api) testWebhook(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerJSON(c, http.StatusAccepted, viewOfDelivery(d))
+	return answerJSON(c, http.StatusAccepted, view.DeliveryOf(d))
 }
 
 // deliveryFilter parses the filter of an endpoint's deliveries.
@@ -300,7 +205,7 @@ func (a api) getDeliveries(c echo.Context, who caller) error {
 	read := func(ctx context.Context, p store.Page) ([]webhook.Delivery, error) {
 		return a.Store.WebhookDeliveries(ctx, filter, p)
 	}
-	rows, next, err := readRows(c, read, deliveryID, viewOfDelivery)
+	rows, next, err := readRows(c, read, deliveryID, view.DeliveryOf)
 	if err != nil {
 		return err
 	}
@@ -342,7 +247,7 @@ func (a api) replayDeliveries(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"deliveryIds": viewsOf(replayed, deliveryID), "dryRun": r.DryRun})
+	return answerPage(c, next, map[string]any{"deliveryIds": view.ListOf(replayed, deliveryID), "dryRun": r.DryRun})
 }
 
 type retentionRequest struct {
