@@ -49,7 +49,7 @@ func completeIDs[T any](
 
 // addCompanyFlag adds --company, which is completed with the ids of the companies.
 func (a *app) addCompanyFlag(c *cobra.Command, company *string, usage string) {
-	c.Flags().StringVar(company, "company", "", usage)
+	addIDFlag(c, company, "company", usage)
 	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 }
 

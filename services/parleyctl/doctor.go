@@ -550,12 +550,13 @@ func dial(ctx context.Context, network, address string) error {
 }
 
 func (e *examiner) keys() {
-	path, err := e.app.keysPath("")
+	keys := e.app.visitorKeys(new(string))
+	path, err := keys.path()
 	if err != nil {
 		e.skip("keys", "VISITOR_KEYS_FILE is not set")
 		return
 	}
-	file, err := e.app.openKeys("")
+	file, err := keys.read()
 	if err != nil {
 		e.wrong("keys", "parleyctl keys generate, or correct VISITOR_KEYS_FILE", "%s", describe(err))
 		return
@@ -578,12 +579,13 @@ func (e *examiner) keyFile(check, path string, keys int) {
 
 // secrets checks the keys of the secrets in the store.
 func (e *examiner) secrets(ctx context.Context) {
-	path, err := e.app.secretsPath()
+	keys := e.app.secretKeys()
+	path, err := keys.path()
 	if err != nil {
 		e.skip("secrets", "SECRETS_KEY_FILE is not set")
 		return
 	}
-	file, err := e.app.openSecretKeys()
+	file, err := keys.read()
 	if err != nil {
 		e.wrong("secrets", "restore the file from its backup, or correct SECRETS_KEY_FILE", "%s", describe(err))
 		return

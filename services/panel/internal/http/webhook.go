@@ -3,7 +3,6 @@ package http
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -15,8 +14,6 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
-
-const day = 24 * time.Hour
 
 func (a api) viewOfWebhook(e webhook.Endpoint) view.Endpoint { return view.EndpointOf(e, a.Now()) }
 
@@ -39,7 +36,7 @@ func (a api) getWebhooks(c echo.Context, who caller) error {
 	return answerPage(c, next, map[string]any{
 		"endpoints":     view.ListOf(found, a.viewOfWebhook),
 		"types":         webhook.Types(),
-		"retentionDays": int(owner.WebhookRetention / day),
+		"retentionDays": admin.RetentionDays(owner),
 	})
 }
 
@@ -186,7 +183,7 @@ func deliveryFilter(e webhook.Endpoint, status, reason, eventType, from, to stri
 			faults.Add(end.name, "must be a time such as 2027-01-31T12:00:00Z")
 		}
 	}
-	if status != "" && !slices.Contains([]string{webhook.Pending, webhook.Delivered, webhook.Failed}, status) {
+	if status != "" && !admin.IsDeliveryStatus(status) {
 		faults.Add("status", "must be pending, delivered or failed")
 	}
 	return f, faults.Err()
@@ -264,12 +261,9 @@ func (a api) setWebhookRetention(c echo.Context, who caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	const tooMany = 1000 // of days: so that it does not overflow; the operation validates it
-	owner, err := a.Admin.SetWebhookRetention(
-		ctxOf(c), who.actor(), company, time.Duration(max(-1, min(r.RetentionDays, tooMany)))*day,
-	)
+	owner, err := a.Admin.SetWebhookRetention(ctxOf(c), who.actor(), company, r.RetentionDays)
 	if err != nil {
 		return err
 	}
-	return answerJSON(c, http.StatusOK, map[string]any{"retentionDays": int(owner.WebhookRetention / day)})
+	return answerJSON(c, http.StatusOK, map[string]any{"retentionDays": admin.RetentionDays(owner)})
 }
