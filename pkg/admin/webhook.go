@@ -124,11 +124,11 @@ func (s *Service) changeWebhookEndpoint(
 
 // WebhookChange lists changes of an endpoint; nil leaves a field unchanged.
 type WebhookChange struct {
-	URL         *string
-	Description *string
-	Events      *[]string
-	Headers     *map[string]string
-	Ordered     *bool
+	URL         *string            `json:"url"`
+	Description *string            `json:"description"`
+	Events      *[]string          `json:"events"`
+	Headers     *map[string]string `json:"headers"`
+	Ordered     *bool              `json:"ordered"`
 }
 
 // headersOfOrigin is the error for a change of the origin that would take the stored header values, often

@@ -16,7 +16,6 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/inspect"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/live"
@@ -214,12 +213,11 @@ func (a api) getDeadLetter(c echo.Context, _ caller) error {
 }
 
 type deadLettersRequest struct {
-	unvalidated `json:"-"`
-	Sequences   []uint64 `json:"sequences"`
-	Stream      string   `json:"stream"`
-	Consumer    string   `json:"consumer"`
-	Cursor      string   `json:"cursor"`
-	DryRun      bool     `json:"dryRun"`
+	Sequences []uint64 `json:"sequences"`
+	Stream    string   `json:"stream"`
+	Consumer  string   `json:"consumer"`
+	Cursor    string   `json:"cursor"`
+	DryRun    bool     `json:"dryRun"`
 }
 
 // maxDeadLetters bounds the dead letters of one request.
@@ -239,8 +237,8 @@ func (a api) dropDeadLetters(c echo.Context, who caller) error {
 func (a api) actOnDeadLetters(
 	c echo.Context, who caller, action, would, done string, all bool, do func(context.Context, bus.DeadLetter) error,
 ) error {
-	var r deadLettersRequest
-	if err := httpapi.Decode(c, &r); err != nil {
+	r, err := decoded[deadLettersRequest](c)
+	if err != nil {
 		return err
 	}
 	ctx := ctxOf(c)
