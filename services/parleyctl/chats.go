@@ -105,9 +105,8 @@ func (f *chatFilter) add(a *app, c *cobra.Command) {
 	c.Flags().StringVar(&f.email, "email", "", "only those of the visitor of --app with this e-mail")
 	c.Flags().StringVar(&f.phone, "phone", "", "only those of the visitor of --app with this phone number")
 	c.Flags().StringVar(&f.userID, "user-id", "", "only those of the visitor of --app with this userId")
-	c.Flags().StringVar(&f.status, "status", "", "only pending, active or closed ones")
-	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications) // the flags exist
-	_ = c.RegisterFlagCompletionFunc("status", fixed(string(chat.Pending), string(chat.Active), string(chat.Closed)))
+	addChoiceFlag(c, &f.status, "status", "", "only pending, active or closed ones", chat.Pending, chat.Active, chat.Closed)
+	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications) // the flag exists
 	checkFirst(c, func() error { return f.check(c) })
 }
 

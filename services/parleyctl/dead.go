@@ -33,14 +33,13 @@ type deadLetterFilter struct {
 }
 
 func (f *deadLetterFilter) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.Stream, "stream", "", "only of events of this stream")
+	addChoiceFlag(c, &f.Stream, "stream", "", "only of events of this stream", inspect.StreamNames()...)
 	c.Flags().StringVar(&f.Consumer, "consumer", "", "only of this consumer")
 	c.Flags().StringVar(&f.CompanyID, "company", "", "only of this company's events")
 	c.Flags().StringVar(&f.ChatID, "chat", "", "only of this chat's events")
 	c.Flags().StringVar(&f.MessageID, "message", "", "only of this message")
 	c.Flags().StringVar(&f.Reason, "reason", "", "only where the reason contains this")
 	c.Flags().StringVar(&f.since, "since", "", "only those given up since (10m, 2d, 2026-11-21T12:00:00Z)")
-	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...)) // the flag exists
 }
 
 func (f *deadLetterFilter) check(a *app) (err error) {

@@ -41,14 +41,9 @@ Client API with its data in a file. An agent may also write after the 24-hour wi
 			return nil
 		},
 	}
-	c.Flags().StringVar(&d.kind, "type", string(chat.Text), "type of the message")
+	addChoiceFlag(c, &d.kind, "type", string(chat.Text), "type of the message", chat.CompanyTypes()...)
 	c.Flags().StringVar(&d.file, "data", "", "file with the message's data, a JSON object; - is standard input")
 	c.Flags().StringVar(&d.sender, "name", "Support", "the agent's name")
-	var types []string
-	for _, t := range chat.CompanyTypes() {
-		types = append(types, string(t))
-	}
-	_ = c.RegisterFlagCompletionFunc("type", fixed(types...)) // the flag exists
 	var m chat.Message
 	checkFirst(c, func() (err error) {
 		m, err = a.compose(d, c.Flags().Arg(1))

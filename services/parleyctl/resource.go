@@ -99,6 +99,13 @@ const (
 	noLimit      = 0   // of a list that a company's bounds keep short
 )
 
+// addChoiceFlag adds a flag that is completed with words.
+func addChoiceFlag[W ~string](c *cobra.Command, value *string, name, preset, usage string, words ...W) {
+	c.Flags().StringVar(value, name, preset, usage)
+	texts := view.ListOf(words, func(w W) string { return string(w) })
+	_ = c.RegisterFlagCompletionFunc(name, fixed(texts...)) // the flag exists
+}
+
 // resource says how commands find and print one kind of record: R is the record, V its view.
 type resource[R, V any] struct {
 	app      *app
@@ -177,6 +184,15 @@ func (r resource[R, V]) change(
 		}
 		return r.print(changed)
 	})
+}
+
+// byID returns the change that an operation of package admin makes, which needs only the id of the record.
+func (r resource[R, V]) byID(
+	change func(*admin.Service, context.Context, admin.Actor, string) (R, error),
+) func(context.Context, operations, R) (R, error) {
+	return func(ctx context.Context, o operations, record R) (R, error) {
+		return change(o.Service, ctx, self(), r.id(r.view(record)))
+	}
 }
 
 // confirmed is change for a destructive command, which asks question first or has --yes.

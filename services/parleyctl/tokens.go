@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -139,11 +140,7 @@ func (a *app) tokensRevoke() *cobra.Command {
 	question := func(t chat.AccessToken) string {
 		return fmt.Sprintf("Revoke the token %s (%s) of company %s?", t.Prefix, t.Name, t.CompanyID)
 	}
-	return a.token().confirmed(c, question, func(
-		ctx context.Context, o operations, t chat.AccessToken,
-	) (chat.AccessToken, error) {
-		return o.RevokeToken(ctx, self(), t.Hash)
-	})
+	return a.token().confirmed(c, question, a.token().byID((*admin.Service).RevokeToken))
 }
 
 // oneToken returns the token that a reference identifies.

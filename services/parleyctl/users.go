@@ -59,13 +59,10 @@ to no company and may do everything; owner, developer and agent belong to one.`,
 	require(c, "email", "role")
 	c.Flags().StringVar(&email, "email", "", "the e-mail address to sign in with")
 	c.Flags().StringVar(&title, "name", "", "the name that others see")
-	c.Flags().StringVar(&role, "role", "", "operator, owner, developer or agent")
+	addChoiceFlag(c, &role, "role", "", "operator, owner, developer or agent",
+		account.Operator, account.Owner, account.Developer, account.Agent)
 	a.addCompanyFlag(c, &company, "the company; none for an operator")
 	p.add(a, c)
-	_ = c.RegisterFlagCompletionFunc(
-		"role",
-		fixed(string(account.Operator), string(account.Owner), string(account.Developer), string(account.Agent)),
-	) // the flag exists
 	return withOperations(c, a.stored, func(ctx context.Context, o operations) error {
 		u := account.NewUser(email, title, account.Role(role), company, a.Now())
 		if err := o.CreateUser(ctx, self(), u, p.text); err != nil {
@@ -160,9 +157,7 @@ subject; another subject with the same address is refused. Unbind after the acco
 the next sign-in with that address binds again.`,
 	}
 	question := func(u account.User) string { return fmt.Sprintf("Unbind %s from %s?", u.Email, u.Issuer) }
-	return a.user().confirmed(c, question, func(ctx context.Context, o operations, u account.User) (account.User, error) {
-		return o.UnbindIdentity(ctx, self(), u.ID)
-	})
+	return a.user().confirmed(c, question, a.user().byID((*admin.Service).UnbindIdentity))
 }
 
 func (a *app) usersDelete() *cobra.Command {

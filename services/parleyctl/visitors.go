@@ -1,11 +1,11 @@
 package parleyctl
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
@@ -26,6 +26,7 @@ func (a *app) visitor() resource[chat.Visitor, visitorDetail] {
 		argument: "VISITOR",
 		find:     store.Store.Visitor,
 		open:     a.cached,
+		id:       func(v visitorDetail) string { return v.ID },
 		view: func(v chat.Visitor) visitorDetail {
 			return visitorDetail{view.ProfileOf(v), v.ChatNumber, timestamp(v.TokensValidFrom), v.Name()}
 		},
@@ -69,9 +70,5 @@ must register again, with a proof if the application verifies identities. If the
 	question := func(v chat.Visitor) string {
 		return fmt.Sprintf("Revoke all tokens of the visitor %s (%s)?", v.ID, v.Name())
 	}
-	return a.visitor().confirmed(c, question, func(
-		ctx context.Context, o operations, v chat.Visitor,
-	) (chat.Visitor, error) {
-		return o.RevokeVisitor(ctx, self(), v.ID)
-	})
+	return a.visitor().confirmed(c, question, a.visitor().byID((*admin.Service).RevokeVisitor))
 }

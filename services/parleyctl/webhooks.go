@@ -279,22 +279,14 @@ func (a *app) webhooksRotate() *cobra.Command {
 
 func (a *app) webhooksEnable() *cobra.Command {
 	c := &cobra.Command{Use: "enable ENDPOINT", Short: "Resume the deliveries to an endpoint"}
-	return a.endpoint().change(c, func(
-		ctx context.Context, o operations, e webhook.Endpoint,
-	) (webhook.Endpoint, error) {
-		return o.EnableWebhookEndpoint(ctx, self(), e.ID)
-	})
+	return a.endpoint().change(c, a.endpoint().byID((*admin.Service).EnableWebhookEndpoint))
 }
 
 func (a *app) webhooksDisable() *cobra.Command {
 	c := &cobra.Command{
 		Use: "disable ENDPOINT", Short: "Stop the deliveries to an endpoint; later events can be replayed",
 	}
-	return a.endpoint().change(c, func(
-		ctx context.Context, o operations, e webhook.Endpoint,
-	) (webhook.Endpoint, error) {
-		return o.DisableWebhookEndpoint(ctx, self(), e.ID)
-	})
+	return a.endpoint().change(c, a.endpoint().byID((*admin.Service).DisableWebhookEndpoint))
 }
 
 func (a *app) webhooksDelete() *cobra.Command {
@@ -338,23 +330,13 @@ type deliveryFlags struct {
 }
 
 func (f *deliveryFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.status, "status", "", "only those that are pending, delivered or failed")
-	c.Flags().StringVar(&f.reason, "reason", "", "only those that failed for this reason: exhausted, gone or disabled")
-	c.Flags().StringVar(&f.event, "event", "", "only events of this type")
+	addChoiceFlag(c, &f.status, "status", "", "only those that are pending, delivered or failed",
+		webhook.Pending, webhook.Delivered, webhook.Failed)
+	addChoiceFlag(c, &f.reason, "reason", "", "only those that failed for this reason: exhausted, gone or disabled",
+		webhook.ReasonExhausted, webhook.ReasonGone, webhook.ReasonDisabled)
+	addChoiceFlag(c, &f.event, "event", "", "only events of this type", webhook.Types()...)
 	c.Flags().StringVar(&f.from, "from", "", "only those created since (10m, 2d, 2026-11-21T12:00:00Z)")
 	c.Flags().StringVar(&f.to, "to", "", "only those created before (10m, 2d, 2026-11-21T12:00:00Z)")
-	_ = c.RegisterFlagCompletionFunc(
-		"status",
-		fixed(webhook.Pending, webhook.Delivered, webhook.Failed),
-	) // the flag exists
-	_ = c.RegisterFlagCompletionFunc(
-		"reason",
-		fixed(webhook.ReasonExhausted, webhook.ReasonGone, webhook.ReasonDisabled),
-	) // the flag exists
-	_ = c.RegisterFlagCompletionFunc(
-		"event",
-		fixed(webhook.Types()...),
-	) // the flag exists
 }
 
 // filter returns the filter of the flags, without an endpoint.
