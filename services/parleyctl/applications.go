@@ -201,14 +201,8 @@ func (a *app) applicationsUpdate() *cobra.Command {
 }
 
 func (a *app) applicationsList() *cobra.Command {
-	var company string
 	c := &cobra.Command{Use: "list", Short: "List chat applications"}
-	a.addCompanyFlag(c, &company, "only this company's")
-	return a.application().list(c, defaultLimit, func(
-		ctx context.Context, s store.Store, p store.Page,
-	) ([]chat.Application, error) {
-		return s.Applications(ctx, company, p)
-	})
+	return a.application().listAny(c, defaultLimit, store.Store.Applications)
 }
 
 func (a *app) applicationsShow() *cobra.Command {

@@ -77,26 +77,22 @@ type examiner struct {
 	findings []finding
 }
 
-func (e *examiner) ok(check, format string, args ...any) {
-	e.findings = append(e.findings, finding{Check: check, State: findingOK, Detail: fmt.Sprintf(format, args...)})
+func (e *examiner) add(check, state, do, format string, args ...any) {
+	e.findings = append(e.findings, finding{Check: check, State: state, Detail: fmt.Sprintf(format, args...), Do: do})
 }
 
-func (e *examiner) skip(check, why string) {
-	e.findings = append(e.findings, finding{Check: check, State: findingSkipped, Detail: why})
+func (e *examiner) ok(check, format string, args ...any) {
+	e.add(check, findingOK, "", format, args...)
 }
+
+func (e *examiner) skip(check, why string) { e.add(check, findingSkipped, "", "%s", why) }
 
 func (e *examiner) warn(check, do, format string, args ...any) {
-	e.findings = append(
-		e.findings,
-		finding{Check: check, State: findingWarning, Detail: fmt.Sprintf(format, args...), Do: do},
-	)
+	e.add(check, findingWarning, do, format, args...)
 }
 
 func (e *examiner) wrong(check, do, format string, args ...any) {
-	e.findings = append(
-		e.findings,
-		finding{Check: check, State: findingWrong, Detail: fmt.Sprintf(format, args...), Do: do},
-	)
+	e.add(check, findingWrong, do, format, args...)
 }
 
 func (a *app) doctor() *cobra.Command {

@@ -249,6 +249,31 @@ func (r resource[R, V]) list(
 	})
 }
 
+// companyReader reads a page of a company's records, or of all companies' if companyID is empty.
+type companyReader[R any] = func(s store.Store, ctx context.Context, companyID string, p store.Page) ([]R, error)
+
+// listAny makes c list the records of --company, or of all companies.
+func (r resource[R, V]) listAny(c *cobra.Command, limit int, read companyReader[R]) *cobra.Command {
+	var company string
+	r.app.addCompanyFlag(c, &company, "only this company's")
+	return r.list(c, limit, func(ctx context.Context, s store.Store, p store.Page) ([]R, error) {
+		return read(s, ctx, company, p)
+	})
+}
+
+// listOfCompany makes c list all records of --company. Its bounds keep the list short.
+func (r resource[R, V]) listOfCompany(c *cobra.Command, read companyReader[R]) *cobra.Command {
+	var company string
+	require(c, "company")
+	r.app.addCompanyFlag(c, &company, "the company")
+	return r.list(c, noLimit, func(ctx context.Context, s store.Store, p store.Page) ([]R, error) {
+		if _, err := s.Company(ctx, company); err != nil {
+			return nil, err
+		}
+		return read(s, ctx, company, p)
+	})
+}
+
 // readUpTo reads p.Limit records, or all if it is 0, page by page. more reports that there may be more.
 func readUpTo[T any](
 	ctx context.Context, p store.Page, read func(context.Context, store.Page) ([]T, error), id func(T) string,

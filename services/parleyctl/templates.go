@@ -113,14 +113,8 @@ func parseParameters(flags []string) (parameters []chat.TemplateParameter) {
 }
 
 func (a *app) templatesList() *cobra.Command {
-	var company string
 	c := &cobra.Command{Use: "list", Short: "List message templates"}
-	a.addCompanyFlag(c, &company, "only this company's")
-	return a.template().list(c, defaultLimit, func(
-		ctx context.Context, s store.Store, p store.Page,
-	) ([]chat.MessageTemplate, error) {
-		return s.Templates(ctx, company, p)
-	})
+	return a.template().listAny(c, defaultLimit, store.Store.Templates)
 }
 
 func (a *app) templatesShow() *cobra.Command {

@@ -117,18 +117,8 @@ func parseTime(s string) (time.Time, error) {
 }
 
 func (a *app) tokensList() *cobra.Command {
-	var company string
 	c := &cobra.Command{Use: "list", Short: "List a company's access tokens"}
-	require(c, "company")
-	a.addCompanyFlag(c, &company, "the company")
-	return a.token().list(c, noLimit, func(
-		ctx context.Context, s store.Store, p store.Page,
-	) ([]chat.AccessToken, error) {
-		if _, err := s.Company(ctx, company); err != nil {
-			return nil, err
-		}
-		return s.AccessTokens(ctx, company, p)
-	})
+	return a.token().listOfCompany(c, store.Store.AccessTokens)
 }
 
 func (a *app) tokensRevoke() *cobra.Command {

@@ -114,12 +114,8 @@ func (a *app) printWithPassword(u account.User, p password) error {
 }
 
 func (a *app) usersList() *cobra.Command {
-	var company string
 	c := &cobra.Command{Use: "list", Short: "List the panel's users"}
-	a.addCompanyFlag(c, &company, "only this company's")
-	return a.user().list(c, noLimit, func(ctx context.Context, s store.Store, p store.Page) ([]account.User, error) {
-		return s.Users(ctx, company, p)
-	})
+	return a.user().listAny(c, noLimit, store.Store.Users)
 }
 
 func (a *app) usersPassword() *cobra.Command {

@@ -192,18 +192,8 @@ func (a *app) webhooksCreate() *cobra.Command {
 }
 
 func (a *app) webhooksList() *cobra.Command {
-	var company string
 	c := &cobra.Command{Use: "list", Short: "List a company's webhook endpoints"}
-	require(c, "company")
-	a.addCompanyFlag(c, &company, "the company")
-	return a.endpoint().list(c, noLimit, func(
-		ctx context.Context, s store.Store, p store.Page,
-	) ([]webhook.Endpoint, error) {
-		if _, err := s.Company(ctx, company); err != nil {
-			return nil, err
-		}
-		return s.WebhookEndpoints(ctx, company, p)
-	})
+	return a.endpoint().listOfCompany(c, store.Store.WebhookEndpoints)
 }
 
 func (a *app) webhooksUpdate() *cobra.Command {
