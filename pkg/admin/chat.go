@@ -139,8 +139,8 @@ func (s *Service) Send(ctx context.Context, by Actor, c chat.Chat, m chat.Messag
 	return nil
 }
 
-// LastMessages returns the last messages of a chat, oldest first, at most that many or, if limit is 0, all; and the
-// number of all messages.
+// LastMessages returns the last messages of a chat, oldest first, and the number of all messages. It returns at
+// most limit messages; 0: all.
 func (s *Service) LastMessages(
 	ctx context.Context, chatID string, limit int,
 ) (last []chat.Message, count int, err error) {

@@ -11,8 +11,9 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// What the commands on records have in common: they check their flags, open the store and, for a change of what
-// services cache, NATS, find the record of their argument, call one operation of package admin, and print a view.
+// What the commands on records have in common: they check their flags, open the store, and NATS for a change
+// of records that services cache. Then they find the record of their argument, call one operation of package
+// admin, and print a view.
 
 // operations are those of package admin, and the store that they change.
 type operations struct {
@@ -69,8 +70,8 @@ func (a *app) withBus(c *cobra.Command, do func(context.Context, *bus.Bus, []str
 	return c
 }
 
-// checkFirst adds a check of the command line, which runs before anything is opened. Checks run in the order in which
-// they are added.
+// checkFirst adds a check of the command line, which runs before anything is opened. Checks run in the order
+// in which they are added.
 func checkFirst(c *cobra.Command, check func() error) {
 	before := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {

@@ -1,12 +1,12 @@
-// Package view has the JSON of the records that people manage: the panel answers it, and parleyctl prints it as JSON
-// and in tables. Each struct has a constructor, named by its record, such as [TokenOf].
+// Package view has the JSON of the records that people manage: the panel answers it, and parleyctl prints it
+// as JSON and in tables. Each struct has a constructor, named by its record, such as [TokenOf].
 //
 // Invariants:
 //
-//   - A view has no secret: no hash of a password, no value of a webhook's header, no key. A secret that is shown once
-//     stands beside the view, in the answer of the operation that has created it.
-//   - A view has nothing that only operators may see: the panel answers it to every role with the permission for the
-//     record. What is for operators only is added by parleyctl.
+//   - A view has no secret: no hash of a password, no value of a webhook's header, no key. A secret that is
+//     shown once stands beside the view, in the answer of the operation that has created it.
+//   - A view has nothing that only operators may see: the panel answers it to every role with the permission
+//     for the record. What is for operators only is added by parleyctl.
 //   - The fields are those of services/panel/openapi.json.
 package view
 

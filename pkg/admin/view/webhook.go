@@ -49,8 +49,8 @@ func EndpointOf(e webhook.Endpoint, now time.Time) Endpoint {
 	}
 }
 
-// Verifiers returns what receivers verify signatures with, which is shown once: the secret itself (whsec_) or the
-// public key (whpk_) of each new secret.
+// Verifiers returns what receivers verify signatures with, which is shown once: of each new secret the secret
+// itself (whsec_) or the public key (whpk_).
 func Verifiers(fresh []webhook.Secret) []string { return ListOf(fresh, webhook.Secret.Verifier) }
 
 // Delivery is the delivery of an event to an endpoint.

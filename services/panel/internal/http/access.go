@@ -144,8 +144,13 @@ func (a api) cookieOf(c echo.Context) string {
 // setCookie sets the session cookie; an empty secret deletes it.
 func (a api) setCookie(c echo.Context, secret string) {
 	cookie := &http.Cookie{
-		Name: a.cookieName(c, secureCookie, plainCookie), Value: secret, Path: "/", HttpOnly: true, Secure: a.secure(c), SameSite: http.SameSiteLaxMode,
-		MaxAge: int(account.SessionTTL.Seconds()),
+		Name:     a.cookieName(c, secureCookie, plainCookie),
+		Value:    secret,
+		Path:     "/",
+		HttpOnly: true,
+		Secure:   a.secure(c),
+		SameSite: http.SameSiteLaxMode,
+		MaxAge:   int(account.SessionTTL.Seconds()),
 	}
 	if secret == "" {
 		cookie.MaxAge = -1

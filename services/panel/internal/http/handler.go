@@ -8,8 +8,8 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 )
 
-// What handlers have in common: they decode the body, find the company or the record of the route, make one call, and
-// encode what it returns. routes.go names the parts of each: the order of checks is that of the arguments.
+// What handlers have in common: they decode the body, find the company or the record of the route, make one
+// call, and encode what it returns. routes.go names the parts of each.
 
 // handler answers a request of a user.
 type handler = func(c echo.Context, who caller) error

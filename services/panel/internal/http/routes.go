@@ -156,9 +156,15 @@ func (a api) routes() []route {
 		{http.MethodPost, applicationsPath, account.WriteApplications, change(a.companyOf, a.createApplication)},
 		{http.MethodGet, applicationsPath + "/:id", account.ReadApplications, on(a.application, a.getApplication)},
 		{http.MethodPut, applicationsPath + "/:id", account.WriteApplications, change(a.application, a.updateApplication)},
-		{http.MethodPut, applicationsPath + "/:id/verification", account.WriteApplications, change(a.application, a.setVerification)},
+		{
+			http.MethodPut, applicationsPath + "/:id/verification", account.WriteApplications,
+			change(a.application, a.setVerification),
+		},
 		{http.MethodPut, applicationsPath + "/:id/support", account.WriteApplications, change(a.application, a.setSupport)},
-		{http.MethodPost, applicationsPath + "/:id/secrets", account.WriteApplications, change(a.application, a.rotateSecret)},
+		{
+			http.MethodPost, applicationsPath + "/:id/secrets", account.WriteApplications,
+			change(a.application, a.rotateSecret),
+		},
 
 		{http.MethodGet, "/api/ratings", account.ReadApplications, list(a.companyOf, a.getRatings)},
 
