@@ -59,14 +59,42 @@ func (s *Service) CreateApplication(ctx context.Context, by Actor, a chat.Applic
 
 // UpdateApplication replaces an existing application.
 func (s *Service) UpdateApplication(ctx context.Context, by Actor, a chat.Application) (chat.Application, error) {
-	before, err := s.store.Application(ctx, a.ID)
+	return s.changeApplication(ctx, by, "application.update", a.ID, func() error {
+		_, err := s.putApplication(ctx, a)
+		return err
+	})
+}
+
+// SetVerification sets what proof of identity visitors must provide.
+func (s *Service) SetVerification(
+	ctx context.Context, by Actor, appID string, mode chat.Verification,
+) (chat.Application, error) {
+	return s.changeApplication(ctx, by, "application.verification", appID, func() error {
+		return s.store.SetVerification(ctx, appID, mode)
+	})
+}
+
+// SetSupport sets how agents serve an application's visitors.
+func (s *Service) SetSupport(
+	ctx context.Context, by Actor, appID string, support chat.Support,
+) (chat.Application, error) {
+	return s.changeApplication(ctx, by, "application.support", appID, func() error {
+		return s.store.SetSupport(ctx, appID, support)
+	})
+}
+
+// changeApplication runs a change of an existing application, and returns the result.
+func (s *Service) changeApplication(
+	ctx context.Context, by Actor, action, appID string, apply func() error,
+) (chat.Application, error) {
+	before, err := s.store.Application(ctx, appID)
 	if err != nil {
-		return a, err
+		return before, err
 	}
-	if a, err = s.putApplication(ctx, a); err != nil {
-		return a, err
+	if err := apply(); err != nil {
+		return before, err
 	}
-	return s.changedApplication(ctx, by, change{action: "application.update", id: a.ID, before: applicationFields(before)})
+	return s.changedApplication(ctx, by, change{action: action, id: appID, before: applicationFields(before)})
 }
 
 func (s *Service) putApplication(ctx context.Context, a chat.Application) (chat.Application, error) {
@@ -102,27 +130,6 @@ func (s *Service) changedApplication(ctx context.Context, by Actor, c change) (c
 	}
 	c.companyID, c.target, c.after = a.CompanyID, "application", applicationFields(a)
 	return a, s.audit(ctx, by, c)
-}
-
-// SetVerification sets what proof of identity visitors must provide.
-func (s *Service) SetVerification(
-	ctx context.Context,
-	by Actor,
-	appID string,
-	mode chat.Verification,
-) (chat.Application, error) {
-	before, err := s.store.Application(ctx, appID)
-	if err != nil {
-		return before, err
-	}
-	if err := s.store.SetVerification(ctx, appID, mode); err != nil {
-		return before, err
-	}
-	return s.changedApplication(
-		ctx,
-		by,
-		change{action: "application.verification", id: appID, before: applicationFields(before)},
-	)
 }
 
 // RotateIdentitySecret creates a new identity secret, which is shown once. Earlier secrets stay valid for the overlap.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/account"
@@ -136,6 +137,30 @@ func (s *Service) Send(ctx context.Context, by Actor, c chat.Chat, m chat.Messag
 	// so that the sender sees it immediately; the recorder also writes it if this fails
 	_ = s.store.AppendMessage(ctx, c.ID, m)
 	return nil
+}
+
+// LastMessages returns the last messages of a chat, oldest first, and the number of all messages. It returns at
+// most limit messages; 0: all.
+func (s *Service) LastMessages(
+	ctx context.Context, chatID string, limit int,
+) (last []chat.Message, count int, err error) {
+	for q := (store.HistoryQuery{}); ; {
+		messages, more, err := s.store.History(ctx, chatID, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		count += len(messages)
+		if more {
+			q.Before = messages[0].ID
+		}
+		if limit > 0 {
+			messages = messages[max(0, len(messages)-(limit-len(last))):]
+		}
+		last = slices.Concat(messages, last)
+		if !more {
+			return last, count, nil
+		}
+	}
 }
 
 // TakeOver hands a chat to an agent and silences the bot. The chat is assigned to the agent unless it is already

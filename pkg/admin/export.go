@@ -8,25 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
 // exportedMessages and exportedBytes bound the messages that an export holds at a time.
 const exportedMessages, exportedBytes = 100, 1 << 20
-
-// exportedVisitor is a visitor's profile.
-type exportedVisitor struct {
-	ID         string `json:"id"`
-	CompanyID  string `json:"companyId"`
-	AppID      string `json:"appId,omitempty"`
-	FirstName  string `json:"firstName,omitempty"`
-	LastName   string `json:"lastName,omitempty"`
-	Email      string `json:"email,omitempty"`
-	Phone      string `json:"phone,omitempty"`
-	UserID     string `json:"userId,omitempty"`
-	VerifiedBy string `json:"verifiedBy,omitempty"`
-}
 
 // exportedChat is a chat without its history.
 type exportedChat struct {
@@ -47,17 +35,7 @@ func (s *Service) ExportVisitor(ctx context.Context, by Actor, v chat.Visitor, w
 	out.text(`{"exportedAt":`)
 	out.value(store.UTC(s.now()))
 	out.text(`,"visitor":`)
-	out.value(exportedVisitor{
-		ID:         v.ID,
-		CompanyID:  v.CompanyID,
-		AppID:      v.AppID,
-		FirstName:  v.FirstName,
-		LastName:   v.LastName,
-		Email:      v.Email,
-		Phone:      v.Phone,
-		UserID:     v.UserID,
-		VerifiedBy: v.VerifiedBy,
-	})
+	out.value(view.ProfileOf(v))
 	out.text(`,"chats":[`)
 	first := true
 	for c, err := range s.chatsOf(ctx, v) {

@@ -72,23 +72,8 @@ func (s *Service) RotateToken(
 		replaced, err = s.RevokeToken(ctx, by, old.Hash)
 		return secret, fresh, replaced, err
 	}
-	if err := s.store.ChangeAccessToken(ctx, old.Hash, store.TokenChange{ExpiresAt: now.Add(overlap)}); err != nil {
-		return "", fresh, old, err
-	}
-	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, old.Hash); err != nil {
-		return "", fresh, old, err
-	}
-	if replaced, err = s.store.AccessToken(ctx, old.Hash); err != nil {
-		return "", fresh, old, err
-	}
-	return secret, fresh, replaced, s.audit(ctx, by, change{
-		companyID: old.CompanyID,
-		action:    "token.expire",
-		target:    "token",
-		id:        old.Hash,
-		before:    tokenFields(old),
-		after:     tokenFields(replaced),
-	})
+	replaced, err = s.changeToken(ctx, by, "token.expire", old, store.TokenChange{ExpiresAt: now.Add(overlap)})
+	return secret, fresh, replaced, err
 }
 
 // RevokeToken revokes a token; all replicas reject it within a second.
@@ -97,21 +82,28 @@ func (s *Service) RevokeToken(ctx context.Context, by Actor, hash string) (chat.
 	if err != nil {
 		return before, err
 	}
-	if err := s.store.ChangeAccessToken(ctx, hash, store.TokenChange{RevokedAt: s.now()}); err != nil {
+	return s.changeToken(ctx, by, "token.revoke", before, store.TokenChange{RevokedAt: s.now()})
+}
+
+// changeToken changes an existing token, and returns the result.
+func (s *Service) changeToken(
+	ctx context.Context, by Actor, action string, before chat.AccessToken, c store.TokenChange,
+) (chat.AccessToken, error) {
+	if err := s.store.ChangeAccessToken(ctx, before.Hash, c); err != nil {
 		return before, err
 	}
-	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, hash); err != nil {
+	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, before.Hash); err != nil {
 		return before, err
 	}
-	after, err := s.store.AccessToken(ctx, hash)
+	after, err := s.store.AccessToken(ctx, before.Hash)
 	if err != nil {
 		return after, err
 	}
 	return after, s.audit(ctx, by, change{
 		companyID: after.CompanyID,
-		action:    "token.revoke",
+		action:    action,
 		target:    "token",
-		id:        hash,
+		id:        after.Hash,
 		before:    tokenFields(before),
 		after:     tokenFields(after),
 	})

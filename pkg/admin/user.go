@@ -211,27 +211,22 @@ func (s *Service) UpdateUser(
 	}
 }
 
-// EditUser changes the name, the role and whether the user may sign in; nil leaves a field unchanged. Disabling a user
-// ends all of their sessions.
-func (s *Service) EditUser(
-	ctx context.Context,
-	by Actor,
-	id string,
-	name *string,
-	role *account.Role,
-	disabled *bool,
-) (account.User, error) {
+// UserChange lists changes of a user; nil leaves a field unchanged.
+type UserChange struct {
+	Name     *string       `json:"name"`
+	Role     *account.Role `json:"role"`
+	Disabled *bool         `json:"disabled"` // whether the user may not sign in
+}
+
+// EditUser changes a user. Disabling a user ends all of their sessions.
+func (s *Service) EditUser(ctx context.Context, by Actor, id string, c UserChange) (account.User, error) {
 	u, err := s.UpdateUser(ctx, by, "user.update", id, func(u *account.User) error {
 		before := *u
-		if name != nil {
-			u.Name = strings.TrimSpace(*name)
+		if c.Name != nil {
+			u.Name = strings.TrimSpace(*c.Name)
 		}
-		if role != nil {
-			u.Role = *role
-		}
-		if disabled != nil {
-			u.Disabled = *disabled
-		}
+		set(&u.Role, c.Role)
+		set(&u.Disabled, c.Disabled)
 		if u.Disabled {
 			u.DeviceKey = ""
 		}

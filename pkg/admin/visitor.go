@@ -185,15 +185,9 @@ func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []string) 
 	if v.AppID != "" {
 		parts = append(
 			parts,
-			part{
-				subject.Inbound,
-				subject.VisitorRegistered(v.AppID, v.ID),
-			},
+			part{subject.Inbound, subject.VisitorRegistered(v.AppID, v.ID)},
 			part{subject.Inbound, subject.VisitorMessage(v.AppID, v.ID)},
-			part{
-				subject.Inbound,
-				subject.ChatRated(v.AppID, v.ID),
-			},
+			part{subject.Inbound, subject.ChatRated(v.AppID, v.ID)},
 			part{subject.Replies, subject.Reply(v.AppID, v.ID)},
 			part{subject.Parts, subject.Part(v.AppID, v.ID)},
 		)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// MinWebhookRetention and MaxWebhookRetention bound the retention of the delivery log.
-	MinWebhookRetention = 24 * time.Hour
-	MaxWebhookRetention = 365 * 24 * time.Hour
+	// maxRetentionDays bounds the retention of the delivery log.
+	maxRetentionDays = 365
+	day              = 24 * time.Hour
 
 	// MaxReplay is the maximum number of deliveries of one call of [Service.ReplayWebhooks].
 	MaxReplay = 200
@@ -124,11 +124,11 @@ func (s *Service) changeWebhookEndpoint(
 
 // WebhookChange lists changes of an endpoint; nil leaves a field unchanged.
 type WebhookChange struct {
-	URL         *string
-	Description *string
-	Events      *[]string
-	Headers     *map[string]string
-	Ordered     *bool
+	URL         *string            `json:"url"`
+	Description *string            `json:"description"`
+	Events      *[]string          `json:"events"`
+	Headers     *map[string]string `json:"headers"`
+	Ordered     *bool              `json:"ordered"`
 }
 
 // headersOfOrigin is the error for a change of the origin that would take the stored header values, often
@@ -346,23 +346,31 @@ func (s *Service) replay(
 	return replayed, nil
 }
 
-// SetWebhookRetention sets how long a company's delivery log is kept; zero: the default. It applies to deliveries that
-// finish afterwards.
+// IsDeliveryStatus reports whether deliveries may have this status.
+func IsDeliveryStatus(status string) bool {
+	return slices.Contains([]string{webhook.Pending, webhook.Delivered, webhook.Failed}, status)
+}
+
+// RetentionDays returns how long a company's delivery log is kept, in days; 0: the default.
+func RetentionDays(c chat.Company) int { return int(c.WebhookRetention / day) }
+
+// SetWebhookRetention sets for how many days a company's delivery log is kept; 0: the default. It applies to
+// deliveries that finish afterwards.
 func (s *Service) SetWebhookRetention(
 	ctx context.Context,
 	by Actor,
 	companyID string,
-	d time.Duration,
+	days int64,
 ) (chat.Company, error) {
-	if d != 0 && (d < MinWebhookRetention || d > MaxWebhookRetention) {
+	if days < 0 || days > maxRetentionDays {
 		return chat.Company{}, apperr.Fields{{Name: "retentionDays", Message: "must be 1 to 365, or 0 for the default"}}.Err()
 	}
 	c, err := s.store.Company(ctx, companyID)
 	if err != nil {
 		return c, err
 	}
-	before := fields{"webhookRetentionSeconds": int64(c.WebhookRetention / time.Second)}
-	c.WebhookRetention = d.Truncate(time.Second)
+	before := retentionFields(c)
+	c.WebhookRetention = time.Duration(days) * day
 	if err := s.store.PutCompany(ctx, c); err != nil {
 		return c, err
 	}
@@ -370,7 +378,15 @@ func (s *Service) SetWebhookRetention(
 		return c, err
 	}
 	return c, s.audit(ctx, by, change{
-		companyID: c.ID, action: "company.webhook-retention", target: "company", id: c.ID, before: before,
-		after: fields{"webhookRetentionSeconds": int64(c.WebhookRetention / time.Second)},
+		companyID: c.ID,
+		action:    "company.webhook-retention",
+		target:    "company",
+		id:        c.ID,
+		before:    before,
+		after:     retentionFields(c),
 	})
+}
+
+func retentionFields(c chat.Company) fields {
+	return fields{"webhookRetentionSeconds": int64(c.WebhookRetention / time.Second)}
 }

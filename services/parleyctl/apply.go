@@ -91,20 +91,26 @@ func (a *app) streamSettings() (bus.StreamSettings, error) {
 	}, nil
 }
 
-// awaitBus is [app.openBus] with a wait for NATS.
-func (a *app) awaitBus(ctx context.Context, patience time.Duration) (*bus.Bus, error) {
-	b, err := a.openBus(ctx)
+// await repeats an attempt to connect while the engine is unavailable, at most that long.
+func await(ctx context.Context, patience time.Duration, err error, ready func(context.Context) error) error {
 	for deadline := time.Now().Add(patience); apperr.Is(err, apperr.Unavailable) && time.Now().Before(deadline); {
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-time.After(reachPause):
 		}
-		if b = a.connections.bus; b.Ready(ctx) == nil {
-			err = nil
+		if ready(ctx) == nil {
+			return nil
 		}
 	}
-	return b, err
+	return err
+}
+
+// awaitBus is [app.openBus] with a wait for NATS.
+func (a *app) awaitBus(ctx context.Context, patience time.Duration) (*bus.Bus, error) {
+	_, err := a.openBus(ctx)
+	err = await(ctx, patience, err, func(ctx context.Context) error { return a.connections.bus.Ready(ctx) })
+	return a.connections.bus, err
 }
 
 func (a *app) printApplied(changes []bus.StreamChange, indexes *appliedView, dryRun bool) error {

@@ -26,13 +26,9 @@ The copy is a consistent snapshot. The file appears when it is complete and chec
 read it. Its secrets are encrypted: back up SECRETS_KEY_FILE too, in another place. To restore, stop Parley, remove the files that end with -wal and -shm, and replace the database
 by the copy. Use mongodump to back up a MongoDB.`,
 		Example: `  parleyctl backup --to /backup/parley-$(date +%F).db`, Args: exactArgs(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := required(c, "to"); err != nil {
-				return err
-			}
-			return a.backupTo(c.Context(), to)
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return a.backupTo(c.Context(), to) },
 	}
+	require(c, "to")
 	c.Flags().StringVar(&to, "to", "", "the new file")
 	return c
 }
@@ -68,9 +64,8 @@ func (a *app) backupTo(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return printOne(a, backupView{path, info.Size()},
-		column[backupView]{"path", func(v backupView) string { return v.Path }},
-		column[backupView]{"bytes", func(v backupView) string { return fmt.Sprint(v.Bytes) }})
+	v := backupView{path, info.Size()}
+	return printOne(a, v, row{"path", v.Path}, row{"bytes", fmt.Sprint(v.Bytes)})
 }
 
 // exists rejects a missing database file, which opening would create.

@@ -21,7 +21,7 @@ const (
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
 func completeIDs[T any](
-	a *app, list func(context.Context, store.Store, store.Page) ([]T, error), describe func(T) (id, what string),
+	a *app, list func(store.Store, context.Context, store.Page) ([]T, error), describe func(T) (id, what string),
 ) completer {
 	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && !strings.HasPrefix(typed, "-") && c.Flags().NFlag() == 0 {
@@ -33,7 +33,7 @@ func completeIDs[T any](
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		found, err := list(ctx, s, store.Page{Limit: completionSize})
+		found, err := list(s, ctx, store.Page{Limit: completionSize})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -49,36 +49,36 @@ func completeIDs[T any](
 
 // addCompanyFlag adds --company, which is completed with the ids of the companies.
 func (a *app) addCompanyFlag(c *cobra.Command, company *string, usage string) {
-	c.Flags().StringVar(company, "company", "", usage)
+	addIDFlag(c, company, "company", usage)
 	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 }
 
 func (a *app) completeCompanies(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return completeIDs(a, func(ctx context.Context, s store.Store, p store.Page) ([]chat.Company, error) {
-		return s.Companies(ctx, p)
-	},
-		func(v chat.Company) (string, string) { return v.ID, v.Name })(c, args, typed)
+	describe := func(v chat.Company) (string, string) { return v.ID, v.Name }
+	return completeIDs(a, store.Store.Companies, describe)(c, args, typed)
 }
 
 func (a *app) completeApplications(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return completeIDs(a, func(ctx context.Context, s store.Store, p store.Page) ([]chat.Application, error) {
-		return s.Applications(ctx, "", p)
-	},
-		func(v chat.Application) (string, string) { return v.ID, v.Name })(c, args, typed)
+	describe := func(v chat.Application) (string, string) { return v.ID, v.Name }
+	return completeIDs(a, ofAll(store.Store.Applications), describe)(c, args, typed)
 }
 
 func (a *app) completeTemplates(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return completeIDs(a, func(ctx context.Context, s store.Store, p store.Page) ([]chat.MessageTemplate, error) {
-		return s.Templates(ctx, "", p)
-	},
-		func(v chat.MessageTemplate) (string, string) { return v.ID, v.Name })(c, args, typed)
+	describe := func(v chat.MessageTemplate) (string, string) { return v.ID, v.Name }
+	return completeIDs(a, ofAll(store.Store.Templates), describe)(c, args, typed)
 }
 
 func (a *app) completeChats(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return completeIDs(a, func(ctx context.Context, s store.Store, p store.Page) ([]chat.Chat, error) {
+	read := func(s store.Store, ctx context.Context, p store.Page) ([]chat.Chat, error) {
 		return s.Chats(ctx, store.ChatFilter{}, p)
-	},
-		func(v chat.Chat) (string, string) {
-			return v.ID, string(v.Status(a.Now())) + " since " + timestamp(v.CreatedAt).String()
-		})(c, args, typed)
+	}
+	describe := func(v chat.Chat) (string, string) {
+		return v.ID, string(v.Status(a.Now())) + " since " + timestamp(v.CreatedAt).String()
+	}
+	return completeIDs(a, read, describe)(c, args, typed)
+}
+
+// ofAll reads the records of all companies.
+func ofAll[R any](read companyReader[R]) func(store.Store, context.Context, store.Page) ([]R, error) {
+	return func(s store.Store, ctx context.Context, p store.Page) ([]R, error) { return read(s, ctx, "", p) }
 }

@@ -100,16 +100,6 @@ func (a *app) openEncrypted(ctx context.Context) (*encrypted.Store, error) {
 	return opened, nil
 }
 
-// openBoth opens the store and NATS, for changes that invalidate caches: it fails before any change.
-func (a *app) openBoth(ctx context.Context) (store.Store, *bus.Bus, error) {
-	b, err := a.openBus(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := a.openStore(ctx)
-	return s, b, err
-}
-
 func (a *app) close() {
 	if a.connections.bus != nil {
 		a.connections.bus.Close()

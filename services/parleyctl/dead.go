@@ -28,45 +28,30 @@ func deadLetterColumns() []column[inspect.DeadLetter] {
 
 // deadLetterFilter selects dead letters.
 type deadLetterFilter struct {
-	stream, consumer, company, chat, message, reason, since string
-
-	after time.Time
+	inspect.DeadLetterFilter
+	since string
 }
 
 func (f *deadLetterFilter) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.stream, "stream", "", "only of events of this stream")
-	c.Flags().StringVar(&f.consumer, "consumer", "", "only of this consumer")
-	c.Flags().StringVar(&f.company, "company", "", "only of this company's events")
-	c.Flags().StringVar(&f.chat, "chat", "", "only of this chat's events")
-	c.Flags().StringVar(&f.message, "message", "", "only of this message")
-	c.Flags().StringVar(&f.reason, "reason", "", "only where the reason contains this")
+	addChoiceFlag(c, &f.Stream, "stream", "", "only of events of this stream", inspect.StreamNames()...)
+	c.Flags().StringVar(&f.Consumer, "consumer", "", "only of this consumer")
+	c.Flags().StringVar(&f.CompanyID, "company", "", "only of this company's events")
+	c.Flags().StringVar(&f.ChatID, "chat", "", "only of this chat's events")
+	c.Flags().StringVar(&f.MessageID, "message", "", "only of this message")
+	c.Flags().StringVar(&f.Reason, "reason", "", "only where the reason contains this")
 	c.Flags().StringVar(&f.since, "since", "", "only those given up since (10m, 2d, 2026-11-21T12:00:00Z)")
-	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...)) // the flag exists
 }
 
 func (f *deadLetterFilter) check(a *app) (err error) {
-	if f.stream != "" {
-		streams, err := matchStreams([]string{f.stream})
+	if f.Stream != "" {
+		streams, err := matchStreams([]string{f.Stream})
 		if err != nil {
 			return err
 		}
-		f.stream = streams[0]
+		f.Stream = streams[0]
 	}
-	f.after, err = parseSince(a.Now(), f.since)
+	f.Since, err = parseSince(a.Now(), f.since)
 	return err
-}
-
-// letters returns the dead letters that match the filter; limit 0: all.
-func (f *deadLetterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]inspect.DeadLetter, error) {
-	return inspect.DeadLetters(ctx, b, inspect.DeadLetterFilter{
-		Stream:    f.stream,
-		Consumer:  f.consumer,
-		CompanyID: f.company,
-		ChatID:    f.chat,
-		MessageID: f.message,
-		Reason:    f.reason,
-		Since:     f.after,
-	}, limit)
 }
 
 func (a *app) dead() *cobra.Command {
@@ -83,27 +68,18 @@ func (a *app) deadList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List dead letters, the oldest first", Aliases: []string{"ls"}, Args: exactArgs(),
 		Example: "  parleyctl dead list --consumer recorder --since 1d",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if limit < 0 {
-				return usage("--limit must not be negative")
-			}
-			if err := f.check(a); err != nil {
-				return err
-			}
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			found, err := f.letters(c.Context(), b, limit)
-			if err != nil {
-				return err
-			}
-			return printList(a, found, deadLetterColumns()...)
-		},
 	}
 	f.add(c)
-	c.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
-	return c
+	c.Flags().IntVar(&limit, "limit", defaultLimit, "maximum number; 0: all")
+	checkFirst(c, func() error { return notNegative("--limit", limit) })
+	checkFirst(c, func() error { return f.check(a) })
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, _ []string) error {
+		found, err := inspect.DeadLetters(ctx, b, f.DeadLetterFilter, limit)
+		if err != nil {
+			return err
+		}
+		return printList(a, found, deadLetterColumns()...)
+	})
 }
 
 // parseSequence parses the number of a dead letter.
@@ -116,49 +92,44 @@ func parseSequence(arg string) (uint64, error) {
 }
 
 func (a *app) deadShow() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:               "show LETTER",
 		Short:             "Show a dead letter with its headers and its event",
 		Args:              exactArgs("LETTER"),
 		ValidArgsFunction: a.completeDeadLetters,
-		RunE: func(c *cobra.Command, args []string) error {
-			sequence, err := parseSequence(args[0])
-			if err != nil {
-				return err
-			}
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			l, err := b.DeadLetter(c.Context(), sequence)
-			if err != nil {
-				return err
-			}
-			return a.printDeadLetter(l)
-		},
 	}
+	var sequence uint64
+	checkFirst(c, func() (err error) {
+		sequence, err = parseSequence(c.Flags().Arg(0))
+		return err
+	})
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, _ []string) error {
+		l, err := b.DeadLetter(ctx, sequence)
+		if err != nil {
+			return err
+		}
+		return a.printDeadLetter(inspect.DetailOf(l))
+	})
 }
 
-func (a *app) printDeadLetter(l bus.DeadLetter) error {
-	d := inspect.DetailOf(l)
-	text := func(s string) func(inspect.DeadLetterDetail) string {
-		return func(inspect.DeadLetterDetail) string { return s }
-	}
-	return printOne(a, d,
-		column[inspect.DeadLetterDetail]{"letter", text(strconv.FormatUint(d.Sequence, 10))},
-		column[inspect.DeadLetterDetail]{"time", text(d.Time.String())},
-		column[inspect.DeadLetterDetail]{"stream", text(d.Stream)},
-		column[inspect.DeadLetterDetail]{"sequence", text(strconv.FormatUint(d.Original, 10))},
-		column[inspect.DeadLetterDetail]{"consumer", text(d.Consumer)},
-		column[inspect.DeadLetterDetail]{"subject", text(d.Subject)},
-		column[inspect.DeadLetterDetail]{"type", text(d.Type)},
-		column[inspect.DeadLetterDetail]{"message", text(d.MessageID)},
-		column[inspect.DeadLetterDetail]{"company", text(d.CompanyID)},
-		column[inspect.DeadLetterDetail]{"chat", text(d.ChatID)},
-		column[inspect.DeadLetterDetail]{"tries", text(strconv.Itoa(d.Attempts))},
-		column[inspect.DeadLetterDetail]{"reason", text(d.Reason)},
-		column[inspect.DeadLetterDetail]{"truncated", text(yesNo(d.Truncated))},
-		column[inspect.DeadLetterDetail]{"event", text(string(d.Event) + d.Text)})
+func (a *app) printDeadLetter(d inspect.DeadLetterDetail) error {
+	return printOne(
+		a, d,
+		row{"letter", strconv.FormatUint(d.Sequence, 10)},
+		row{"time", d.Time.String()},
+		row{"stream", d.Stream},
+		row{"sequence", strconv.FormatUint(d.Original, 10)},
+		row{"consumer", d.Consumer},
+		row{"subject", d.Subject},
+		row{"type", d.Type},
+		row{"message", d.MessageID},
+		row{"company", d.CompanyID},
+		row{"chat", d.ChatID},
+		row{"tries", strconv.Itoa(d.Attempts)},
+		row{"reason", d.Reason},
+		row{"truncated", yesNo(d.Truncated)},
+		row{"event", string(d.Event) + d.Text},
+	)
 }
 
 // deadLetterSelection selects dead letters by arguments, or with --all by filters.
@@ -185,7 +156,7 @@ func (o *deadLetterSelection) check(a *app, c *cobra.Command, args []string) err
 // find returns the sequences of the selected dead letters.
 func (o *deadLetterSelection) find(ctx context.Context, b *bus.Bus, args []string) (found []uint64, err error) {
 	if o.all {
-		letters, err := o.letters(ctx, b, 0)
+		letters, err := inspect.DeadLetters(ctx, b, o.DeadLetterFilter, 0)
 		for _, l := range letters {
 			found = append(found, l.Sequence)
 		}
@@ -228,33 +199,26 @@ consumer gives it up again there is a new one. A bot and a gateway ignore events
   parleyctl dead replay --all --consumer recorder --rate 50`,
 		Args:              func(c *cobra.Command, args []string) error { return o.check(a, c, args) },
 		ValidArgsFunction: a.completeDeadLetters,
-		RunE: func(c *cobra.Command, args []string) error {
-			if rate < 0 {
-				return usage("--rate must not be negative")
-			}
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			found, err := o.find(c.Context(), b, args)
-			if err != nil {
-				return err
-			}
-			if dryRun {
-				return a.forEachDeadLetter(c.Context(), b, found, inspect.Action{
-					Do: func(bus.DeadLetter) error { return nil }, Done: "would be replayed",
-				})
-			}
-			return a.forEachDeadLetter(c.Context(), b, found, inspect.Action{
-				Do:   func(l bus.DeadLetter) error { return b.Replay(c.Context(), l) },
-				Done: "replayed", Pace: func() bool { return pace(c.Context(), rate) },
-			})
-		},
 	}
 	o.add(c)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be replayed")
 	c.Flags().Float64Var(&rate, "rate", 0, "maximum rate a second; 0: unlimited")
-	return c
+	checkFirst(c, func() error { return notNegative("--rate", rate) })
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, args []string) error {
+		found, err := o.find(ctx, b, args)
+		if err != nil {
+			return err
+		}
+		action := inspect.Action{
+			Do:   func(l bus.DeadLetter) error { return b.Replay(ctx, l) },
+			Done: "replayed",
+			Pace: func() bool { return pace(ctx, rate) },
+		}
+		if dryRun {
+			action = inspect.Action{Do: func(bus.DeadLetter) error { return nil }, Done: "would be replayed"}
+		}
+		return a.forEachDeadLetter(ctx, b, found, action)
+	})
 }
 
 func (a *app) deadDrop() *cobra.Command {
@@ -265,28 +229,23 @@ func (a *app) deadDrop() *cobra.Command {
 		Example:           "  parleyctl dead drop 17\n  parleyctl dead drop --all --since 1d --reason \"Event is malformed\" --yes",
 		Args:              func(c *cobra.Command, args []string) error { return o.check(a, c, args) },
 		ValidArgsFunction: a.completeDeadLetters,
-		RunE: func(c *cobra.Command, args []string) error {
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			found, err := o.find(c.Context(), b, args)
-			if err != nil {
-				return err
-			}
-			if len(found) > 0 {
-				if err := a.confirm(yes, "Remove %d dead letters for good?", len(found)); err != nil {
-					return err
-				}
-			}
-			return a.forEachDeadLetter(c.Context(), b, found, inspect.Action{
-				Do: func(l bus.DeadLetter) error { return b.DropDeadLetter(c.Context(), l.Sequence) }, Done: "dropped",
-			})
-		},
 	}
 	o.add(c)
 	addYesFlag(c, &yes)
-	return c
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, args []string) error {
+		found, err := o.find(ctx, b, args)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			if err := a.confirm(yes, "Remove %d dead letters for good?", len(found)); err != nil {
+				return err
+			}
+		}
+		return a.forEachDeadLetter(ctx, b, found, inspect.Action{
+			Do: func(l bus.DeadLetter) error { return b.DropDeadLetter(ctx, l.Sequence) }, Done: "dropped",
+		})
+	})
 }
 
 // skipped is a consumer that is requested to give up an event.
@@ -312,6 +271,7 @@ func skippedColumns() []column[skipped] {
 func (a *app) deadSkip() *cobra.Command {
 	var consumer string
 	var dryRun bool
+	reach := time.Hour
 	c := &cobra.Command{
 		Use: "skip MESSAGE", Short: "Make consumers give up a message that they keep retrying", Args: exactArgs("MESSAGE"),
 		Long: `Make the consumers that keep retrying a message give it up now: it becomes a dead letter, which can be replayed later, and the next
@@ -321,42 +281,27 @@ as a call of the webhook, is not interrupted.
 Without --consumer it applies to the consumers whose last attempt has failed.`,
 		Example: `  parleyctl dead skip 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11 --dry-run
   parleyctl dead skip 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11 --consumer bot`,
-		RunE: func(c *cobra.Command, args []string) error {
-			id, err := parseID("MESSAGE", args[0])
-			if err != nil {
-				return err
-			}
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			s, err := a.openStore(c.Context())
-			if err != nil {
-				return err
-			}
-			trace, err := inspect.TraceMessage(c.Context(), b, s, id, time.Hour)
-			if err != nil {
-				return err
-			}
-			found := skippable(trace, consumer)
-			if len(found) == 0 {
-				return apperr.New(apperr.NotFound, "NOTHING_TO_SKIP", "No consumer keeps retrying message "+id+"; see trace "+id)
-			}
-			for i := range found {
-				if found[i].Result = "would be skipped"; dryRun {
-					continue
-				}
-				if _, err := b.Skip(c.Context(), found[i].Stream, found[i].Consumer, found[i].Sequence); err != nil {
-					return err
-				}
-				found[i].Result = "skipped"
-			}
-			return printList(a, found, skippedColumns()...)
-		},
 	}
 	c.Flags().StringVar(&consumer, "consumer", "", "only this consumer, also if its first attempt still runs or waits")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be skipped")
-	return c
+	return a.withTrace(c, &reach, func(ctx context.Context, b *bus.Bus, trace inspect.Trace) error {
+		found := skippable(trace, consumer)
+		if len(found) == 0 {
+			text := "No consumer keeps retrying message " + trace.MessageID + "; see trace " + trace.MessageID
+			return apperr.New(apperr.NotFound, "NOTHING_TO_SKIP", text)
+		}
+		for i := range found {
+			found[i].Result = "would be skipped"
+			if dryRun {
+				continue
+			}
+			if _, err := b.Skip(ctx, found[i].Stream, found[i].Consumer, found[i].Sequence); err != nil {
+				return err
+			}
+			found[i].Result = "skipped"
+		}
+		return printList(a, found, skippedColumns()...)
+	})
 }
 
 // skippable lists the consumers that hold the message and have failed, or the one that is named.
@@ -366,10 +311,9 @@ func skippable(trace inspect.Trace, consumer string) (found []skipped) {
 			failed := c.State == string(bus.ProgressRetrying)
 			named := c.Name == consumer && c.State == string(bus.ProgressWaiting) && c.Attempts > 0
 			if failed && (consumer == "" || c.Name == consumer) || named {
-				found = append(
-					found,
-					skipped{Stream: e.Stream, Sequence: e.Sequence, Consumer: c.Name, Attempts: c.Attempts, LastError: c.LastError},
-				)
+				found = append(found, skipped{
+					Stream: e.Stream, Sequence: e.Sequence, Consumer: c.Name, Attempts: c.Attempts, LastError: c.LastError,
+				})
 			}
 		}
 	}
@@ -411,7 +355,7 @@ func (a *app) completeDeadLetters(c *cobra.Command, _ []string, typed string) ([
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found, _ := (&deadLetterFilter{}).letters(ctx, b, completionSize) // an incomplete list is better than none
+	found, _ := inspect.DeadLetters(ctx, b, inspect.DeadLetterFilter{}, completionSize) // an incomplete list is better than none
 	var numbers []string
 	for _, l := range found {
 		if n := strconv.FormatUint(l.Sequence, 10); strings.HasPrefix(n, typed) {

@@ -1,9 +1,10 @@
 // Package parleyctl is the operator's command line: it inspects a running Parley and makes changes that no API makes.
 //
 // It connects to MongoDB and NATS with the same settings as the services. Reading order: command.go (the
-// command tree and its entry point), settings.go and connect.go (addresses and connections), output.go
-// (tables and JSON), exit.go (the one table of exit codes), confirm.go; then a file per noun, with its
-// commands and their output.
+// command tree and its entry point), settings.go and connect.go (addresses and connections), resource.go
+// (what commands on records have in common), output.go (tables and JSON), exit.go (the one table of exit
+// codes), confirm.go; then a file per noun, with its commands and their tables. The JSON of records is that
+// of the panel, package view.
 //
 // Invariants:
 //

@@ -77,26 +77,22 @@ type examiner struct {
 	findings []finding
 }
 
-func (e *examiner) ok(check, format string, args ...any) {
-	e.findings = append(e.findings, finding{Check: check, State: findingOK, Detail: fmt.Sprintf(format, args...)})
+func (e *examiner) add(check, state, do, format string, args ...any) {
+	e.findings = append(e.findings, finding{Check: check, State: state, Detail: fmt.Sprintf(format, args...), Do: do})
 }
 
-func (e *examiner) skip(check, why string) {
-	e.findings = append(e.findings, finding{Check: check, State: findingSkipped, Detail: why})
+func (e *examiner) ok(check, format string, args ...any) {
+	e.add(check, findingOK, "", format, args...)
 }
+
+func (e *examiner) skip(check, why string) { e.add(check, findingSkipped, "", "%s", why) }
 
 func (e *examiner) warn(check, do, format string, args ...any) {
-	e.findings = append(
-		e.findings,
-		finding{Check: check, State: findingWarning, Detail: fmt.Sprintf(format, args...), Do: do},
-	)
+	e.add(check, findingWarning, do, format, args...)
 }
 
 func (e *examiner) wrong(check, do, format string, args ...any) {
-	e.findings = append(
-		e.findings,
-		finding{Check: check, State: findingWrong, Detail: fmt.Sprintf(format, args...), Do: do},
-	)
+	e.add(check, findingWrong, do, format, args...)
 }
 
 func (a *app) doctor() *cobra.Command {
@@ -550,12 +546,13 @@ func dial(ctx context.Context, network, address string) error {
 }
 
 func (e *examiner) keys() {
-	path, err := e.app.keysPath("")
+	keys := e.app.visitorKeys(new(string))
+	path, err := keys.path()
 	if err != nil {
 		e.skip("keys", "VISITOR_KEYS_FILE is not set")
 		return
 	}
-	file, err := e.app.openKeys("")
+	file, err := keys.read()
 	if err != nil {
 		e.wrong("keys", "parleyctl keys generate, or correct VISITOR_KEYS_FILE", "%s", describe(err))
 		return
@@ -578,12 +575,13 @@ func (e *examiner) keyFile(check, path string, keys int) {
 
 // secrets checks the keys of the secrets in the store.
 func (e *examiner) secrets(ctx context.Context) {
-	path, err := e.app.secretsPath()
+	keys := e.app.secretKeys()
+	path, err := keys.path()
 	if err != nil {
 		e.skip("secrets", "SECRETS_KEY_FILE is not set")
 		return
 	}
-	file, err := e.app.openSecretKeys()
+	file, err := keys.read()
 	if err != nil {
 		e.wrong("secrets", "restore the file from its backup, or correct SECRETS_KEY_FILE", "%s", describe(err))
 		return

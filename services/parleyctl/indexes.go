@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/store/encrypted"
 )
 
@@ -24,21 +23,12 @@ func (a *app) applyIndexes(ctx context.Context, dryRun bool, patience time.Durat
 	if err != nil || s.MongoDBURI == "" {
 		return nil, err
 	}
-	opened, err := a.openStore(ctx)
-	for deadline := time.Now().Add(patience); apperr.Is(err, apperr.Unavailable) && time.Now().Before(deadline); {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(reachPause):
-		}
-		if opened = a.connections.store; a.connections.store.Ready(ctx) == nil {
-			err = nil
-		}
-	}
+	_, err = a.openStore(ctx)
+	err = await(ctx, patience, err, func(ctx context.Context) error { return a.connections.store.Ready(ctx) })
 	if err != nil {
 		return nil, err
 	}
-	i, ok := encrypted.Engine(opened).(indexed)
+	i, ok := encrypted.Engine(a.connections.store).(indexed)
 	if !ok {
 		return nil, nil
 	}

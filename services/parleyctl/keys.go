@@ -2,49 +2,48 @@ package parleyctl
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/credential"
 )
 
 // defaultTokenTTL is VISITOR_TOKEN_TTL's default.
 const defaultTokenTTL = 720 * time.Hour
 
-type keyView struct {
-	ID           string    `json:"kid"`
-	State        string    `json:"state"`
-	CreatedAt    timestamp `json:"createdAt,omitzero"`
-	SupersededAt timestamp `json:"supersededAt,omitzero"`
-}
-
-func keyColumns() []column[keyView] {
-	return []column[keyView]{
-		{"kid", func(v keyView) string { return v.ID }},
-		{"state", func(v keyView) string { return v.State }},
-		{"created", func(v keyView) string { return v.CreatedAt.String() }},
-		{"superseded", func(v keyView) string { return v.SupersededAt.String() }},
+// visitorKeys is the file of the keys that sign visitors' tokens.
+func (a *app) visitorKeys(flag *string) keyFile[*credential.KeyFile] {
+	return keyFile[*credential.KeyFile]{
+		app:      a,
+		group:    "keys",
+		setting:  "VISITOR_KEYS_FILE",
+		flag:     flag,
+		demo:     func(s settings) string { return s.keysFile },
+		generate: credential.GenerateKeySet,
+		open:     credential.OpenKeyFile,
+		keys: func(file *credential.KeyFile) []keyView {
+			return view.ListOf(file.Keys(), func(k credential.KeyInfo) keyView {
+				return keyView{k.ID, string(k.State), timestamp(k.CreatedAt), timestamp(k.SupersededAt)}
+			})
+		},
 	}
-}
-
-func (a *app) printKeys(keys ...credential.KeyInfo) error {
-	var views []keyView
-	for _, k := range keys {
-		views = append(views, keyView{k.ID, string(k.State), timestamp(k.CreatedAt), timestamp(k.SupersededAt)})
-	}
-	return printList(a, views, keyColumns()...)
 }
 
 func (a *app) keys() *cobra.Command {
 	var path string
+	k := a.visitorKeys(&path)
 	c := commandGroup("keys", "Create and rotate the keys that sign visitors' tokens", []string{"key"},
-		a.keysGenerate(&path), a.keysList(&path), a.keysRotate(&path), a.keysRetire(&path), a.keysRemove(&path))
+		k.create(&cobra.Command{
+			Use: "generate", Short: "Create a key file",
+			Long:    "Create a key file with one key. An existing file is not changed: with new keys every visitor would have to register again.",
+			Example: "  parleyctl keys generate --file visitor-keys.json",
+		}),
+		k.list(&cobra.Command{Use: "list", Short: "List the keys, the one that signs first"}),
+		a.keysRotate(k), a.keysRetire(k), a.keysRemove(k))
 	c.Long = fmt.Sprintf(
 		`Create and rotate the keys that sign visitors' tokens: a JWK Set file whose first key signs while all verify. The Widget API reloads it
 when it changes. Three steps replace a key without ending sessions:
@@ -58,119 +57,30 @@ when it changes. Three steps replace a key without ending sessions:
 	return c
 }
 
-// keysPath returns the path of the flag, of the environment, or of the demo.
-func (a *app) keysPath(flag string) (string, error) {
-	if path := cmp.Or(flag, a.Getenv("VISITOR_KEYS_FILE")); path != "" {
-		return path, nil
-	}
-	s, err := a.settings()
-	if err != nil || s.keysFile == "" {
-		return "", usage("VISITOR_KEYS_FILE is not set, nor --file, and this is not the folder of a demo (make run)")
-	}
-	return s.keysFile, nil
-}
-
-func (a *app) openKeys(flag string) (*credential.KeyFile, error) {
-	path, err := a.keysPath(flag)
-	if err != nil {
-		return nil, err
-	}
-	file, err := credential.OpenKeyFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, apperr.New(apperr.NotFound, "NO_KEY_FILE", "There is no key file "+path+"; see keys generate")
-	}
-	return file, err
-}
-
-func (a *app) keysGenerate(flag *string) *cobra.Command {
-	var ifMissing bool
-	c := &cobra.Command{
-		Use: "generate", Short: "Create a key file", Args: exactArgs(),
-		Long:    "Create a key file with one key. An existing file is not changed: with new keys every visitor would have to register again.",
-		Example: "  parleyctl keys generate --file visitor-keys.json",
-		RunE: func(*cobra.Command, []string) error {
-			path, err := a.keysPath(*flag)
-			if err != nil {
-				return err
-			}
-			set, err := credential.GenerateKeySet()
-			if err != nil {
-				return err
-			}
-			if err := createFile(path, set); err != nil && (!ifMissing || !apperr.Is(err, apperr.Conflict)) {
-				return err
-			}
-			file, err := credential.OpenKeyFile(path)
-			if err != nil {
-				return err
-			}
-			return a.printKeys(file.Keys()...)
-		},
-	}
-	c.Flags().BoolVar(&ifMissing, "if-missing", false, "succeed if the file exists, and show its keys")
-	return c
-}
-
-// createFile creates a new file that only its owner can read.
-func createFile(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return apperr.New(apperr.Conflict, "KEY_FILE_EXISTS", path+" exists already; rotate its keys instead")
-	}
-	if err != nil {
-		return fmt.Errorf("creating the key file: %w", err)
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(fmt.Errorf("writing the key file: %w", err), os.Remove(path))
-	}
-	return nil
-}
-
-func (a *app) keysList(flag *string) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the keys, the one that signs first", Aliases: []string{"ls"}, Args: exactArgs(),
-		RunE: func(*cobra.Command, []string) error {
-			file, err := a.openKeys(*flag)
-			if err != nil {
-				return err
-			}
-			return a.printKeys(file.Keys()...)
-		},
-	}
-}
-
-func (a *app) keysRotate(flag *string) *cobra.Command {
+func (a *app) keysRotate(k keyFile[*credential.KeyFile]) *cobra.Command {
 	var urgent bool
 	c := &cobra.Command{
-		Use: "rotate", Short: "Take the next step to a new signing key", Args: exactArgs(),
+		Use: "rotate", Short: "Take the next step to a new signing key",
 		Long: fmt.Sprintf(
 			`Take the next step to a new signing key. Without a new key, create one, which only verifies at first. With one that
 has been in the file for %s, so that every service has it, sign with it. The old key still verifies, so no visitor has to register
 again. With --urgent, for example after a leak, do both at once: for a moment some services may refuse new tokens.`,
 			credential.KeyPropagation,
 		),
-		RunE: func(*cobra.Command, []string) error {
-			file, err := a.openKeys(*flag)
-			if err != nil {
-				return err
-			}
-			added, err := a.addKey(file)
-			if err != nil {
-				return err
-			}
-			if added == "" || urgent {
-				if _, err := file.Promote(added, a.Now(), urgent); err != nil {
-					return err
-				}
-			} else {
-				a.note("The new key verifies tokens. Rotate again after %s to sign with it.", timestamp(a.Now().Add(credential.KeyPropagation)))
-			}
-			return a.printKeys(file.Keys()...)
-		},
 	}
 	c.Flags().BoolVar(&urgent, "urgent", false, "let the new key sign at once")
-	return c
+	return k.change(c, func(_ context.Context, file *credential.KeyFile) error {
+		added, err := a.addKey(file)
+		if err != nil {
+			return err
+		}
+		if added != "" && !urgent {
+			a.note("The new key verifies tokens. Rotate again after %s to sign with it.", timestamp(a.Now().Add(credential.KeyPropagation)))
+			return nil
+		}
+		_, err = file.Promote(added, a.Now(), urgent)
+		return err
+	})
 }
 
 // addKey adds a new key unless a new one exists; its id is then empty.
@@ -184,61 +94,53 @@ func (a *app) addKey(file *credential.KeyFile) (id string, err error) {
 	return added.ID, err
 }
 
-func (a *app) keysRetire(flag *string) *cobra.Command {
+func (a *app) keysRetire(k keyFile[*credential.KeyFile]) *cobra.Command {
 	var ttl string
 	c := &cobra.Command{
-		Use: "retire", Short: "Remove the old keys whose last token has expired", Args: exactArgs(),
+		Use: "retire", Short: "Remove the old keys whose last token has expired",
 		Long: "Remove the old keys whose last token has expired. No visitor has to register again. See keys remove for a leaked key.",
-		RunE: func(*cobra.Command, []string) error {
-			holds, err := parseDuration(cmp.Or(ttl, a.Getenv("VISITOR_TOKEN_TTL"), defaultTokenTTL.String()))
-			if err != nil || holds < 0 {
-				return usage("--ttl must be a duration such as 720h or 30d")
-			}
-			file, err := a.openKeys(*flag)
-			if err != nil {
-				return err
-			}
-			retired, err := file.Retire(a.Now(), holds)
-			if err != nil {
-				return err
-			}
-			a.note("Retired %d keys.", len(retired))
-			return a.printKeys(file.Keys()...)
-		},
 	}
 	c.Flags().StringVar(&ttl, "ttl", "", "lifetime of tokens (VISITOR_TOKEN_TTL); default: 720h")
-	return c
+	var lifetime time.Duration
+	checkFirst(c, func() (err error) {
+		lifetime, err = parseDuration(cmp.Or(ttl, a.Getenv("VISITOR_TOKEN_TTL"), defaultTokenTTL.String()))
+		if err != nil || lifetime < 0 {
+			return usage("--ttl must be a duration such as 720h or 30d")
+		}
+		return nil
+	})
+	return k.change(c, func(_ context.Context, file *credential.KeyFile) error {
+		retired, err := file.Retire(a.Now(), lifetime)
+		if err != nil {
+			return err
+		}
+		a.note("Retired %d keys.", len(retired))
+		return nil
+	})
 }
 
-func (a *app) keysRemove(flag *string) *cobra.Command {
+func (a *app) keysRemove(k keyFile[*credential.KeyFile]) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use:               "remove KID",
 		Short:             "Remove a key even if its tokens are valid",
 		Args:              exactArgs("KID"),
-		ValidArgsFunction: a.completeKeys(flag),
+		ValidArgsFunction: a.completeKeys(k),
 		Long:              "Remove a key even if its tokens are valid, for example a leaked one: visitors with its tokens must register again.",
-		RunE: func(_ *cobra.Command, args []string) error {
-			file, err := a.openKeys(*flag)
-			if err != nil {
-				return err
-			}
-			if err := a.confirm(yes, "Remove the key %s? Visitors with its tokens must register again.", args[0]); err != nil {
-				return err
-			}
-			if err := file.Remove(args[0]); err != nil {
-				return err
-			}
-			return a.printKeys(file.Keys()...)
-		},
 	}
 	addYesFlag(c, &yes)
-	return c
+	return k.change(c, func(_ context.Context, file *credential.KeyFile) error {
+		kid := c.Flags().Arg(0)
+		if err := a.confirm(yes, "Remove the key %s? Visitors with its tokens must register again.", kid); err != nil {
+			return err
+		}
+		return file.Remove(kid)
+	})
 }
 
-func (a *app) completeKeys(flag *string) completer {
+func (a *app) completeKeys(k keyFile[*credential.KeyFile]) completer {
 	return func(_ *cobra.Command, args []string, _ string) (kids []string, _ cobra.ShellCompDirective) {
-		file, err := a.openKeys(*flag)
+		file, err := k.read()
 		if len(args) > 0 || err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -36,13 +36,9 @@ or have only records of the source. At the end both stores are read, and each re
 
 An interrupted copy continues when the command runs again: it copies what the target lacks.`,
 		Example: `  parleyctl migrate --from sqlite:/var/lib/parley/parley.db --to mongodb`, Args: exactArgs(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := required(c, "from", "to"); err != nil {
-				return err
-			}
-			return a.migrateStores(c.Context(), from, to)
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return a.migrateStores(c.Context(), from, to) },
 	}
+	require(c, "from", "to")
 	c.Flags().StringVar(&from, "from", "", "the store to read")
 	c.Flags().StringVar(&to, "to", "", "the store to fill")
 	return c

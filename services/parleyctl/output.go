@@ -19,7 +19,7 @@ const (
 
 func (a *app) wantsJSON() bool { return a.flags.output == outputJSON }
 
-// column is one column of a table, or one line of a single item.
+// column is one column of a table.
 type column[T any] struct {
 	name string
 	of   func(T) string
@@ -60,15 +60,27 @@ func printRow(w io.Writer, cells []string) {
 	_, _ = io.WriteString(w, "\n")
 }
 
-// printOne prints one item, a line for each of its members, or as a JSON object. It omits members without a value.
-func printOne[T any](a *app, item T, members ...column[T]) error {
+// row is one line of a single item.
+type row struct{ name, value string }
+
+// rowsOf returns the columns of an item as rows.
+func rowsOf[T any](item T, columns []column[T]) []row {
+	rows := make([]row, len(columns))
+	for i, c := range columns {
+		rows[i] = row{c.name, c.of(item)}
+	}
+	return rows
+}
+
+// printOne prints rows, or the item as a JSON object. It omits rows without a value.
+func printOne(a *app, item any, rows ...row) error {
 	if a.wantsJSON() {
 		return a.printJSON(item)
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	for _, m := range members {
-		if value := m.of(item); value != "" {
-			printRow(w, []string{m.name, clean(value)})
+	for _, r := range rows {
+		if r.value != "" {
+			printRow(w, []string{r.name, clean(r.value)})
 		}
 	}
 	return w.Flush()

@@ -40,24 +40,18 @@ Client API with its data in a file. An agent may also write after the 24-hour wi
 			}
 			return nil
 		},
-		ValidArgsFunction: a.completeChats,
-		RunE: func(c *cobra.Command, args []string) error {
-			m, err := a.compose(d, strings.Join(args[1:], ""))
-			if err != nil {
-				return err
-			}
-			return a.sendReply(c.Context(), args[0], m)
-		},
 	}
-	c.Flags().StringVar(&d.kind, "type", string(chat.Text), "type of the message")
+	addChoiceFlag(c, &d.kind, "type", string(chat.Text), "type of the message", chat.CompanyTypes()...)
 	c.Flags().StringVar(&d.file, "data", "", "file with the message's data, a JSON object; - is standard input")
 	c.Flags().StringVar(&d.sender, "name", "Support", "the agent's name")
-	var types []string
-	for _, t := range chat.CompanyTypes() {
-		types = append(types, string(t))
-	}
-	_ = c.RegisterFlagCompletionFunc("type", fixed(types...)) // the flag exists
-	return c
+	var m chat.Message
+	checkFirst(c, func() (err error) {
+		m, err = a.compose(d, c.Flags().Arg(1))
+		return err
+	})
+	return a.chat().on(c, a.cached, func(ctx context.Context, o operations, found chat.Chat) error {
+		return a.sendReply(ctx, o, found, m)
+	})
 }
 
 // compose builds the message, and rejects what the Client API would reject.
@@ -77,11 +71,7 @@ func (a *app) compose(d draft, text string) (chat.Message, error) {
 		return chat.Message{}, err
 	}
 	data = []byte(strings.TrimSpace(string(data)))
-	var f apperr.Fields
-	for _, fault := range chat.ValidateData(kind, data) {
-		f.Add(fault.Field, fault.Message)
-	}
-	if err := f.Err(); err != nil {
+	if err := (admin.Draft{Type: kind, Data: data}).Check(); err != nil {
 		return chat.Message{}, err
 	}
 	identity := chat.NewMessageIdentity(a.Now())
@@ -95,30 +85,24 @@ func (a *app) compose(d draft, text string) (chat.Message, error) {
 	}, nil
 }
 
-func (a *app) sendReply(ctx context.Context, arg string, m chat.Message) error {
-	b, err := a.openBus(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := a.chat(ctx, arg)
-	if err != nil {
-		return err
-	}
+func (a *app) sendReply(ctx context.Context, o operations, c chat.Chat, m chat.Message) error {
 	if !c.Open(a.Now()) {
 		return apperr.AgentChatClosed.New()
 	}
-	if err := admin.New(a.connections.store, b, a.Now).Send(ctx, self(), c, m, false); err != nil {
+	if err := o.Send(ctx, self(), c, m, false); err != nil {
 		return err
 	}
 	if !c.InWindow(a.Now()) {
 		a.note("The window expired at %s.", timestamp(c.WindowExpiresAt()))
 	}
-	view := sentView{m.ID, c.ID, c.Channel, m.Type, timestamp(m.CreatedAt), timestamp(c.WindowExpiresAt())}
-	return printOne(a, view,
-		column[sentView]{"message", func(v sentView) string { return v.MessageID }},
-		column[sentView]{"chat", func(v sentView) string { return v.ChatID }},
-		column[sentView]{"channel", func(v sentView) string { return string(v.Channel) }},
-		column[sentView]{"type", func(v sentView) string { return string(v.Type) }},
-		column[sentView]{"created", func(v sentView) string { return v.CreatedAt.String() }},
-		column[sentView]{"windowExpiresAt", func(v sentView) string { return v.WindowExpiresAt.String() }})
+	v := sentView{m.ID, c.ID, c.Channel, m.Type, timestamp(m.CreatedAt), timestamp(c.WindowExpiresAt())}
+	return printOne(
+		a, v,
+		row{"message", v.MessageID},
+		row{"chat", v.ChatID},
+		row{"channel", string(v.Channel)},
+		row{"type", string(v.Type)},
+		row{"created", v.CreatedAt.String()},
+		row{"windowExpiresAt", v.WindowExpiresAt.String()},
+	)
 }

@@ -59,30 +59,21 @@ func (a *app) streamsBackup() *cobra.Command {
 Each run creates a folder in --to with the time in UTC as its name. It appears when it is complete. It contains visitors' messages: only its owner can read it.
 Back up the store after the streams, not before: events handled in between are then handled again after a restore, which is harmless.`,
 		Example: `  parleyctl streams backup --to /backup/streams --keep 7`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := required(c, "to"); err != nil {
-				return err
-			}
-			if keep < 0 {
-				return usage("--keep must not be negative")
-			}
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			views, err := saveStreams(c.Context(), b, to, a.Now())
-			if err != nil {
-				return err
-			}
-			if err := removeOld(to, keep); err != nil {
-				return err
-			}
-			return printSaved(a, views)
-		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the folder of all backups")
 	c.Flags().IntVar(&keep, "keep", 0, "number of backups to keep, this one included; 0: all")
-	return c
+	require(c, "to")
+	checkFirst(c, func() error { return notNegative("--keep", keep) })
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, _ []string) error {
+		saved, err := saveStreams(ctx, b, to, a.Now())
+		if err != nil {
+			return err
+		}
+		if err := removeOld(to, keep); err != nil {
+			return err
+		}
+		return printSaved(a, saved)
+	})
 }
 
 // saveStreams writes a folder and renames it when it is complete.
@@ -181,38 +172,32 @@ func (a *app) streamsRestore() *cobra.Command {
 backups, of which the newest is used. Stop the services before, and restore the store first. If one of the streams exists, for example because
 ` + "`streams apply`" + ` has created it empty, nothing is restored, unless --replace deletes the existing ones with their messages.`,
 		Example: `  parleyctl streams restore --from /backup/streams --replace`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := required(c, "from"); err != nil {
-				return err
-			}
-			names, err := backups(from)
-			if err != nil {
-				return usage(fmt.Sprintf("--from: %v", err))
-			}
-			if len(names) > 0 {
-				from = filepath.Join(from, names[len(names)-1])
-			}
-			if replace {
-				if err := a.confirm(yes, "Existing streams are deleted with their messages and restored from %s.", from); err != nil {
-					return err
-				}
-			}
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			views, err := restoreStreams(c.Context(), b, from, replace, replicas)
-			if err != nil {
-				return err
-			}
-			return printSaved(a, views)
-		},
 	}
 	c.Flags().StringVar(&from, "from", "", "a backup, or the folder of all backups")
 	c.Flags().BoolVar(&replace, "replace", false, "delete existing streams")
 	c.Flags().IntVar(&replicas, "replicas", 0, "replicas of each stream; 0: as in the backup")
 	addYesFlag(c, &yes)
-	return c
+	require(c, "from")
+	checkFirst(c, func() error {
+		names, err := backups(from)
+		if err != nil {
+			return usage(fmt.Sprintf("--from: %v", err))
+		}
+		if len(names) > 0 {
+			from = filepath.Join(from, names[len(names)-1])
+		}
+		if !replace {
+			return nil
+		}
+		return a.confirm(yes, "Existing streams are deleted with their messages and restored from %s.", from)
+	})
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, _ []string) error {
+		restored, err := restoreStreams(ctx, b, from, replace, replicas)
+		if err != nil {
+			return err
+		}
+		return printSaved(a, restored)
+	})
 }
 
 // readBackup returns the saved streams in a folder.

@@ -1,12 +1,14 @@
 package parleyctl
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/inspect"
 )
 
@@ -18,28 +20,29 @@ func (a *app) streams() *cobra.Command {
 }
 
 func (a *app) streamsList() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "list", Short: "Show how full the streams are", Aliases: []string{"ls", "info"}, Args: exactArgs(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			views, err := inspect.Streams(c.Context(), b)
-			if err != nil {
-				return err
-			}
-			return printList(a, views,
-				column[inspect.Stream]{"name", func(v inspect.Stream) string { return v.Name }},
-				column[inspect.Stream]{"messages", func(v inspect.Stream) string { return strconv.FormatUint(v.Messages, 10) }},
-				column[inspect.Stream]{"size", func(v inspect.Stream) string { return bytes(v.Bytes) }},
-				column[inspect.Stream]{"limit", func(v inspect.Stream) string { return bytes(uint64(max(v.MaxBytes, 0))) }},
-				column[inspect.Stream]{"full", func(v inspect.Stream) string { return percent(v.Bytes, v.MaxBytes) }},
-				column[inspect.Stream]{"max age", func(v inspect.Stream) string { return v.MaxAge }},
-				column[inspect.Stream]{"first", func(v inspect.Stream) string { return v.FirstTime.String() }},
-				column[inspect.Stream]{"last", func(v inspect.Stream) string { return v.LastTime.String() }},
-				column[inspect.Stream]{"consumers", func(v inspect.Stream) string { return strconv.Itoa(v.Consumers) }})
-		},
+	}
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, _ []string) error {
+		found, err := inspect.Streams(ctx, b)
+		if err != nil {
+			return err
+		}
+		return printList(a, found, streamColumns()...)
+	})
+}
+
+func streamColumns() []column[inspect.Stream] {
+	return []column[inspect.Stream]{
+		{"name", func(v inspect.Stream) string { return v.Name }},
+		{"messages", func(v inspect.Stream) string { return strconv.FormatUint(v.Messages, 10) }},
+		{"size", func(v inspect.Stream) string { return bytes(v.Bytes) }},
+		{"limit", func(v inspect.Stream) string { return bytes(uint64(max(v.MaxBytes, 0))) }},
+		{"full", func(v inspect.Stream) string { return percent(v.Bytes, v.MaxBytes) }},
+		{"max age", func(v inspect.Stream) string { return v.MaxAge }},
+		{"first", func(v inspect.Stream) string { return v.FirstTime.String() }},
+		{"last", func(v inspect.Stream) string { return v.LastTime.String() }},
+		{"consumers", func(v inspect.Stream) string { return strconv.Itoa(v.Consumers) }},
 	}
 }
 
@@ -64,7 +67,7 @@ func percent(n uint64, of int64) string {
 }
 
 func (a *app) streamsConsumers() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "consumers [STREAM]", Short: "Show the consumers' positions", ValidArgsFunction: fixed(inspect.StreamNames()...),
 		Long: "Show the consumers' positions: LAG is the number of undelivered events, UNACKED that of delivered but unacknowledged ones, over all " +
 			"partitions. ACTIVE: each partition has a reader.",
@@ -74,28 +77,25 @@ func (a *app) streamsConsumers() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error {
-			streams, err := matchStreams(args)
-			if err != nil {
-				return err
-			}
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			var views []inspect.Consumer
-			for _, name := range streams {
-				found, err := b.Groups(c.Context(), name)
-				if err != nil && (len(args) > 0 || !apperr.Is(err, apperr.NotFound)) {
-					return err
-				}
-				for _, g := range found {
-					views = append(views, inspect.ConsumerOf(g))
-				}
-			}
-			return printList(a, views, consumerColumns()...)
-		},
 	}
+	var streams []string
+	checkFirst(c, func() (err error) {
+		streams, err = matchStreams(c.Flags().Args())
+		return err
+	})
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, args []string) error {
+		var found []inspect.Consumer
+		for _, name := range streams {
+			groups, err := b.Groups(ctx, name)
+			if err != nil && (len(args) > 0 || !apperr.Is(err, apperr.NotFound)) {
+				return err
+			}
+			for _, g := range groups {
+				found = append(found, inspect.ConsumerOf(g))
+			}
+		}
+		return printList(a, found, consumerColumns()...)
+	})
 }
 
 func consumerColumns() []column[inspect.Consumer] {

@@ -1,22 +1,22 @@
 package parleyctl
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
 func (a *app) applicationsSupport() *cobra.Command {
 	var file string
+	var support chat.Support
 	c := &cobra.Command{
 		Use:   "support APPLICATION",
 		Short: "Set how agents serve visitors: business hours, handover, ratings",
-		Args:  exactArgs("APPLICATION"),
 		Long: `Set how agents serve the visitors of an application, from a JSON file that replaces all settings:
 
   {
@@ -31,32 +31,23 @@ func (a *app) applicationsSupport() *cobra.Command {
   }
 
 Without hours agents are always available. It takes effect within a second.`,
-		Example:           `  parleyctl applications support APPLICATION --set support.json`,
-		ValidArgsFunction: a.completeApplications,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := required(c, "set"); err != nil {
-				return err
-			}
-			text, err := a.readFile("--set", file)
-			if err != nil {
-				return err
-			}
-			support, err := decodeSupport(text)
-			if err != nil {
-				return err
-			}
-			err = a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
-				_, err := operations.SetSupport(c.Context(), self(), app.ID, support)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			return a.showApplication(c.Context(), args[0])
-		},
+		Example: `  parleyctl applications support APPLICATION --set support.json`,
 	}
 	c.Flags().StringVar(&file, "set", "", "file with the settings; - is standard input")
-	return c
+	require(c, "set")
+	checkFirst(c, func() error {
+		text, err := a.readFile("--set", file)
+		if err != nil {
+			return err
+		}
+		support, err = decodeSupport(text)
+		return err
+	})
+	return a.application().change(c, func(
+		ctx context.Context, o operations, app chat.Application,
+	) (chat.Application, error) {
+		return o.SetSupport(ctx, self(), app.ID, support)
+	})
 }
 
 // decodeSupport decodes the settings. A misspelt name is an error: without it the setting would be removed

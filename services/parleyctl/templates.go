@@ -7,51 +7,37 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-type templateView struct {
-	ID         string          `json:"id"`
-	CompanyID  string          `json:"companyId"`
-	Name       string          `json:"name"`
-	Status     string          `json:"status"`
-	Text       string          `json:"text"`
-	Parameters []parameterView `json:"parameters"`
-}
-
-type parameterView struct {
-	Name    string `json:"name"`
-	Default string `json:"default"`
-}
-
-func viewOfTemplate(t chat.MessageTemplate) templateView {
-	v := templateView{
-		ID:         t.ID,
-		CompanyID:  t.CompanyID,
-		Name:       t.Name,
-		Status:     t.Status,
-		Text:       t.Text,
-		Parameters: []parameterView{},
-	}
-	for _, p := range t.Parameters {
-		v.Parameters = append(v.Parameters, parameterView(p))
-	}
-	return v
-}
-
-func templateColumns(textLimit int) []column[templateView] {
-	return []column[templateView]{
-		{"id", func(v templateView) string { return v.ID }},
-		{"company", func(v templateView) string { return v.CompanyID }},
-		{"name", func(v templateView) string { return v.Name }},
-		{"status", func(v templateView) string { return v.Status }},
-		{"parameters", func(v templateView) string { return describeParameters(v.Parameters) }},
-		{"text", func(v templateView) string { return shorten(v.Text, textLimit) }},
+func (a *app) template() resource[chat.MessageTemplate, view.Template] {
+	return resource[chat.MessageTemplate, view.Template]{
+		app:      a,
+		argument: "TEMPLATE",
+		find:     store.Store.Template,
+		complete: a.completeTemplates,
+		open:     a.cached,
+		view:     view.TemplateOf,
+		id:       func(v view.Template) string { return v.ID },
+		columns:  templateColumns(60),
+		rows:     func(v view.Template) []row { return rowsOf(v, templateColumns(chat.MaxTextLength)) },
 	}
 }
 
-func describeParameters(parameters []parameterView) string {
+func templateColumns(textLimit int) []column[view.Template] {
+	return []column[view.Template]{
+		{"id", func(v view.Template) string { return v.ID }},
+		{"company", func(v view.Template) string { return v.CompanyID }},
+		{"name", func(v view.Template) string { return v.Name }},
+		{"status", func(v view.Template) string { return v.Status }},
+		{"parameters", func(v view.Template) string { return describeParameters(v.Parameters) }},
+		{"text", func(v view.Template) string { return shorten(v.Text, textLimit) }},
+	}
+}
+
+func describeParameters(parameters []view.Parameter) string {
 	var parts []string
 	for _, p := range parameters {
 		part := p.Name
@@ -63,10 +49,6 @@ func describeParameters(parameters []parameterView) string {
 	return strings.Join(parts, ", ")
 }
 
-func (a *app) printTemplate(t chat.MessageTemplate) error {
-	return printOne(a, viewOfTemplate(t), templateColumns(chat.MaxTextLength)...)
-}
-
 func (a *app) templates() *cobra.Command {
 	return commandGroup("templates", "Create, list, approve and reject message templates", []string{"template"},
 		a.templatesCreate(), a.templatesList(), a.templatesShow(),
@@ -75,7 +57,8 @@ func (a *app) templates() *cobra.Command {
 }
 
 func (a *app) templatesCreate() *cobra.Command {
-	var company, id, title, text, file string
+	var t chat.MessageTemplate
+	var file string
 	var parameters []string
 	c := &cobra.Command{
 		Use: "create", Short: "Create a message template", Args: exactArgs(),
@@ -83,51 +66,42 @@ func (a *app) templatesCreate() *cobra.Command {
 "username" is the recipient's name.`,
 		Example: `  parleyctl templates create --company COMPANY --name order_shipped \
     --text "Hello {{username}}, your order {{order}} is on its way." --param username=there --param order`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := required(c, "company", "name"); err != nil {
-				return err
-			}
-			if (text == "") == (file == "") {
-				return usage("set --text or --text-file")
-			}
-			if file != "" {
-				data, err := a.readFile("--text-file", file)
-				if err != nil {
-					return err
-				}
-				text = strings.TrimRight(string(data), "\n")
-			}
-			t := chat.MessageTemplate{
-				Name:       title,
-				Status:     chat.TemplatePending,
-				Text:       text,
-				Parameters: parseParameters(parameters),
-			}
-			if err := admin.CheckTemplate(t); err != nil {
-				return err
-			}
-			owner, err := a.company(c.Context(), company)
-			if err != nil {
-				return err
-			}
-			s := a.connections.store
-			if t.ID, err = newID(c.Context(), id, s.Template); err != nil {
-				return err
-			}
-			t.CompanyID = owner.ID
-			if t, err = admin.New(s, nil, a.Now).PutTemplate(c.Context(), self(), t); err != nil {
-				return err
-			}
-			return a.printTemplate(t)
-		},
 	}
-	a.addCompanyFlag(c, &company, "the company that it belongs to")
-	c.Flags().StringVar(&title, "name", "", "its name")
-	c.Flags().StringVar(&text, "text", "", "its text, with placeholders such as {{order}}")
+	require(c, "company", "name")
+	a.addCompanyFlag(c, &t.CompanyID, "the company that it belongs to")
+	c.Flags().StringVar(&t.Name, "name", "", "its name")
+	c.Flags().StringVar(&t.Text, "text", "", "its text, with placeholders such as {{order}}")
 	c.Flags().StringVar(&file, "text-file", "", "file with its text; - is standard input")
 	c.Flags().StringArrayVar(&parameters, "param", nil, "a parameter, name or name=default; may be repeated")
-	c.Flags().StringVar(&id, "id", "", "its id, a UUID; default: a new one")
-	return c
+	addIDFlag(c, &t.ID, "id", "its id, a UUID; default: a new one")
+	checkFirst(c, func() (err error) {
+		t.Status, t.Parameters = chat.TemplatePending, parseParameters(parameters)
+		if t.Text, err = a.templateText(t.Text, file); err != nil {
+			return err
+		}
+		return admin.CheckTemplate(t)
+	})
+	return a.template().create(c, func(ctx context.Context, o operations) (chat.MessageTemplate, error) {
+		if _, err := o.store.Company(ctx, t.CompanyID); err != nil {
+			return t, err
+		}
+		if err := unused(ctx, t.ID, o.store.Template); err != nil {
+			return t, err
+		}
+		return o.PutTemplate(ctx, self(), t)
+	})
+}
+
+// templateText returns the text of the command line or of the file.
+func (a *app) templateText(text, file string) (string, error) {
+	if (text == "") == (file == "") {
+		return "", usage("set --text or --text-file")
+	}
+	if file == "" {
+		return text, nil
+	}
+	data, err := a.readFile("--text-file", file)
+	return strings.TrimRight(string(data), "\n"), err
 }
 
 func parseParameters(flags []string) (parameters []chat.TemplateParameter) {
@@ -139,62 +113,19 @@ func parseParameters(flags []string) (parameters []chat.TemplateParameter) {
 }
 
 func (a *app) templatesList() *cobra.Command {
-	var company string
-	c := pagedList(a, &cobra.Command{
-		Use: "list", Short: "List message templates", Aliases: []string{"ls"}, Args: exactArgs(),
-		PreRunE: func(*cobra.Command, []string) error { return optionalID("--company", &company) },
-	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.MessageTemplate, error) {
-		return s.Templates(ctx, company, page)
-	}, viewOfTemplate, templateColumns(60))
-	a.addCompanyFlag(c, &company, "only this company's")
-	return c
-}
-
-func (a *app) template(ctx context.Context, arg string) (chat.MessageTemplate, error) {
-	id, err := parseID("TEMPLATE", arg)
-	if err != nil {
-		return chat.MessageTemplate{}, err
-	}
-	s, err := a.openStore(ctx)
-	if err != nil {
-		return chat.MessageTemplate{}, err
-	}
-	return s.Template(ctx, id)
+	c := &cobra.Command{Use: "list", Short: "List message templates"}
+	return a.template().listAny(c, defaultLimit, store.Store.Templates)
 }
 
 func (a *app) templatesShow() *cobra.Command {
-	return &cobra.Command{
-		Use:               "show TEMPLATE",
-		Short:             "Show a message template",
-		Args:              exactArgs("TEMPLATE"),
-		ValidArgsFunction: a.completeTemplates,
-		RunE: func(c *cobra.Command, args []string) error {
-			t, err := a.template(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return a.printTemplate(t)
-		},
-	}
+	return a.template().show(&cobra.Command{Use: "show TEMPLATE", Short: "Show a message template"})
 }
 
 func (a *app) templatesReview(verb, short, status string) *cobra.Command {
-	return &cobra.Command{
-		Use: verb + " TEMPLATE", Short: short, Long: short + ". It takes effect within a second.",
-		Args: exactArgs("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
-		RunE: func(c *cobra.Command, args []string) error {
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			t, err := a.template(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if t, err = admin.New(a.connections.store, b, a.Now).SetTemplateStatus(c.Context(), self(), t.ID, status, ""); err != nil {
-				return err
-			}
-			return a.printTemplate(t)
-		},
-	}
+	c := &cobra.Command{Use: verb + " TEMPLATE", Short: short, Long: short + ". It takes effect within a second."}
+	return a.template().change(c, func(
+		ctx context.Context, o operations, t chat.MessageTemplate,
+	) (chat.MessageTemplate, error) {
+		return o.SetTemplateStatus(ctx, self(), t.ID, status, "")
+	})
 }

@@ -1,17 +1,21 @@
 package parleyctl
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/inspect"
 )
 
 func (a *app) trace() *cobra.Command {
 	var within string
+	var reach time.Duration
 	c := &cobra.Command{
 		Use: "trace MESSAGE", Short: "Trace a message through streams, consumers and store", Args: exactArgs("MESSAGE"),
 		Long: `Trace a message of a company or a visitor, or a reply: when it was accepted, its stream and sequence, the state and the attempts of
@@ -20,33 +24,40 @@ each consumer, whether it is in the history, its delivery status, and its dead l
 A message's id contains the time of its creation, from which the streams are searched. The attempts of a consumer are known while its
 process holds the message.`,
 		Example: "  parleyctl trace 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11",
-		RunE: func(c *cobra.Command, args []string) error {
-			id, err := parseID("MESSAGE", args[0])
-			if err != nil {
-				return err
-			}
-			reach, err := parseDuration(within)
-			if err != nil || reach < 0 {
-				return usage("--within must be a duration such as 1h or 2d")
-			}
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			s, err := a.openStore(c.Context())
-			if err != nil {
-				return err
-			}
-			view, err := inspect.TraceMessage(c.Context(), b, s, id, reach)
-			if err != nil {
-				return err
-			}
-			return a.printTrace(view)
-		},
 	}
 	c.Flags().
 		StringVar(&within, "within", "1h", "how long after its creation the streams are searched if its company is unknown; 0: to their end")
-	return c
+	checkFirst(c, func() (err error) {
+		if reach, err = parseDuration(within); err != nil || reach < 0 {
+			return usage("--within must be a duration such as 1h or 2d")
+		}
+		return nil
+	})
+	return a.withTrace(c, &reach, func(_ context.Context, _ *bus.Bus, trace inspect.Trace) error {
+		return a.printTrace(trace)
+	})
+}
+
+// withTrace makes c trace the message that its argument names and run do. reach is set when c runs.
+func (a *app) withTrace(
+	c *cobra.Command, reach *time.Duration, do func(context.Context, *bus.Bus, inspect.Trace) error,
+) *cobra.Command {
+	var id string
+	checkFirst(c, func() (err error) {
+		id, err = parseID("MESSAGE", c.Flags().Arg(0))
+		return err
+	})
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, _ []string) error {
+		s, err := a.openStore(ctx)
+		if err != nil {
+			return err
+		}
+		trace, err := inspect.TraceMessage(ctx, b, s, id, *reach)
+		if err != nil {
+			return err
+		}
+		return do(ctx, b, trace)
+	})
 }
 
 // step is a printed line.
@@ -56,11 +67,13 @@ func (a *app) printTrace(v inspect.Trace) error {
 	if a.wantsJSON() {
 		return a.printJSON(v)
 	}
-	err := printOne(a, v,
-		column[inspect.Trace]{"message", func(v inspect.Trace) string { return v.MessageID }},
-		column[inspect.Trace]{"company", func(v inspect.Trace) string { return v.CompanyID }},
-		column[inspect.Trace]{"chat", func(v inspect.Trace) string { return v.ChatID }},
-		column[inspect.Trace]{"made", func(v inspect.Trace) string { return v.CreatedAt.String() }})
+	err := printOne(
+		a, v,
+		row{"message", v.MessageID},
+		row{"company", v.CompanyID},
+		row{"chat", v.ChatID},
+		row{"made", v.CreatedAt.String()},
+	)
 	if err != nil {
 		return err
 	}
@@ -92,21 +105,13 @@ func stepsOf(v inspect.Trace) (steps []step) {
 		}
 	}
 	if v.Stored != nil {
-		steps = append(
-			steps,
-			step{
-				storedTime(v),
-				"in the history",
-				fmt.Sprintf("%s from %s, created %s", v.Stored.Type, v.Stored.From, v.Stored.CreatedAt),
-			},
-		)
+		detail := fmt.Sprintf("%s from %s, created %s", v.Stored.Type, v.Stored.From, v.Stored.CreatedAt)
+		steps = append(steps, step{storedTime(v), "in the history", detail})
 	}
 	steps = append(steps, statusSteps(v.Status)...)
 	for _, l := range v.DeadLetters {
-		steps = append(
-			steps,
-			step{l.Time.String(), "dead letter " + strconv.FormatUint(l.Sequence, 10), l.Consumer + ": " + l.Reason},
-		)
+		what := "dead letter " + strconv.FormatUint(l.Sequence, 10)
+		steps = append(steps, step{l.Time.String(), what, l.Consumer + ": " + l.Reason})
 	}
 	return steps
 }

@@ -1,7 +1,6 @@
 package parleyctl
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -36,24 +35,12 @@ its own ephemeral consumers. With -o json each line is an object with the event 
   parleyctl watch --chat CHAT --since 1h
   parleyctl watch --company COMPANY --kind reply,dead -o json
   parleyctl watch --since 24h --no-follow`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			spans, err := w.spans(a)
-			if err != nil {
-				return err
-			}
-			b, err := a.openBus(c.Context())
-			if err != nil {
-				return err
-			}
-			return a.follow(c.Context(), b, w, spans)
-		},
 	}
 	a.addCompanyFlag(c, &w.company, "only this company's")
-	c.Flags().
-		StringVar(&w.app, "app", "", "only this application's; for events that name only their chat, the store is queried")
-	c.Flags().StringVar(&w.chat, "chat", "", "only this chat's")
-	c.Flags().StringVar(&w.visitor, "visitor", "", "only this visitor's (chatUserId)")
-	c.Flags().StringVar(&w.message, "message", "", "only this message's")
+	addIDFlag(c, &w.app, "app", "only this application's; for events that name only their chat, the store is queried")
+	addIDFlag(c, &w.chat, "chat", "only this chat's")
+	addIDFlag(c, &w.visitor, "visitor", "only this visitor's (chatUserId)")
+	addIDFlag(c, &w.message, "message", "only this message's")
 	c.Flags().StringSliceVar(&w.kinds, "kind", nil, "only these kinds, such as visitor-message or reply")
 	c.Flags().StringSliceVar(&w.streams, "stream", nil, "only these streams")
 	c.Flags().
@@ -64,16 +51,16 @@ its own ephemeral consumers. With -o json each line is an object with the event 
 	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...))
 	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications)
 	_ = c.RegisterFlagCompletionFunc("chat", a.completeChats)
-	return c
+	var spans []bus.Range
+	checkFirst(c, func() (err error) {
+		spans, err = w.spans(a)
+		return err
+	})
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, _ []string) error { return a.follow(ctx, b, w, spans) })
 }
 
 // spans validates the parameters and returns the selected parts of the streams.
 func (w *watchOptions) spans(a *app) ([]bus.Range, error) {
-	err := cmp.Or(optionalID("--company", &w.company), optionalID("--app", &w.app), optionalID("--chat", &w.chat),
-		optionalID("--visitor", &w.visitor), optionalID("--message", &w.message))
-	if err != nil {
-		return nil, err
-	}
 	for _, k := range w.kinds {
 		if !slices.Contains(inspect.Kinds(), k) {
 			return nil, usage("there is no kind " + k + "; see the completion of --kind")

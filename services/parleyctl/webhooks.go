@@ -1,9 +1,9 @@
 package parleyctl
 
 import (
+	"cmp"
 	"context"
-	"maps"
-	"slices"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -11,150 +11,83 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-type webhookView struct {
-	ID             string    `json:"id"`
-	CompanyID      string    `json:"companyId"`
-	URL            string    `json:"url"`
-	Description    string    `json:"description,omitempty"`
-	Events         []string  `json:"events"`  // empty: all
-	Headers        []string  `json:"headers"` // names only
-	Ordered        bool      `json:"ordered"`
-	Status         string    `json:"status"`
-	DisabledReason string    `json:"disabledReason,omitempty"`
-	Signatures     []string  `json:"signatures"`
-	PublicKeys     []string  `json:"publicKeys,omitempty"`
-	CreatedAt      timestamp `json:"createdAt"`
-	FailingSince   timestamp `json:"failingSince,omitzero"`
-	Warnings       int       `json:"warnings"`
-	Secrets        []string  `json:"secrets,omitempty"` // only at creation: whsec_, or whpk_ of a new key pair
-}
-
-func (a *app) viewOfWebhook(e webhook.Endpoint, fresh ...webhook.Secret) webhookView {
-	v := webhookView{
-		ID:             e.ID,
-		CompanyID:      e.CompanyID,
-		URL:            e.URL,
-		Description:    e.Description,
-		Events:         append([]string{}, e.Events...),
-		Ordered:        e.Ordered,
-		Headers:        append([]string{}, slices.Sorted(maps.Keys(e.Headers))...),
-		Status:         e.Status(),
-		DisabledReason: e.DisabledReason,
-		Signatures:     []string{},
-		CreatedAt:      timestamp(e.CreatedAt),
-		FailingSince:   timestamp(e.FailingSince),
-		Warnings:       e.Warnings,
-	}
-	for _, kind := range e.Kinds(a.Now()) {
-		v.Signatures = append(v.Signatures, string(kind))
-	}
-	v.PublicKeys = append(v.PublicKeys, e.PublicKeys(a.Now())...)
-	for _, s := range fresh {
-		v.Secrets = append(v.Secrets, s.Verifier())
-	}
-	return v
-}
-
-func webhookColumns() []column[webhookView] {
-	return []column[webhookView]{
-		{"id", func(v webhookView) string { return v.ID }},
-		{"url", func(v webhookView) string { return v.URL }},
-		{"events", func(v webhookView) string {
-			if len(v.Events) == 0 {
-				return "all"
-			}
-			return strings.Join(v.Events, ",")
-		}},
-		{"status", func(v webhookView) string {
-			if v.DisabledReason != "" {
-				return v.Status + " (" + v.DisabledReason + ")"
-			}
-			return v.Status
-		}},
-		{"ordered", func(v webhookView) string { return yesNo(v.Ordered) }},
-		{"signatures", func(v webhookView) string { return strings.Join(v.Signatures, ",") }},
-		{"warnings", func(v webhookView) string { return strconv.Itoa(v.Warnings) }},
-		{"description", func(v webhookView) string { return v.Description }},
+func (a *app) endpoint() resource[webhook.Endpoint, view.Endpoint] {
+	return resource[webhook.Endpoint, view.Endpoint]{
+		app:      a,
+		argument: "ENDPOINT",
+		find:     store.Store.WebhookEndpoint,
+		open:     a.cached,
+		view:     func(e webhook.Endpoint) view.Endpoint { return view.EndpointOf(e, a.Now()) },
+		id:       func(v view.Endpoint) string { return v.ID },
+		columns: []column[view.Endpoint]{
+			{"id", func(v view.Endpoint) string { return v.ID }},
+			{"url", func(v view.Endpoint) string { return v.URL }},
+			{"events", func(v view.Endpoint) string { return cmp.Or(strings.Join(v.Events, ","), "all") }},
+			{"status", describeStatus},
+			{"ordered", func(v view.Endpoint) string { return yesNo(v.Ordered) }},
+			{"signatures", func(v view.Endpoint) string { return joined(v.Signatures) }},
+			{"warnings", func(v view.Endpoint) string { return strconv.Itoa(v.Warnings) }},
+			{"description", func(v view.Endpoint) string { return v.Description }},
+		},
 	}
 }
 
-func secretColumn() column[webhookView] {
-	return column[webhookView]{"secret", func(v webhookView) string { return strings.Join(v.Secrets, " ") }}
-}
-
-type deliveryView struct {
-	ID         string        `json:"id"`
-	EndpointID string        `json:"endpointId"`
-	EventType  string        `json:"eventType"`
-	Status     string        `json:"status"`
-	Reason     string        `json:"reason,omitempty"`
-	CreatedAt  timestamp     `json:"createdAt"`
-	NextAt     timestamp     `json:"nextAttemptAt,omitzero"`
-	Body       string        `json:"body"`
-	Attempts   []attemptView `json:"attempts"`
-}
-
-type attemptView struct {
-	At         timestamp `json:"at"`
-	URL        string    `json:"url"`
-	DurationMS int64     `json:"durationMs"`
-	StatusCode int       `json:"statusCode,omitempty"`
-	Answer     string    `json:"answer,omitempty"`
-	Error      string    `json:"error,omitempty"`
-	NextAt     timestamp `json:"nextAttemptAt,omitzero"`
-}
-
-func viewOfDelivery(d webhook.Delivery) deliveryView {
-	v := deliveryView{
-		ID:         d.ID,
-		EndpointID: d.EndpointID,
-		EventType:  d.EventType,
-		Status:     d.Status,
-		Reason:     d.Reason,
-		CreatedAt:  timestamp(d.CreatedAt),
-		NextAt:     timestamp(d.DueAt), Body: d.Body, Attempts: []attemptView{},
+func describeStatus(v view.Endpoint) string {
+	if v.DisabledReason != "" {
+		return v.Status + " (" + v.DisabledReason + ")"
 	}
-	for _, at := range d.Attempts {
-		v.Attempts = append(v.Attempts, attemptView{
-			At:         timestamp(at.At),
-			URL:        at.URL,
-			DurationMS: at.Duration.Milliseconds(),
-			StatusCode: at.StatusCode,
-			Answer:     at.Answer,
-			Error:      at.Error,
-			NextAt:     timestamp(at.NextAt),
-		})
-	}
-	return v
+	return v.Status
 }
 
-// last describes the last attempt.
-func (v deliveryView) last() string {
+func joined(kinds []webhook.Kind) string {
+	return strings.Join(view.ListOf(kinds, func(k webhook.Kind) string { return string(k) }), ",")
+}
+
+// newEndpoint is an endpoint with its new secrets, which are shown once.
+type newEndpoint struct {
+	view.Endpoint
+	Secrets []string `json:"secrets"`
+}
+
+func (a *app) printWithSecrets(e webhook.Endpoint, fresh []webhook.Secret) error {
+	a.note("Keep the secret: it is not shown again.")
+	v := newEndpoint{a.endpoint().view(e), view.Verifiers(fresh)}
+	return printOne(a, v, append(a.endpoint().rowsOf(v.Endpoint), row{"secret", strings.Join(v.Secrets, " ")})...)
+}
+
+func (a *app) delivery() resource[webhook.Delivery, view.Delivery] {
+	return resource[webhook.Delivery, view.Delivery]{
+		app:      a,
+		argument: "ENDPOINT",
+		view:     view.DeliveryOf,
+		id:       func(v view.Delivery) string { return v.ID },
+		columns: []column[view.Delivery]{
+			{"id", func(v view.Delivery) string { return v.ID }},
+			{"time", func(v view.Delivery) string { return v.CreatedAt.String() }},
+			{"event", func(v view.Delivery) string { return v.EventType }},
+			{"status", func(v view.Delivery) string { return v.Status }},
+			{"reason", func(v view.Delivery) string { return v.Reason }},
+			{"attempts", func(v view.Delivery) string { return strconv.Itoa(len(v.Attempts)) }},
+			{"next", func(v view.Delivery) string { return v.NextAttemptAt.String() }},
+			{"last answer", describeLastAttempt},
+		},
+	}
+}
+
+func describeLastAttempt(v view.Delivery) string {
 	if len(v.Attempts) == 0 {
 		return ""
 	}
-	at := v.Attempts[len(v.Attempts)-1]
-	if at.StatusCode == 0 {
-		return at.Error
+	last := v.Attempts[len(v.Attempts)-1]
+	if last.StatusCode == 0 {
+		return last.Error
 	}
-	return strings.TrimSpace(strconv.Itoa(at.StatusCode) + " " + shorten(at.Answer, 60))
-}
-
-func deliveryColumns() []column[deliveryView] {
-	return []column[deliveryView]{
-		{"id", func(v deliveryView) string { return v.ID }},
-		{"time", func(v deliveryView) string { return v.CreatedAt.String() }},
-		{"event", func(v deliveryView) string { return v.EventType }},
-		{"status", func(v deliveryView) string { return v.Status }},
-		{"reason", func(v deliveryView) string { return v.Reason }},
-		{"attempts", func(v deliveryView) string { return strconv.Itoa(len(v.Attempts)) }},
-		{"next", func(v deliveryView) string { return v.NextAt.String() }},
-		{"last answer", deliveryView.last},
-	}
+	return strings.TrimSpace(strconv.Itoa(last.StatusCode) + " " + shorten(last.Answer, 60))
 }
 
 func (a *app) webhooks() *cobra.Command {
@@ -224,225 +157,138 @@ func (a *app) webhookHeaders(f *webhookFlags) (map[string]string, error) {
 
 func (a *app) webhooksCreate() *cobra.Command {
 	var f webhookFlags
-	var company string
+	var e webhook.Endpoint
 	var signatures []string
 	c := &cobra.Command{
 		Use: "create", Short: "Create a webhook endpoint, and show its secret once", Args: exactArgs(),
 		Example: "  parleyctl webhooks create --company COMPANY --url https://crm.example/parley --events message.received,chat.closed\n" +
 			"  parleyctl webhooks create --company COMPANY --url-file url.txt",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := required(c, "company"); err != nil {
-				return err
-			}
-			address, err := a.webhookURL(&f)
-			if err != nil {
-				return err
-			}
-			if address == "" {
-				return usage("--url or --url-file is required")
-			}
-			headers, err := a.webhookHeaders(&f)
-			if err != nil {
-				return err
-			}
-			owner, err := parseID("--company", company)
-			if err != nil {
-				return err
-			}
-			s, b, err := a.openBoth(c.Context())
-			if err != nil {
-				return err
-			}
-			kinds := make([]webhook.Kind, len(signatures))
-			for n, name := range signatures {
-				kinds[n] = webhook.Kind(name)
-			}
-			e, err := admin.New(s, b, a.Now).CreateWebhookEndpoint(c.Context(), self(), webhook.Endpoint{
-				CompanyID: owner, URL: address, Description: f.description, Events: f.events, Headers: headers, Ordered: f.ordered,
-			}, kinds...)
-			if err != nil {
-				return err
-			}
-			a.note("Keep the secret: it is not shown again.")
-			return printOne(a, a.viewOfWebhook(e, e.Secrets...), append(webhookColumns(), secretColumn())...)
-		},
 	}
-	a.addCompanyFlag(c, &company, "the company that it is for")
+	require(c, "company")
+	a.addCompanyFlag(c, &e.CompanyID, "the company that it is for")
 	c.Flags().
 		StringSliceVar(&signatures, "signatures", []string{string(webhook.HMAC)}, "v1 (HMAC), v1a (ed25519), or both")
 	f.add(c)
 	_ = c.RegisterFlagCompletionFunc("signatures", fixed(string(webhook.HMAC), string(webhook.Ed25519))) // the flag exists
-	return c
+	checkFirst(c, func() (err error) {
+		e.Description, e.Events, e.Ordered = f.description, f.events, f.ordered
+		if e.URL, err = a.webhookURL(&f); err != nil {
+			return err
+		}
+		if e.URL == "" && f.urlFile == "" {
+			return usage("--url or --url-file is required")
+		}
+		e.Headers, err = a.webhookHeaders(&f)
+		return err
+	})
+	return withOperations(c, a.cached, func(ctx context.Context, o operations) error {
+		kinds := view.ListOf(signatures, func(name string) webhook.Kind { return webhook.Kind(name) })
+		made, err := o.CreateWebhookEndpoint(ctx, self(), e, kinds...)
+		if err != nil {
+			return err
+		}
+		return a.printWithSecrets(made, made.Secrets)
+	})
 }
 
 func (a *app) webhooksList() *cobra.Command {
-	var company string
-	c := &cobra.Command{
-		Use: "list", Short: "List a company's webhook endpoints", Aliases: []string{"ls"}, Args: exactArgs(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := required(c, "company"); err != nil {
-				return err
-			}
-			owner, err := a.company(c.Context(), company)
-			if err != nil {
-				return err
-			}
-			found, err := a.connections.store.WebhookEndpoints(c.Context(), owner.ID, store.Page{})
-			if err != nil {
-				return err
-			}
-			return printViews(a, found, func(e webhook.Endpoint) webhookView { return a.viewOfWebhook(e) }, webhookColumns())
-		},
-	}
-	a.addCompanyFlag(c, &company, "the company")
-	return c
+	c := &cobra.Command{Use: "list", Short: "List a company's webhook endpoints"}
+	return a.endpoint().listOfCompany(c, store.Store.WebhookEndpoints)
 }
 
 func (a *app) webhooksUpdate() *cobra.Command {
 	var f webhookFlags
+	var change admin.WebhookChange
 	c := &cobra.Command{
-		Use: "update ENDPOINT", Short: "Change the given settings of a webhook endpoint", Args: exactArgs("ENDPOINT"),
+		Use: "update ENDPOINT", Short: "Change the given settings of a webhook endpoint",
 		Example: "  parleyctl webhooks update ENDPOINT --events chat.opened,chat.closed --ordered",
-		RunE: func(c *cobra.Command, args []string) error {
-			var change admin.WebhookChange
-			given := c.Flags().Changed
-			if given("url") || given("url-file") {
-				address, err := a.webhookURL(&f)
-				if err != nil {
-					return err
-				}
-				change.URL = &address
-			}
-			if given("description") {
-				change.Description = &f.description
-			}
-			if given("events") {
-				change.Events = &f.events
-			}
-			if given("headers") {
-				headers, err := a.webhookHeaders(&f)
-				if err != nil {
-					return err
-				}
-				change.Headers = &headers
-			}
-			if given("ordered") {
-				change.Ordered = &f.ordered
-			}
-			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
-				return s.UpdateWebhookEndpoint(c.Context(), self(), id, change)
-			})
-		},
 	}
 	f.add(c)
-	return c
+	checkFirst(c, func() (err error) {
+		change, err = a.webhookChange(&f, c.Flags().Changed)
+		return err
+	})
+	return a.endpoint().change(c, func(
+		ctx context.Context, o operations, e webhook.Endpoint,
+	) (webhook.Endpoint, error) {
+		return o.UpdateWebhookEndpoint(ctx, self(), e.ID, change)
+	})
 }
 
-// changeWebhook changes an endpoint and prints it.
-func (a *app) changeWebhook(
-	ctx context.Context,
-	arg string,
-	change func(*admin.Service, string) (webhook.Endpoint, error),
-) error {
-	id, err := parseID("ENDPOINT", arg)
-	if err != nil {
-		return err
+// webhookChange returns the change of the given flags.
+func (a *app) webhookChange(f *webhookFlags, given func(string) bool) (change admin.WebhookChange, err error) {
+	if given("url") || given("url-file") {
+		address, err := a.webhookURL(f)
+		if err != nil {
+			return change, err
+		}
+		change.URL = &address
 	}
-	s, b, err := a.openBoth(ctx)
-	if err != nil {
-		return err
+	if given("headers") {
+		headers, err := a.webhookHeaders(f)
+		if err != nil {
+			return change, err
+		}
+		change.Headers = &headers
 	}
-	e, err := change(admin.New(s, b, a.Now), id)
-	if err != nil {
-		return err
+	if given("description") {
+		change.Description = &f.description
 	}
-	return printOne(a, a.viewOfWebhook(e), webhookColumns()...)
+	if given("events") {
+		change.Events = &f.events
+	}
+	if given("ordered") {
+		change.Ordered = &f.ordered
+	}
+	return change, nil
 }
 
 func (a *app) webhooksRotate() *cobra.Command {
-	var overlap string
+	var text string
+	var overlap time.Duration
 	c := &cobra.Command{
 		Use:     "rotate ENDPOINT",
 		Short:   "Create new secrets, and show them once; the earlier ones also sign during the overlap",
-		Args:    exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks rotate ENDPOINT --overlap 24h",
-		RunE: func(c *cobra.Command, args []string) error {
-			id, err := parseID("ENDPOINT", args[0])
-			if err != nil {
-				return err
-			}
-			d, err := parseDuration(overlap)
-			if err != nil {
-				return usage("--overlap must be a duration such as 24h or 7d")
-			}
-			s, b, err := a.openBoth(c.Context())
-			if err != nil {
-				return err
-			}
-			fresh, e, err := admin.New(s, b, a.Now).RotateWebhookSecrets(c.Context(), self(), id, d)
-			if err != nil {
-				return err
-			}
-			a.note("Keep the secret: it is not shown again.")
-			return printOne(a, a.viewOfWebhook(e, fresh...), append(webhookColumns(), secretColumn())...)
-		},
 	}
-	c.Flags().StringVar(&overlap, "overlap", "24h", "how long the earlier secrets also sign")
-	return c
+	c.Flags().StringVar(&text, "overlap", "24h", "how long the earlier secrets also sign")
+	checkFirst(c, func() (err error) {
+		if overlap, err = parseDuration(text); err != nil {
+			return usage("--overlap must be a duration such as 24h or 7d")
+		}
+		return nil
+	})
+	return a.endpoint().on(c, a.cached, func(ctx context.Context, o operations, e webhook.Endpoint) error {
+		fresh, changed, err := o.RotateWebhookSecrets(ctx, self(), e.ID, overlap)
+		if err != nil {
+			return err
+		}
+		return a.printWithSecrets(changed, fresh)
+	})
 }
 
 func (a *app) webhooksEnable() *cobra.Command {
-	return &cobra.Command{
-		Use: "enable ENDPOINT", Short: "Resume the deliveries to an endpoint", Args: exactArgs("ENDPOINT"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
-				return s.EnableWebhookEndpoint(c.Context(), self(), id)
-			})
-		},
-	}
+	c := &cobra.Command{Use: "enable ENDPOINT", Short: "Resume the deliveries to an endpoint"}
+	return a.endpoint().change(c, a.endpoint().byID((*admin.Service).EnableWebhookEndpoint))
 }
 
 func (a *app) webhooksDisable() *cobra.Command {
-	return &cobra.Command{
-		Use:   "disable ENDPOINT",
-		Short: "Stop the deliveries to an endpoint; later events can be replayed",
-		Args:  exactArgs("ENDPOINT"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
-				return s.DisableWebhookEndpoint(c.Context(), self(), id)
-			})
-		},
+	c := &cobra.Command{
+		Use: "disable ENDPOINT", Short: "Stop the deliveries to an endpoint; later events can be replayed",
 	}
+	return a.endpoint().change(c, a.endpoint().byID((*admin.Service).DisableWebhookEndpoint))
 }
 
 func (a *app) webhooksDelete() *cobra.Command {
-	var yes bool
-	c := &cobra.Command{
-		Use: "delete ENDPOINT", Short: "Remove an endpoint and its log", Args: exactArgs("ENDPOINT"),
-		RunE: func(c *cobra.Command, args []string) error {
-			id, err := parseID("ENDPOINT", args[0])
-			if err != nil {
-				return err
-			}
-			s, b, err := a.openBoth(c.Context())
-			if err != nil {
-				return err
-			}
-			e, err := s.WebhookEndpoint(c.Context(), id)
-			if err != nil {
-				return err
-			}
-			if err := a.confirm(yes, "Remove the endpoint %s of company %s, with its log?", e.URL, e.CompanyID); err != nil {
-				return err
-			}
-			if err := admin.New(s, b, a.Now).DeleteWebhookEndpoint(c.Context(), self(), id); err != nil {
-				return err
-			}
-			return printOne(a, a.viewOfWebhook(e), webhookColumns()...)
-		},
+	c := &cobra.Command{Use: "delete ENDPOINT", Short: "Remove an endpoint and its log"}
+	question := func(e webhook.Endpoint) string {
+		return fmt.Sprintf("Remove the endpoint %s of company %s, with its log?", e.URL, e.CompanyID)
 	}
-	addYesFlag(c, &yes)
-	return c
+	return a.endpoint().confirmed(c, question, func(
+		ctx context.Context, o operations, e webhook.Endpoint,
+	) (webhook.Endpoint, error) {
+		return e, o.DeleteWebhookEndpoint(ctx, self(), e.ID)
+	})
 }
 
 // testPollInterval is the interval of the polls for the result of a test delivery.
@@ -450,34 +296,22 @@ const testPollInterval = 200 * time.Millisecond
 
 func (a *app) webhooksTest() *cobra.Command {
 	var wait time.Duration
-	c := &cobra.Command{
-		Use:   "test ENDPOINT",
-		Short: "Send webhook.test to an endpoint, and show what it answers",
-		Args:  exactArgs("ENDPOINT"),
-		RunE: func(c *cobra.Command, args []string) error {
-			id, err := parseID("ENDPOINT", args[0])
-			if err != nil {
-				return err
-			}
-			s, err := a.openStore(c.Context())
-			if err != nil {
-				return err
-			}
-			d, err := admin.New(s, nil, a.Now).TestWebhookEndpoint(c.Context(), self(), id)
-			if err != nil {
-				return err
-			}
-			for end := time.Now().Add(wait); len(d.Attempts) == 0 && d.Status == webhook.Pending && time.Now().Before(end); {
-				time.Sleep(testPollInterval)
-				if d, err = s.WebhookDelivery(c.Context(), d.ID); err != nil {
-					return err
-				}
-			}
-			return printOne(a, viewOfDelivery(d), deliveryColumns()...)
-		},
-	}
+	c := &cobra.Command{Use: "test ENDPOINT", Short: "Send webhook.test to an endpoint, and show what it answers"}
 	c.Flags().DurationVar(&wait, "wait", 20*time.Second, "how long to wait for the first attempt")
-	return c
+	return a.endpoint().on(c, a.stored, func(ctx context.Context, o operations, e webhook.Endpoint) error {
+		d, err := o.TestWebhookEndpoint(ctx, self(), e.ID)
+		if err != nil {
+			return err
+		}
+		end := time.Now().Add(wait)
+		for len(d.Attempts) == 0 && d.Status == webhook.Pending && time.Now().Before(end) {
+			time.Sleep(testPollInterval)
+			if d, err = o.store.WebhookDelivery(ctx, d.ID); err != nil {
+				return err
+			}
+		}
+		return a.delivery().print(d)
+	})
 }
 
 // deliveryFlags filter deliveries.
@@ -486,31 +320,19 @@ type deliveryFlags struct {
 }
 
 func (f *deliveryFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.status, "status", "", "only those that are pending, delivered or failed")
-	c.Flags().StringVar(&f.reason, "reason", "", "only those that failed for this reason: exhausted, gone or disabled")
-	c.Flags().StringVar(&f.event, "event", "", "only events of this type")
+	addChoiceFlag(c, &f.status, "status", "", "only those that are pending, delivered or failed",
+		webhook.Pending, webhook.Delivered, webhook.Failed)
+	addChoiceFlag(c, &f.reason, "reason", "", "only those that failed for this reason: exhausted, gone or disabled",
+		webhook.ReasonExhausted, webhook.ReasonGone, webhook.ReasonDisabled)
+	addChoiceFlag(c, &f.event, "event", "", "only events of this type", webhook.Types()...)
 	c.Flags().StringVar(&f.from, "from", "", "only those created since (10m, 2d, 2026-11-21T12:00:00Z)")
 	c.Flags().StringVar(&f.to, "to", "", "only those created before (10m, 2d, 2026-11-21T12:00:00Z)")
-	_ = c.RegisterFlagCompletionFunc(
-		"status",
-		fixed(webhook.Pending, webhook.Delivered, webhook.Failed),
-	) // the flag exists
-	_ = c.RegisterFlagCompletionFunc(
-		"reason",
-		fixed(webhook.ReasonExhausted, webhook.ReasonGone, webhook.ReasonDisabled),
-	) // the flag exists
-	_ = c.RegisterFlagCompletionFunc(
-		"event",
-		fixed(webhook.Types()...),
-	) // the flag exists
 }
 
-func (f *deliveryFlags) filter(a *app, endpoint string) (filter store.WebhookFilter, err error) {
+// filter returns the filter of the flags, without an endpoint.
+func (f *deliveryFlags) filter(a *app) (filter store.WebhookFilter, err error) {
 	filter = store.WebhookFilter{Status: f.status, Reason: f.reason, EventType: f.event}
-	if filter.EndpointID, err = parseID("ENDPOINT", endpoint); err != nil {
-		return filter, err
-	}
-	if f.status != "" && !slices.Contains([]string{webhook.Pending, webhook.Delivered, webhook.Failed}, f.status) {
+	if f.status != "" && !admin.IsDeliveryStatus(f.status) {
 		return filter, usage("--status must be pending, delivered or failed")
 	}
 	for _, end := range []struct {
@@ -527,91 +349,71 @@ func (f *deliveryFlags) filter(a *app, endpoint string) (filter store.WebhookFil
 func (a *app) webhooksAttempts() *cobra.Command {
 	var f deliveryFlags
 	var filter store.WebhookFilter
-	c := pagedList(a, &cobra.Command{
+	c := &cobra.Command{
 		Use:     "attempts ENDPOINT",
 		Short:   "List the deliveries of an endpoint with their attempts, newest first",
 		Aliases: []string{"log"},
 		Args:    exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks attempts ENDPOINT --status failed --from 1d",
-		PreRunE: func(_ *cobra.Command, args []string) (err error) {
-			filter, err = f.filter(a, args[0])
+	}
+	f.add(c)
+	checkFirst(c, func() (err error) {
+		if filter, err = f.filter(a); err != nil {
 			return err
-		},
-	}, func(ctx context.Context, s store.Store, page store.Page) ([]webhook.Delivery, error) {
+		}
+		filter.EndpointID, err = parseID("ENDPOINT", c.Flags().Arg(0))
+		return err
+	})
+	return a.delivery().list(c, defaultLimit, func(
+		ctx context.Context, s store.Store, page store.Page,
+	) ([]webhook.Delivery, error) {
 		if _, err := s.WebhookEndpoint(ctx, filter.EndpointID); err != nil {
 			return nil, err
 		}
 		return s.WebhookDeliveries(ctx, filter, page)
-	}, viewOfDelivery, deliveryColumns())
-	f.add(c)
-	return c
+	})
 }
 
 func (a *app) webhooksReplay() *cobra.Command {
 	var f deliveryFlags
-	var id string
-	var dryRun bool
+	var r admin.WebhookReplay
 	c := &cobra.Command{
 		Use:   "replay ENDPOINT",
 		Short: "Send deliveries again: one, or all that failed in a time or for a reason",
-		Args:  exactArgs("ENDPOINT"),
 		Long: `Send deliveries of an endpoint again, with the same webhook-id and all their attempts. Without --id, those that failed; --from, --to, --reason,
 --event and --status select others. --dry-run only lists them.`,
 		Example: "  parleyctl webhooks replay ENDPOINT --reason disabled --from 2d --dry-run",
-		RunE: func(c *cobra.Command, args []string) error {
-			filter, err := f.filter(a, args[0])
-			if err != nil {
-				return err
-			}
-			if id != "" {
-				if id, err = parseID("--id", id); err != nil {
-					return err
-				}
-			}
-			s, err := a.openStore(c.Context())
-			if err != nil {
-				return err
-			}
-			e, err := s.WebhookEndpoint(c.Context(), filter.EndpointID)
-			if err != nil {
-				return err
-			}
-			if !e.Enabled() {
-				a.note("The endpoint is disabled: replayed deliveries fail until it is enabled.")
-			}
-			replayed, err := replayAll(
-				c.Context(),
-				admin.New(s, nil, a.Now),
-				admin.WebhookReplay{ID: id, Filter: filter, DryRun: dryRun},
-			)
-			if err != nil {
-				return err
-			}
-			if dryRun {
-				a.note("%d would be sent again.", len(replayed))
-			} else {
-				a.note("%d are sent again.", len(replayed))
-			}
-			return printList(a, replayed, deliveryColumns()...)
-		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&id, "id", "", "only this delivery")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, list what would be sent again")
-	return c
+	addIDFlag(c, &r.ID, "id", "only this delivery")
+	c.Flags().BoolVar(&r.DryRun, "dry-run", false, "change nothing, list what would be sent again")
+	checkFirst(c, func() (err error) {
+		r.Filter, err = f.filter(a)
+		return err
+	})
+	return a.endpoint().on(c, a.stored, func(ctx context.Context, o operations, e webhook.Endpoint) error {
+		if !e.Enabled() {
+			a.note("The endpoint is disabled: replayed deliveries fail until it is enabled.")
+		}
+		r.Filter.EndpointID = e.ID
+		replayed, err := replayAll(ctx, o, r)
+		if err != nil {
+			return err
+		}
+		if r.DryRun {
+			a.note("%d would be sent again.", len(replayed))
+		} else {
+			a.note("%d are sent again.", len(replayed))
+		}
+		return printList(a, replayed, a.delivery().columns...)
+	})
 }
 
 // replayAll replays page by page and returns what it has replayed.
-func replayAll(
-	ctx context.Context,
-	operations *admin.Service,
-	r admin.WebhookReplay,
-) (replayed []deliveryView, err error) {
+func replayAll(ctx context.Context, o operations, r admin.WebhookReplay) (replayed []view.Delivery, err error) {
 	for {
-		page, next, err := operations.ReplayWebhooks(ctx, self(), r)
-		for _, d := range page {
-			replayed = append(replayed, viewOfDelivery(d))
-		}
+		page, next, err := o.ReplayWebhooks(ctx, self(), r)
+		replayed = append(replayed, view.ListOf(page, view.DeliveryOf)...)
 		if err != nil || next == "" {
 			return replayed, err
 		}
@@ -626,33 +428,20 @@ type retentionView struct {
 
 func (a *app) webhooksRetention() *cobra.Command {
 	var company string
-	var days int
+	var days int64
 	c := &cobra.Command{
 		Use: "retention", Short: "Set how long the log of a company's deliveries is kept", Args: exactArgs(),
 		Example: "  parleyctl webhooks retention --company COMPANY --days 90",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := required(c, "company"); err != nil {
-				return err
-			}
-			owner, err := parseID("--company", company)
-			if err != nil {
-				return err
-			}
-			s, b, err := a.openBoth(c.Context())
-			if err != nil {
-				return err
-			}
-			changed, err := admin.New(s, b, a.Now).
-				SetWebhookRetention(c.Context(), self(), owner, time.Duration(max(-1, min(days, 1000)))*24*time.Hour)
-			if err != nil {
-				return err
-			}
-			return printOne(a, retentionView{CompanyID: changed.ID, Days: int(changed.WebhookRetention / (24 * time.Hour))},
-				column[retentionView]{"company", func(v retentionView) string { return v.CompanyID }},
-				column[retentionView]{"days", func(v retentionView) string { return strconv.Itoa(v.Days) }})
-		},
 	}
+	require(c, "company")
 	a.addCompanyFlag(c, &company, "the company")
-	c.Flags().IntVar(&days, "days", 0, "1 to 365; 0: the default, 30")
-	return c
+	c.Flags().Int64Var(&days, "days", 0, "1 to 365; 0: the default, 30")
+	return withOperations(c, a.cached, func(ctx context.Context, o operations) error {
+		changed, err := o.SetWebhookRetention(ctx, self(), company, days)
+		if err != nil {
+			return err
+		}
+		v := retentionView{CompanyID: changed.ID, Days: admin.RetentionDays(changed)}
+		return printOne(a, v, row{"company", v.CompanyID}, row{"days", strconv.Itoa(v.Days)})
+	})
 }

@@ -124,16 +124,17 @@ func (a api) origin(c echo.Context) string {
 // secure reports whether browsers reach the panel over https. Only a panel on a loopback address has no PublicURL.
 func (a api) secure(c echo.Context) bool { return strings.HasPrefix(a.origin(c), "https://") }
 
-func (a api) cookieName(c echo.Context) string {
+// cookieName returns a cookie's name over https, or the one over http.
+func (a api) cookieName(c echo.Context, secure, plain string) string {
 	if a.secure(c) {
-		return secureCookie
+		return secure
 	}
-	return plainCookie
+	return plain
 }
 
 // cookieOf returns the session's secret. Over https it accepts only the __Host- cookie, which no other host can set.
 func (a api) cookieOf(c echo.Context) string {
-	cookie, err := c.Cookie(a.cookieName(c))
+	cookie, err := c.Cookie(a.cookieName(c, secureCookie, plainCookie))
 	if err != nil {
 		return ""
 	}
@@ -143,8 +144,13 @@ func (a api) cookieOf(c echo.Context) string {
 // setCookie sets the session cookie; an empty secret deletes it.
 func (a api) setCookie(c echo.Context, secret string) {
 	cookie := &http.Cookie{
-		Name: a.cookieName(c), Value: secret, Path: "/", HttpOnly: true, Secure: a.secure(c), SameSite: http.SameSiteLaxMode,
-		MaxAge: int(account.SessionTTL.Seconds()),
+		Name:     a.cookieName(c, secureCookie, plainCookie),
+		Value:    secret,
+		Path:     "/",
+		HttpOnly: true,
+		Secure:   a.secure(c),
+		SameSite: http.SameSiteLaxMode,
+		MaxAge:   int(account.SessionTTL.Seconds()),
 	}
 	if secret == "" {
 		cookie.MaxAge = -1
@@ -152,17 +158,10 @@ func (a api) setCookie(c echo.Context, secret string) {
 	c.SetCookie(cookie)
 }
 
-func (a api) deviceName(c echo.Context) string {
-	if a.secure(c) {
-		return secureDevice
-	}
-	return plainDevice
-}
-
 // setDevice sets the cookie by which the next sign-in recognises the device. It outlives the session.
 func (a api) setDevice(c echo.Context, device string) {
 	c.SetCookie(&http.Cookie{
-		Name:     a.deviceName(c),
+		Name:     a.cookieName(c, secureDevice, plainDevice),
 		Value:    device,
 		Path:     "/",
 		HttpOnly: true,
@@ -175,7 +174,7 @@ func (a api) setDevice(c echo.Context, device string) {
 // from returns the address, the user agent and the device of a request.
 func (a api) from(c echo.Context) signin.Caller {
 	caller := signin.Caller{Address: httpapi.ClientAddress(c), UserAgent: c.Request().UserAgent()}
-	if cookie, err := c.Cookie(a.deviceName(c)); err == nil {
+	if cookie, err := c.Cookie(a.cookieName(c, secureDevice, plainDevice)); err == nil {
 		caller.Device = cookie.Value
 	}
 	return caller

@@ -2,44 +2,29 @@ package http
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
+// applicationView is an application with what the panel needs to change and to embed it.
 type applicationView struct {
-	ID             string            `json:"id"`
-	CompanyID      string            `json:"companyId"`
-	Name           string            `json:"name"`
-	BotName        string            `json:"botName"`
-	WidgetConfigs  json.RawMessage   `json:"widgetConfigs"`
-	AllowedOrigins []string          `json:"allowedOrigins"`
-	FileRetention  int64             `json:"fileRetentionSeconds"`
-	Verification   chat.Verification `json:"verification"`
-	Support        chat.Support      `json:"support"`
-	Secrets        []secretRow       `json:"secrets"`
-	Version        string            `json:"version"`
-	Embed          embedView         `json:"embed"`
-}
-
-// secretRow is the part of a secret that can be shown again.
-type secretRow struct {
-	CreatedAt chat.Time `json:"createdAt"`
-	ExpiresAt chat.Time `json:"expiresAt,omitzero"`
+	view.Application
+	Version string    `json:"version"`
+	Embed   embedView `json:"embed"`
 }
 
 type embedView struct {
@@ -48,22 +33,7 @@ type embedView struct {
 }
 
 func (a api) viewOfApplication(app chat.Application) applicationView {
-	v := applicationView{
-		ID: app.ID, CompanyID: app.CompanyID, Name: app.Name, BotName: app.BotName, WidgetConfigs: app.WidgetConfigs,
-		AllowedOrigins: append([]string{}, app.AllowedOrigins...), FileRetention: int64(app.FileRetention / time.Second),
-		Verification: cmp.Or(app.Identity.Mode, chat.VerificationOff),
-		Secrets:      []secretRow{},
-		Version:      versionOf(app),
-		Embed:        a.embed(app),
-		Support:      app.Support,
-	}
-	if len(v.WidgetConfigs) == 0 {
-		v.WidgetConfigs = json.RawMessage(`{}`)
-	}
-	for _, s := range app.Identity.Secrets {
-		v.Secrets = append(v.Secrets, secretRow{chat.Time(s.CreatedAt), chat.Time(s.ExpiresAt)})
-	}
-	return v
+	return applicationView{Application: view.ApplicationOf(app), Version: versionOf(app), Embed: a.embed(app)}
 }
 
 // versionOf hashes the fields that an update may write. It makes no copy of the settings of up to 1 MiB.
@@ -84,22 +54,12 @@ func (a api) embed(app chat.Application) embedView {
 	}
 }
 
-func (a api) getApplications(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getApplications(c echo.Context, _ caller, company string) error {
 	read := func(ctx context.Context, p store.Page) ([]chat.Application, error) {
 		return a.Store.Applications(ctx, company, p)
 	}
-	rows, next, err := readRows(c, read, applicationID, a.viewOfApplication)
-	if err != nil {
-		return err
-	}
-	return answerPage(c, next, map[string]any{"applications": rows})
+	return answerRows(c, "applications", read, func(app chat.Application) string { return app.ID }, a.viewOfApplication)
 }
-
-func applicationID(app chat.Application) string { return app.ID }
 
 func answerJSON(c echo.Context, status int, v any) error {
 	text, err := encodeJSON(v)
@@ -128,16 +88,11 @@ func (a api) application(c echo.Context, who caller) (chat.Application, error) {
 	)
 }
 
-func (a api) getApplication(c echo.Context, who caller) error {
-	app, err := a.application(c, who)
-	if err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, a.viewOfApplication(app))
+func (a api) getApplication(_ echo.Context, _ caller, app chat.Application) (any, error) {
+	return a.viewOfApplication(app), nil
 }
 
 type applicationRequest struct {
-	unvalidated    `json:"-"`
 	Name           string         `json:"name"`
 	BotName        string         `json:"botName"`
 	WidgetConfigs  httpapi.Object `json:"widgetConfigs"`
@@ -150,89 +105,49 @@ func (r applicationRequest) apply(app chat.Application) (chat.Application, error
 	if r.FileRetention < 0 || r.FileRetention > century {
 		return app, apperr.Fields{{Name: "fileRetentionSeconds", Message: "must be 0 to 3162240000"}}.Err()
 	}
-	app.Name, app.BotName, app.AllowedOrigins, app.FileRetention = r.Name, r.BotName, r.AllowedOrigins, time.Duration(
-		r.FileRetention,
-	)*time.Second
+	app.Name = r.Name
+	app.BotName = r.BotName
+	app.AllowedOrigins = r.AllowedOrigins
+	app.FileRetention = time.Duration(r.FileRetention) * time.Second
 	app.WidgetConfigs = json.RawMessage(r.WidgetConfigs)
 	return app, nil
 }
 
-func (a api) createApplication(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
-	var r applicationRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) createApplication(c echo.Context, who caller, company string, r applicationRequest) (any, error) {
 	app, err := r.apply(chat.Application{CompanyID: company, Provider: chat.ProviderWidget})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if app, err = a.Admin.CreateApplication(ctxOf(c), who.actor(), app); err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusCreated, a.viewOfApplication(app))
+	app, err = a.Admin.CreateApplication(ctxOf(c), who.actor(), app)
+	return created(a.viewOfApplication(app)), err
 }
 
-func (a api) updateApplication(c echo.Context, who caller) error {
-	app, err := a.application(c, who)
-	if err != nil {
-		return err
-	}
-	var r applicationRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) updateApplication(
+	c echo.Context, who caller, app chat.Application, r applicationRequest,
+) (any, error) {
 	if wanted := strings.Trim(c.Request().Header.Get("If-Match"), `"`); wanted != "" && wanted != versionOf(app) {
-		return apperr.PreconditionFailed.WithMessage("Somebody else has changed the application meanwhile")
+		return nil, apperr.PreconditionFailed.WithMessage("Somebody else has changed the application meanwhile")
 	}
-	if app, err = r.apply(app); err != nil {
-		return err
+	app, err := r.apply(app)
+	if err != nil {
+		return nil, err
 	}
-	if app, err = a.Admin.UpdateApplication(ctxOf(c), who.actor(), app); err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, a.viewOfApplication(app))
+	app, err = a.Admin.UpdateApplication(ctxOf(c), who.actor(), app)
+	return a.viewOfApplication(app), err
 }
 
 type verificationRequest struct {
-	unvalidated  `json:"-"`
-	Verification string `json:"verification"`
+	Verification chat.Verification `json:"verification"`
 }
 
-func (a api) setVerification(c echo.Context, who caller) error {
-	app, err := a.application(c, who)
-	if err != nil {
-		return err
-	}
-	var r verificationRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	if app, err = a.Admin.SetVerification(ctxOf(c), who.actor(), app.ID, chat.Verification(r.Verification)); err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, a.viewOfApplication(app))
+func (a api) setVerification(
+	c echo.Context, who caller, app chat.Application, r verificationRequest,
+) (any, error) {
+	app, err := a.Admin.SetVerification(ctxOf(c), who.actor(), app.ID, r.Verification)
+	return a.viewOfApplication(app), err
 }
 
-func (a api) rotateSecret(c echo.Context, who caller) error {
-	app, err := a.application(c, who)
-	if err != nil {
-		return err
-	}
-	var r overlapRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) rotateSecret(c echo.Context, who caller, app chat.Application, r overlapRequest) (any, error) {
 	secret, app, err := a.Admin.RotateIdentitySecret(ctxOf(c), who.actor(), app.ID, r.overlap())
-	if err != nil {
-		return err
-	}
-	return answerJSON(
-		c,
-		http.StatusCreated,
-		map[string]any{"application": a.viewOfApplication(app), "secret": string(secret)},
-	)
+	return created(map[string]any{"application": a.viewOfApplication(app), "secret": string(secret)}), err
 }

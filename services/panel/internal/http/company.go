@@ -2,14 +2,13 @@ package http
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -22,43 +21,24 @@ func (a api) getCompanies(c echo.Context, who caller) error {
 			return []chat.Company{own}, err
 		}
 	}
-	found, next, err := readPage(c, read, func(company chat.Company) string { return company.ID })
-	if err != nil {
-		return err
-	}
-	return answerPage(c, next, map[string]any{"companies": viewsOf(found, viewOfCompany)})
+	return answerList(c, "companies", read, func(company chat.Company) string { return company.ID }, view.CompanyOf, nil)
 }
 
 type companyRequest struct {
-	unvalidated `json:"-"`
-	Name        string `json:"name"`
+	Name string `json:"name"`
 }
 
-func (a api) createCompany(c echo.Context, who caller) error {
-	return a.putCompany(c, who, "", http.StatusCreated)
+func (a api) createCompany(c echo.Context, who caller, r companyRequest) (any, error) {
+	made, err := a.Admin.PutCompany(ctxOf(c), who.actor(), chat.Company{Name: r.Name})
+	return created(view.CompanyOf(made)), err
 }
 
-func (a api) renameCompany(c echo.Context, who caller) error {
-	id, ok := chat.ParseID(c.Param("id"))
-	if !ok || !who.sees(id) {
-		return apperr.CompanyNotFound.New()
-	}
-	if _, err := a.Store.Company(ctxOf(c), id); err != nil {
-		return err
-	}
-	return a.putCompany(c, who, id, http.StatusOK)
+// company finds the company of a route.
+func (a api) company(c echo.Context, who caller) (chat.Company, error) {
+	return recordOf(c, who, a.Store.Company, func(found chat.Company) string { return found.ID }, apperr.CompanyNotFound)
 }
 
-func (a api) putCompany(c echo.Context, who caller, id string, status int) error {
-	var r companyRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	company, err := a.Admin.PutCompany(ctxOf(c), who.actor(), chat.Company{ID: id, Name: r.Name})
-	if err != nil {
-		return err
-	}
-	return c.JSON(status, viewOfCompany(company))
+func (a api) renameCompany(c echo.Context, who caller, found chat.Company, r companyRequest) (any, error) {
+	renamed, err := a.Admin.PutCompany(ctxOf(c), who.actor(), chat.Company{ID: found.ID, Name: r.Name})
+	return view.CompanyOf(renamed), err
 }
-
-func viewOfCompany(c chat.Company) companyView { return companyView{ID: c.ID, Name: c.Name} }

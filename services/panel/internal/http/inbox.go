@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -43,7 +44,7 @@ type chatView struct {
 	Handover        *handoverView   `json:"handover,omitempty"`
 	Rating          *ratingView     `json:"rating,omitempty"`
 	Assignee        *agentView      `json:"assignee"`
-	Visitor         visitorView     `json:"visitor"`
+	Visitor         view.Visitor    `json:"visitor"`
 	LastMessage     json.RawMessage `json:"lastMessage"` // not a notice
 	Question        json.RawMessage `json:"question"`    // the visitor's last message
 }
@@ -52,28 +53,6 @@ type agentView struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Online *bool  `json:"online,omitempty"` // only in the list of agents, if known
-}
-
-type visitorView struct {
-	ID         string `json:"id"`
-	AppID      string `json:"appId,omitempty"`
-	Name       string `json:"name"`
-	Email      string `json:"email,omitempty"`
-	Phone      string `json:"phone,omitempty"`
-	UserID     string `json:"userId,omitempty"`
-	VerifiedBy string `json:"verifiedBy,omitempty"`
-}
-
-func viewOfVisitor(v chat.Visitor) visitorView {
-	return visitorView{
-		ID:         v.ID,
-		AppID:      v.AppID,
-		Name:       v.Name(),
-		Email:      v.Email,
-		Phone:      v.Phone,
-		UserID:     v.UserID,
-		VerifiedBy: v.VerifiedBy,
-	}
 }
 
 const (
@@ -181,7 +160,7 @@ func (a api) viewOfChat(e store.InboxEntry, names lookup) chatView {
 		VisitorWroteAt: chat.Time(c.VisitorWroteAt),
 		InWindow:       c.Open(now), ClosedAt: chat.Time(c.ClosedAt), Unread: c.Unread(),
 		Waiting: c.Waiting(now), Handover: viewOfHandover(c.Control.Handover), Rating: viewOfRating(c.Rating),
-		Control: store.ControlBot, Visitor: viewOfVisitor(e.Visitor), LastMessage: json.RawMessage("null"),
+		Control: store.ControlBot, Visitor: view.VisitorOf(e.Visitor), LastMessage: json.RawMessage("null"),
 		Question: json.RawMessage("null"),
 	}
 	if c.Windowed() {
@@ -200,11 +179,7 @@ func (a api) viewOfChat(e store.InboxEntry, names lookup) chatView {
 	return v
 }
 
-func (a api) getChats(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getChats(c echo.Context, who caller, company string) error {
 	asked, err := pageOf(c)
 	if err != nil {
 		return err
@@ -315,21 +290,17 @@ type counts struct {
 	Attention int `json:"attention"`
 }
 
-func (a api) countChats(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) countChats(c echo.Context, who caller, company string) (any, error) {
 	open := store.InboxFilter{CompanyID: company, Status: store.StatusOpen, Control: store.ControlAgent, Now: a.Now()}
 	waitingOnly, unreadOnly := open, open
 	waitingOnly.Waiting, unreadOnly.Unread = true, true
 	waiting, _, err := a.Store.Inbox(ctxOf(c), waitingOnly, store.InboxPage{Limit: countedChats})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	unread, _, err := a.Store.Inbox(ctxOf(c), unreadOnly, store.InboxPage{Limit: countedChats})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n := counts{Waiting: len(waiting), Unread: len(unread), Attention: len(waiting)}
 	for _, e := range unread {
@@ -340,7 +311,7 @@ func (a api) countChats(c echo.Context, who caller) error {
 			n.Attention++
 		}
 	}
-	return c.JSON(http.StatusOK, n)
+	return n, nil
 }
 
 // chat finds the chat of a route.
@@ -348,32 +319,21 @@ func (a api) chat(c echo.Context, who caller) (chat.Chat, error) {
 	return recordOf(c, who, a.Store.Chat, func(found chat.Chat) string { return found.CompanyID }, apperr.ChatNotFound)
 }
 
-func (a api) getChat(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
-	if err != nil {
-		return err
-	}
-	return a.answerChat(c, found)
-}
-
-func (a api) answerChat(c echo.Context, found chat.Chat) error {
+// getChat also answers the changes of a chat.
+func (a api) getChat(c echo.Context, _ caller, found chat.Chat) (any, error) {
 	v, err := a.Store.Visitor(ctxOf(c), found.ChatUserID)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
-		return err
+		return nil, err
 	}
 	views, err := a.viewsOfChats(ctxOf(c), []store.InboxEntry{{Chat: found, Visitor: v}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return answerJSON(c, http.StatusOK, views[0])
+	return views[0], nil
 }
 
 // getMessages answers a page of the history, with the status of agents' and companies' messages.
-func (a api) getMessages(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getMessages(c echo.Context, _ caller, found chat.Chat) error {
 	page, err := pageOf(c)
 	if err != nil {
 		return err
@@ -420,11 +380,10 @@ func (a api) getMessages(c echo.Context, who caller) error {
 }
 
 type replyRequest struct {
-	unvalidated `json:"-"`
-	Type        string            `json:"type"`
-	Data        httpapi.Object    `json:"data"`
-	TemplateID  string            `json:"templateId"`
-	Values      map[string]string `json:"values"`
+	Type       string            `json:"type"`
+	Data       httpapi.Object    `json:"data"`
+	TemplateID string            `json:"templateId"`
+	Values     map[string]string `json:"values"`
 }
 
 var errKeyRequired = apperr.IdempotencyKeyRequired.New()
@@ -435,8 +394,8 @@ func (a api) reply(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	var r replyRequest
-	if err := httpapi.Decode(c, &r); err != nil {
+	r, err := decoded[replyRequest](c)
+	if err != nil {
 		return err
 	}
 	draft := admin.Draft{
@@ -471,47 +430,30 @@ func (a api) replyOnce(c echo.Context, who caller, found chat.Chat, draft admin.
 }
 
 type controlRequest struct {
-	unvalidated `json:"-"`
-	Control     string `json:"control"`
+	Control string `json:"control"`
 }
 
-func (a api) setControl(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
-	if err != nil {
-		return err
-	}
-	var r controlRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) setControl(c echo.Context, who caller, found chat.Chat, r controlRequest) (any, error) {
+	var err error
 	switch r.Control {
 	case store.ControlAgent:
 		found, err = a.Admin.TakeOver(ctxOf(c), who.User, found)
 	case store.ControlBot:
 		found, err = a.Admin.HandBack(ctxOf(c), who.actor(), found)
 	default:
-		return apperr.Fields{{Name: "control", Message: "must be agent or bot"}}.Err()
+		err = apperr.Fields{{Name: "control", Message: "must be agent or bot"}}.Err()
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return a.answerChat(c, found)
+	return a.getChat(c, who, found)
 }
 
 type assigneeRequest struct {
-	unvalidated `json:"-"`
-	UserID      *string `json:"userId"`
+	UserID *string `json:"userId"`
 }
 
-func (a api) setAssignee(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
-	if err != nil {
-		return err
-	}
-	var r assigneeRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) setAssignee(c echo.Context, who caller, found chat.Chat, r assigneeRequest) (any, error) {
 	userID := ""
 	if r.UserID != nil {
 		userID = *r.UserID
@@ -519,29 +461,23 @@ func (a api) setAssignee(c echo.Context, who caller) error {
 	if userID == "me" {
 		userID = who.User.ID
 	}
-	if found, err = a.Admin.Assign(ctxOf(c), who.actor(), found, userID); err != nil {
-		return err
+	found, err := a.Admin.Assign(ctxOf(c), who.actor(), found, userID)
+	if err != nil {
+		return nil, err
 	}
-	return a.answerChat(c, found)
+	return a.getChat(c, who, found)
 }
 
-func (a api) closeChat(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
+func (a api) closeChat(c echo.Context, who caller, found chat.Chat) (any, error) {
+	found, err := a.Admin.CloseChat(ctxOf(c), who.actor(), found)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if found, err = a.Admin.CloseChat(ctxOf(c), who.actor(), found); err != nil {
-		return err
-	}
-	return a.answerChat(c, found)
+	return a.getChat(c, who, found)
 }
 
 // getAgents lists the users who can be assigned.
-func (a api) getAgents(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getAgents(c echo.Context, who caller, company string) error {
 	found, next, err := a.readUsers(c, company)
 	if err != nil {
 		return err

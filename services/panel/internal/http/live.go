@@ -2,35 +2,24 @@ package http
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/panel/internal/live"
 )
 
 type readRequest struct {
-	unvalidated `json:"-"`
-	UpTo        time.Time `json:"upTo"`
+	UpTo time.Time `json:"upTo"`
 }
 
 // readChat moves the company's read cursor to the time of the newest message shown to the agent, or, without
 // one, to now.
-func (a api) readChat(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
-	if err != nil {
-		return err
-	}
-	var r readRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) readChat(c echo.Context, _ caller, found chat.Chat, r readRequest) (any, error) {
 	latest := a.Now()
 	if latest.Before(found.VisitorWroteAt) { // clocks differ
 		latest = found.VisitorWroteAt
@@ -40,7 +29,7 @@ func (a api) readChat(c echo.Context, who caller) error {
 		upTo = latest
 	}
 	if err := a.Store.AgentsRead(ctxOf(c), found.ID, upTo); err != nil {
-		return err
+		return nil, err
 	}
 	if upTo.After(found.AgentsReadAt) && found.AppID != "" {
 		_ = a.Bus.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
@@ -52,10 +41,7 @@ func (a api) readChat(c echo.Context, who caller) error {
 			UpTo:       upTo,
 		})
 	}
-	if err := live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{Kind: live.Read, ChatID: found.ID}); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return nil, live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{Kind: live.Read, ChatID: found.ID})
 }
 
 // visitorPresence reports whether a visitor is connected, if known.
@@ -65,17 +51,13 @@ type visitorPresence struct {
 }
 
 // notePresence notifies the other agents that this one has the chat open, and answers whether the visitor is online.
-func (a api) notePresence(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
-	if err != nil {
-		return err
-	}
-	err = live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{
+func (a api) notePresence(c echo.Context, who caller, found chat.Chat) (any, error) {
+	err := live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{
 		Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
 		Expires: int(live.PresenceTTL / time.Second), AppID: applicationOf(found), VisitorID: found.ChatUserID,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer := map[string]any{}
 	if a.Presence != nil && found.AppID != "" {
@@ -83,25 +65,24 @@ func (a api) notePresence(c echo.Context, who caller) error {
 			answer["visitor"] = visitorPresence{Online: states[0].Online, SeenAt: chat.Time(states[0].SeenAt)}
 		}
 	}
-	return answerJSON(c, http.StatusOK, answer)
+	return answer, nil
 }
 
 // noteTyping signals to the visitor and to other agents with the chat open that the agent is typing, at most
 // once in two seconds.
-func (a api) noteTyping(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
-	if err != nil {
-		return err
+func (a api) noteTyping(c echo.Context, who caller, found chat.Chat) (any, error) {
+	if !found.Open(a.Now()) || !a.Typing.Take(ctxOf(c), found.ID+"|"+who.User.ID).Allowed {
+		return nil, nil
 	}
-	if found.Open(a.Now()) && a.Typing.Take(ctxOf(c), found.ID+"|"+who.User.ID).Allowed {
-		if err := a.Bus.Signal(event.Typing{
-			CompanyID: found.CompanyID, AppID: applicationOf(found), ChatUserID: found.ChatUserID, Side: subject.SideSupport,
-			Name: who.User.DisplayName(), UserID: who.User.ID, At: a.Now(),
-		}); err != nil {
-			return err
-		}
-	}
-	return c.NoContent(http.StatusNoContent)
+	return nil, a.Bus.Signal(event.Typing{
+		CompanyID:  found.CompanyID,
+		AppID:      applicationOf(found),
+		ChatUserID: found.ChatUserID,
+		Side:       subject.SideSupport,
+		Name:       who.User.DisplayName(),
+		UserID:     who.User.ID,
+		At:         a.Now(),
+	})
 }
 
 // applicationOf returns the application in the subjects of a chat. A chat that a push opened has none; only

@@ -33,17 +33,10 @@ func (a api) startOIDC(c echo.Context) error {
 	return c.Redirect(http.StatusFound, location)
 }
 
-func (a api) attemptName(c echo.Context) string {
-	if a.secure(c) {
-		return secureAttempt
-	}
-	return plainAttempt
-}
-
 // keepAttempt stores the attempt in a cookie; an empty one deletes it.
 func (a api) keepAttempt(c echo.Context, keep string) {
 	cookie := &http.Cookie{
-		Name:     a.attemptName(c),
+		Name:     a.cookieName(c, secureAttempt, plainAttempt),
 		Value:    base64.RawURLEncoding.EncodeToString([]byte(keep)),
 		Path:     "/",
 		HttpOnly: true,
@@ -63,7 +56,7 @@ func (a api) finishOIDC(c echo.Context) error {
 		return errNoOIDC
 	}
 	kept := ""
-	if cookie, err := c.Cookie(a.attemptName(c)); err == nil {
+	if cookie, err := c.Cookie(a.cookieName(c, secureAttempt, plainAttempt)); err == nil {
 		if data, err := base64.RawURLEncoding.DecodeString(cookie.Value); err == nil {
 			kept = string(data)
 		}

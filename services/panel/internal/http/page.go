@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -121,15 +122,6 @@ func walkPage[R any](
 	}
 }
 
-// viewsOf returns the views of records.
-func viewsOf[R, V any](found []R, view func(R) V) []V {
-	rows := make([]V, len(found))
-	for i, r := range found {
-		rows[i] = view(r)
-	}
-	return rows
-}
-
 // answerPage answers a page with its members and next.
 func answerPage(c echo.Context, next string, members map[string]any) error {
 	members["next"] = nil
@@ -137,4 +129,39 @@ func answerPage(c echo.Context, next string, members map[string]any) error {
 		members["next"] = next
 	}
 	return answerJSON(c, http.StatusOK, members)
+}
+
+// answerList answers a page of records as the member name, beside other members; see [readPage].
+func answerList[R, V any](
+	c echo.Context,
+	name string,
+	read func(context.Context, store.Page) ([]R, error),
+	id func(R) string,
+	of func(R) V,
+	members map[string]any,
+) error {
+	found, next, err := readPage(c, read, id)
+	if err != nil {
+		return err
+	}
+	if members == nil {
+		members = map[string]any{}
+	}
+	members[name] = view.ListOf(found, of)
+	return answerPage(c, next, members)
+}
+
+// answerRows is answerList for larger records; see [readRows].
+func answerRows[R, V any](
+	c echo.Context,
+	name string,
+	read func(context.Context, store.Page) ([]R, error),
+	id func(R) string,
+	of func(R) V,
+) error {
+	rows, next, err := readRows(c, read, id, of)
+	if err != nil {
+		return err
+	}
+	return answerPage(c, next, map[string]any{name: rows})
 }

@@ -2,34 +2,32 @@ package http
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/live"
 )
 
-// getUsers lists a company's users; without a company, an operator gets all.
-func (a api) getUsers(c echo.Context, who caller) error {
-	company := ""
-	if who.User.CompanyID != "" || c.QueryParam("companyId") != "" {
-		var err error
-		if company, err = a.companyOf(c, who); err != nil {
-			return err
-		}
+// companyOrAll returns the company of a request; without one, an operator gets "": all.
+func (a api) companyOrAll(c echo.Context, who caller) (string, error) {
+	if who.User.CompanyID == "" && c.QueryParam("companyId") == "" {
+		return "", nil
 	}
+	return a.companyOf(c, who)
+}
+
+func (a api) getUsers(c echo.Context, _ caller, company string) error {
 	found, next, err := a.readUsers(c, company)
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"users": viewsOf(found, viewOfUser)})
+	return answerPage(c, next, map[string]any{"users": view.ListOf(found, view.UserOf)})
 }
 
 // readUsers reads a page of a company's users, or of all if company is empty.
@@ -48,37 +46,35 @@ func (a api) user(c echo.Context, who caller) (account.User, error) {
 }
 
 type inviteRequest struct {
-	unvalidated `json:"-"`
-	Email       string       `json:"email"`
-	Name        string       `json:"name"`
-	Role        account.Role `json:"role"`
+	Email string       `json:"email"`
+	Name  string       `json:"name"`
+	Role  account.Role `json:"role"`
 }
 
 // inviteUser adds a user of a company; an operator also adds operators.
-func (a api) inviteUser(c echo.Context, who caller) error {
-	var r inviteRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) inviteUser(c echo.Context, who caller, r inviteRequest) (any, error) {
 	company := ""
 	switch {
 	case r.Role == account.Operator && who.User.Role != account.Operator:
-		return errForbidden
+		return nil, errForbidden
 	case r.Role != account.Operator:
 		var err error
 		if company, err = a.companyOf(c, who); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	u := account.NewUser(r.Email, r.Name, r.Role, company, a.Now())
 	token, err := a.Admin.InviteUser(ctxOf(c), who.actor(), u)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if u, err = a.Store.User(ctxOf(c), u.ID); err != nil {
-		return err
-	}
-	return c.JSON(http.StatusCreated, map[string]any{"user": viewOfUser(u), "invitationUrl": a.invitationURL(c, token)})
+	u, err = a.Store.User(ctxOf(c), u.ID)
+	return created(a.invitation(c, u, token)), err
+}
+
+// invitation returns an invited user with the link to send.
+func (a api) invitation(c echo.Context, u account.User, token string) map[string]any {
+	return map[string]any{"user": view.UserOf(u), "invitationUrl": a.invitationURL(c, token)}
 }
 
 // invitationURL puts the token into the fragment, which is not in requests or Referer headers.
@@ -90,39 +86,18 @@ func (a api) invitationURL(c echo.Context, token string) string {
 	return strings.TrimSuffix(base, "/") + "/#/invitation/" + token
 }
 
-func (a api) renewInvitation(c echo.Context, who caller) error {
-	u, err := a.user(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) renewInvitation(c echo.Context, who caller, u account.User) (any, error) {
 	u, token, err := a.Admin.RenewInvitation(ctxOf(c), who.actor(), u.ID)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, map[string]any{"user": viewOfUser(u), "invitationUrl": a.invitationURL(c, token)})
+	return a.invitation(c, u, token), err
 }
 
-type editUserRequest struct {
-	unvalidated `json:"-"`
-	Name        *string       `json:"name"`
-	Role        *account.Role `json:"role"`
-	Disabled    *bool         `json:"disabled"`
-}
-
-func (a api) editUser(c echo.Context, who caller) error {
-	u, err := a.user(c, who)
+func (a api) editUser(c echo.Context, who caller, u account.User, r admin.UserChange) (any, error) {
+	u, err := a.Admin.EditUser(ctxOf(c), who.actor(), u.ID, r)
 	if err != nil {
-		return err
-	}
-	var r editUserRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	if u, err = a.Admin.EditUser(ctxOf(c), who.actor(), u.ID, r.Name, r.Role, r.Disabled); err != nil {
-		return err
+		return nil, err
 	}
 	a.noteAccess(c, u)
-	return c.JSON(http.StatusOK, viewOfUser(u))
+	return view.UserOf(u), nil
 }
 
 // noteAccess ends the event streams of a user at once. If the notice is lost, the next heartbeat of each
@@ -131,74 +106,28 @@ func (a api) noteAccess(c echo.Context, u account.User) {
 	_ = live.Notify(ctxOf(c), a.Bus, u.CompanyID, live.Notice{Kind: live.Access, UserID: u.ID})
 }
 
-func (a api) deleteUser(c echo.Context, who caller) error {
-	u, err := a.user(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) deleteUser(c echo.Context, who caller, u account.User) (any, error) {
 	if err := a.Admin.DeleteUser(ctxOf(c), who.actor(), u.ID); err != nil {
-		return err
+		return nil, err
 	}
 	a.noteAccess(c, u)
-	return c.NoContent(http.StatusNoContent)
+	return nil, nil
 }
 
-func (a api) getUserSessions(c echo.Context, who caller) error {
-	u, err := a.user(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getUserSessions(c echo.Context, who caller, u account.User) error {
 	return a.listSessions(c, who, u.ID)
 }
 
-func (a api) endUserSessions(c echo.Context, who caller) error {
-	u, err := a.user(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) endUserSessions(c echo.Context, who caller, u account.User) (any, error) {
 	if err := a.Admin.EndSessions(ctxOf(c), who.actor(), u); err != nil {
-		return err
+		return nil, err
 	}
 	a.noteAccess(c, u)
-	return c.NoContent(http.StatusNoContent)
+	return nil, nil
 }
 
-type entryView struct {
-	ID       string          `json:"id"`
-	At       chat.Time       `json:"at"`
-	UserID   string          `json:"userId,omitempty"`
-	User     string          `json:"user"`
-	Action   string          `json:"action"`
-	Target   string          `json:"target"`
-	TargetID string          `json:"targetId"`
-	Before   json.RawMessage `json:"before,omitempty"`
-	After    json.RawMessage `json:"after,omitempty"`
-}
-
-func viewOfEntry(e account.AuditEntry) entryView {
-	return entryView{
-		ID:       e.ID,
-		At:       chat.Time(e.At),
-		UserID:   e.UserID,
-		User:     e.User,
-		Action:   e.Action,
-		Target:   e.Target,
-		TargetID: e.TargetID,
-		Before:   e.Before,
-		After:    e.After,
-	}
-}
-
-// getAudit lists a company's audit log; without a company, an operator gets all.
-func (a api) getAudit(c echo.Context, who caller) error {
-	filter := store.AuditFilter{TargetID: c.QueryParam("target")}
-	if who.User.CompanyID != "" || c.QueryParam("companyId") != "" {
-		var err error
-		if filter.CompanyID, err = a.companyOf(c, who); err != nil {
-			return err
-		}
-	}
-	return a.answerEntries(c, filter)
+func (a api) getAudit(c echo.Context, _ caller, company string) error {
+	return a.answerEntries(c, store.AuditFilter{CompanyID: company, TargetID: c.QueryParam("target")})
 }
 
 // answerEntries answers a page of the audit log.
@@ -206,9 +135,5 @@ func (a api) answerEntries(c echo.Context, f store.AuditFilter) error {
 	read := func(ctx context.Context, p store.Page) ([]account.AuditEntry, error) {
 		return a.Store.AuditEntries(ctx, f, p)
 	}
-	rows, next, err := readRows(c, read, func(e account.AuditEntry) string { return e.ID }, viewOfEntry)
-	if err != nil {
-		return err
-	}
-	return answerPage(c, next, map[string]any{"entries": rows})
+	return answerRows(c, "entries", read, func(e account.AuditEntry) string { return e.ID }, view.AuditEntryOf)
 }

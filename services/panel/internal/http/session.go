@@ -7,49 +7,16 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
 )
 
-type userView struct {
-	ID                  string       `json:"id"`
-	Email               string       `json:"email"`
-	Name                string       `json:"name"`
-	Role                account.Role `json:"role"`
-	CompanyID           string       `json:"companyId,omitempty"`
-	Status              string       `json:"status"`
-	TOTP                bool         `json:"totp"`
-	CreatedAt           chat.Time    `json:"createdAt"`
-	LastSignInAt        chat.Time    `json:"lastSignInAt,omitzero"`
-	InvitationExpiresAt chat.Time    `json:"invitationExpiresAt,omitzero"`
-}
-
-func viewOfUser(u account.User) userView {
-	return userView{
-		ID:                  u.ID,
-		Email:               u.Email,
-		Name:                u.Name,
-		Role:                u.Role,
-		CompanyID:           u.CompanyID,
-		Status:              u.Status(),
-		TOTP:                u.TOTPSecret != "",
-		CreatedAt:           chat.Time(u.CreatedAt),
-		LastSignInAt:        chat.Time(u.LastSignInAt),
-		InvitationExpiresAt: chat.Time(u.InvitationExpiresAt),
-	}
-}
-
-type companyView struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-}
-
 type sessionView struct {
-	User        userView             `json:"user"`
-	Company     *companyView         `json:"company"`
+	User        view.User            `json:"user"`
+	Company     *view.Company        `json:"company"`
 	Permissions []account.Permission `json:"permissions"`
 	CSRFToken   string               `json:"csrfToken"`
 	ExpiresAt   chat.Time            `json:"expiresAt"`
@@ -59,7 +26,7 @@ type sessionView struct {
 
 func (a api) sessionOf(c echo.Context, who signin.Principal) error {
 	v := sessionView{
-		User:              viewOfUser(who.User),
+		User:              view.UserOf(who.User),
 		Permissions:       who.User.Role.Permissions(),
 		CSRFToken:         account.CSRFToken(who.Secret),
 		ExpiresAt:         chat.Time(who.Session.ExpiresAt),
@@ -70,7 +37,7 @@ func (a api) sessionOf(c echo.Context, who signin.Principal) error {
 		if err != nil {
 			return err
 		}
-		v.Company = &companyView{company.ID, company.Name}
+		v.Company = new(view.CompanyOf(company))
 	}
 	return c.JSON(http.StatusOK, v)
 }
@@ -114,22 +81,15 @@ func (a api) getMeta(c echo.Context) error {
 	return c.JSON(http.StatusOK, v)
 }
 
-// unvalidated is a request body that is validated by the called operation.
-type unvalidated struct{}
-
-// Validate implements [httpapi.Validator].
-func (unvalidated) Validate() apperr.Fields { return nil }
-
 type signInRequest struct {
-	unvalidated `json:"-"`
-	Email       string `json:"email"`
-	Password    string `json:"password"`
-	Code        string `json:"code"`
+	Email    string `json:"email"`
+	Password string `json:"password"`
+	Code     string `json:"code"`
 }
 
 func (a api) signIn(c echo.Context) error {
-	var r signInRequest
-	if err := httpapi.Decode(c, &r); err != nil {
+	r, err := decoded[signInRequest](c)
+	if err != nil {
 		return err
 	}
 	who, err := a.SignIn.SignIn(
@@ -216,14 +176,13 @@ func (a api) endSession(c echo.Context, who caller) error {
 }
 
 type passwordRequest struct {
-	unvalidated `json:"-"`
-	Current     string `json:"current"`
-	New         string `json:"new"`
+	Current string `json:"current"`
+	New     string `json:"new"`
 }
 
 func (a api) changePassword(c echo.Context, who caller) error {
-	var r passwordRequest
-	if err := httpapi.Decode(c, &r); err != nil {
+	r, err := decoded[passwordRequest](c)
+	if err != nil {
 		return err
 	}
 	fresh, err := a.SignIn.ChangePassword(ctxOf(c), who.Principal, r.Current, r.New, a.from(c))
@@ -235,7 +194,6 @@ func (a api) changePassword(c echo.Context, who caller) error {
 
 // proofRequest confirms a change of the second factor.
 type proofRequest struct {
-	unvalidated `json:"-"`
 	Password    string `json:"password"`
 	CurrentCode string `json:"currentCode"`
 }
@@ -244,16 +202,9 @@ func (r proofRequest) proof() signin.Proof {
 	return signin.Proof{Password: r.Password, Code: r.CurrentCode}
 }
 
-func (a api) offerTOTP(c echo.Context, who caller) error {
-	var r proofRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) offerTOTP(c echo.Context, who caller, r proofRequest) (any, error) {
 	secret, uri, err := a.SignIn.OfferTOTP(ctxOf(c), who.Principal, r.proof())
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, map[string]string{"secret": secret, "uri": uri})
+	return map[string]string{"secret": secret, "uri": uri}, err
 }
 
 type confirmRequest struct {
@@ -261,55 +212,29 @@ type confirmRequest struct {
 	Code string `json:"code"` // of the offered secret
 }
 
-func (a api) confirmTOTP(c echo.Context, who caller) error {
-	var r confirmRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) confirmTOTP(c echo.Context, who caller, r confirmRequest) (any, error) {
 	codes, err := a.SignIn.ConfirmTOTP(ctxOf(c), who.Principal, r.proof(), r.Code)
-	if err != nil {
-		return err
-	}
-	return recoveryCodes(c, codes)
+	return map[string][]string{"recoveryCodes": codes}, err
 }
 
-func (a api) renewRecoveryCodes(c echo.Context, who caller) error {
-	var r proofRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) renewRecoveryCodes(c echo.Context, who caller, r proofRequest) (any, error) {
 	codes, err := a.SignIn.RenewRecoveryCodes(ctxOf(c), who.Principal, r.proof())
-	if err != nil {
-		return err
-	}
-	return recoveryCodes(c, codes)
+	return map[string][]string{"recoveryCodes": codes}, err
 }
 
-func recoveryCodes(c echo.Context, codes []string) error {
-	return c.JSON(http.StatusOK, map[string][]string{"recoveryCodes": codes})
-}
-
-func (a api) removeTOTP(c echo.Context, who caller) error {
-	var r proofRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	if err := a.SignIn.RemoveTOTP(ctxOf(c), who.Principal, r.proof()); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+func (a api) removeTOTP(c echo.Context, who caller, r proofRequest) (any, error) {
+	return nil, a.SignIn.RemoveTOTP(ctxOf(c), who.Principal, r.proof())
 }
 
 type invitationRequest struct {
-	unvalidated `json:"-"`
-	Token       string `json:"token"`
-	Name        string `json:"name"`
-	Password    string `json:"password"`
+	Token    string `json:"token"`
+	Name     string `json:"name"`
+	Password string `json:"password"`
 }
 
 func (a api) checkInvitation(c echo.Context) error {
-	var r invitationRequest
-	if err := httpapi.Decode(c, &r); err != nil {
+	r, err := decoded[invitationRequest](c)
+	if err != nil {
 		return err
 	}
 	u, err := a.SignIn.Invited(ctxOf(c), r.Token, a.from(c))
@@ -328,8 +253,8 @@ func (a api) checkInvitation(c echo.Context) error {
 }
 
 func (a api) acceptInvitation(c echo.Context) error {
-	var r invitationRequest
-	if err := httpapi.Decode(c, &r); err != nil {
+	r, err := decoded[invitationRequest](c)
+	if err != nil {
 		return err
 	}
 	who, err := a.SignIn.AcceptInvitation(ctxOf(c), r.Token, r.Name, r.Password, a.from(c))

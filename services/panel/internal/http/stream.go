@@ -12,10 +12,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/inspect"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/live"
@@ -173,7 +173,7 @@ func (a api) getDeadLetters(c echo.Context, _ caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"letters": viewsOf(found, viewOfDeadLetter)})
+	return answerPage(c, next, map[string]any{"letters": view.ListOf(found, viewOfDeadLetter)})
 }
 
 // deadLetters reads a page of the dead letters that match a filter.
@@ -213,12 +213,11 @@ func (a api) getDeadLetter(c echo.Context, _ caller) error {
 }
 
 type deadLettersRequest struct {
-	unvalidated `json:"-"`
-	Sequences   []uint64 `json:"sequences"`
-	Stream      string   `json:"stream"`
-	Consumer    string   `json:"consumer"`
-	Cursor      string   `json:"cursor"`
-	DryRun      bool     `json:"dryRun"`
+	Sequences []uint64 `json:"sequences"`
+	Stream    string   `json:"stream"`
+	Consumer  string   `json:"consumer"`
+	Cursor    string   `json:"cursor"`
+	DryRun    bool     `json:"dryRun"`
 }
 
 // maxDeadLetters bounds the dead letters of one request.
@@ -238,8 +237,8 @@ func (a api) dropDeadLetters(c echo.Context, who caller) error {
 func (a api) actOnDeadLetters(
 	c echo.Context, who caller, action, would, done string, all bool, do func(context.Context, bus.DeadLetter) error,
 ) error {
-	var r deadLettersRequest
-	if err := httpapi.Decode(c, &r); err != nil {
+	r, err := decoded[deadLettersRequest](c)
+	if err != nil {
 		return err
 	}
 	ctx := ctxOf(c)
@@ -261,7 +260,7 @@ func (a api) actOnDeadLetters(
 			return err
 		}
 	}
-	return answerPage(c, next, map[string]any{"dryRun": r.DryRun, "results": viewsOf(outcomes, viewOfOutcome)})
+	return answerPage(c, next, map[string]any{"dryRun": r.DryRun, "results": view.ListOf(outcomes, viewOfOutcome)})
 }
 
 type resultView struct {
@@ -287,7 +286,7 @@ func (a api) selectDeadLetters(ctx context.Context, r deadLettersRequest) (seque
 	if len(found) == maxDeadLetters {
 		next = deadLetterID(found[maxDeadLetters-1])
 	}
-	return viewsOf(found, func(l inspect.DeadLetter) uint64 { return l.Sequence }), next, err
+	return view.ListOf(found, func(l inspect.DeadLetter) uint64 { return l.Sequence }), next, err
 }
 
 // traceReach is how long after a message's creation the streams are searched if its company is unknown.

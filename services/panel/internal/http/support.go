@@ -3,13 +3,11 @@ package http
 import (
 	"context"
 	"math"
-	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -42,25 +40,10 @@ func viewOfRating(r chat.Rating) *ratingView {
 	return &ratingView{r.Score, r.Comment, chat.Time(r.At)}
 }
 
-type supportRequest struct {
-	unvalidated `json:"-"`
-	chat.Support
-}
-
 // setSupport sets how agents serve an application's visitors.
-func (a api) setSupport(c echo.Context, who caller) error {
-	app, err := a.application(c, who)
-	if err != nil {
-		return err
-	}
-	var r supportRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	if app, err = a.Admin.SetSupport(ctxOf(c), who.actor(), app.ID, r.Support); err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, a.viewOfApplication(app))
+func (a api) setSupport(c echo.Context, who caller, app chat.Application, support chat.Support) (any, error) {
+	app, err := a.Admin.SetSupport(ctxOf(c), who.actor(), app.ID, support)
+	return a.viewOfApplication(app), err
 }
 
 // ratedSince is the period of the ratings' sums.
@@ -74,24 +57,13 @@ type ratingsRow struct {
 }
 
 // getRatings sums up the ratings of a company's applications in the last 30 days.
-func (a api) getRatings(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getRatings(c echo.Context, _ caller, company string) error {
 	since := a.Now().Add(-ratedSince)
 	read := func(ctx context.Context, p store.Page) ([]store.Ratings, error) {
 		return a.Store.Ratings(ctx, company, since, p)
 	}
-	found, next, err := readPage(c, read, func(r store.Ratings) string { return r.AppID })
-	if err != nil {
-		return err
-	}
-	return answerPage(
-		c,
-		next,
-		map[string]any{"days": int(ratedSince / (24 * time.Hour)), "ratings": viewsOf(found, viewOfRatings)},
-	)
+	id := func(r store.Ratings) string { return r.AppID }
+	return answerList(c, "ratings", read, id, viewOfRatings, map[string]any{"days": int(ratedSince / (24 * time.Hour))})
 }
 
 func viewOfRatings(r store.Ratings) ratingsRow {

@@ -3,82 +3,46 @@ package http
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
 type templateView struct {
-	ID         string         `json:"id"`
-	CompanyID  string         `json:"companyId"`
-	Name       string         `json:"name"`
-	Text       string         `json:"text"`
-	Parameters []parameterRow `json:"parameters"`
-	Status     string         `json:"status"`
-	Reason     string         `json:"reason,omitempty"` // of a rejection
+	view.Template
+	Reason string `json:"reason,omitempty"` // of a rejection
 }
 
-type parameterRow struct {
-	Name    string `json:"name"`
-	Default string `json:"default"`
-}
-
-func viewOfTemplate(t chat.MessageTemplate) templateView {
-	v := templateView{
-		ID:         t.ID,
-		CompanyID:  t.CompanyID,
-		Name:       t.Name,
-		Text:       t.Text,
-		Parameters: []parameterRow{},
-		Status:     t.Status,
+// viewOfTemplate also has the reason of a rejection, from the audit log.
+func (a api) viewOfTemplate(ctx context.Context, t chat.MessageTemplate) (any, error) {
+	v := templateView{Template: view.TemplateOf(t)}
+	if t.Status != chat.TemplateRejected {
+		return v, nil
 	}
-	for _, p := range t.Parameters {
-		v.Parameters = append(v.Parameters, parameterRow(p))
-	}
-	return v
-}
-
-// answerTemplate also answers the reason of a rejection, from the audit log.
-func (a api) answerTemplate(c echo.Context, status int, t chat.MessageTemplate) error {
-	v := viewOfTemplate(t)
-	if t.Status == chat.TemplateRejected {
-		entries, err := a.Store.AuditEntries(
-			ctxOf(c),
-			store.AuditFilter{CompanyID: t.CompanyID, TargetID: t.ID},
-			store.Page{Limit: 1},
-		)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			var after struct{ Reason string }
-			if json.Unmarshal(e.After, &after) == nil {
-				v.Reason = after.Reason
-			}
-		}
-	}
-	return c.JSON(status, v)
-}
-
-func (a api) getTemplates(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
+	filter := store.AuditFilter{CompanyID: t.CompanyID, TargetID: t.ID}
+	entries, err := a.Store.AuditEntries(ctx, filter, store.Page{Limit: 1})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	for _, e := range entries {
+		var after struct{ Reason string }
+		if json.Unmarshal(e.After, &after) == nil {
+			v.Reason = after.Reason
+		}
+	}
+	return v, nil
+}
+
+func (a api) getTemplates(c echo.Context, _ caller, company string) error {
 	read := func(ctx context.Context, p store.Page) ([]chat.MessageTemplate, error) {
 		return a.Store.Templates(ctx, company, p)
 	}
-	rows, next, err := readRows(c, read, func(t chat.MessageTemplate) string { return t.ID }, viewOfTemplate)
-	if err != nil {
-		return err
-	}
-	return answerPage(c, next, map[string]any{"templates": rows})
+	return answerRows(c, "templates", read, func(t chat.MessageTemplate) string { return t.ID }, view.TemplateOf)
 }
 
 // template finds the template of a route.
@@ -89,19 +53,14 @@ func (a api) template(c echo.Context, who caller) (chat.MessageTemplate, error) 
 	)
 }
 
-func (a api) getTemplate(c echo.Context, who caller) error {
-	t, err := a.template(c, who)
-	if err != nil {
-		return err
-	}
-	return a.answerTemplate(c, http.StatusOK, t)
+func (a api) getTemplate(c echo.Context, _ caller, t chat.MessageTemplate) (any, error) {
+	return a.viewOfTemplate(ctxOf(c), t)
 }
 
 type templateRequest struct {
-	unvalidated `json:"-"`
-	Name        string         `json:"name"`
-	Text        string         `json:"text"`
-	Parameters  []parameterRow `json:"parameters"`
+	Name       string           `json:"name"`
+	Text       string           `json:"text"`
+	Parameters []view.Parameter `json:"parameters"`
 }
 
 func (r templateRequest) apply(t chat.MessageTemplate) chat.MessageTemplate {
@@ -112,81 +71,62 @@ func (r templateRequest) apply(t chat.MessageTemplate) chat.MessageTemplate {
 	return t
 }
 
-func (a api) createTemplate(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
-	return a.putTemplate(c, who, chat.MessageTemplate{CompanyID: company}, http.StatusCreated)
+func (a api) createTemplate(c echo.Context, who caller, company string, r templateRequest) (any, error) {
+	t, err := a.Admin.PutTemplate(ctxOf(c), who.actor(), r.apply(chat.MessageTemplate{CompanyID: company}))
+	return created(view.TemplateOf(t)), err
 }
 
-func (a api) updateTemplate(c echo.Context, who caller) error {
-	t, err := a.template(c, who)
-	if err != nil {
-		return err
-	}
-	return a.putTemplate(c, who, t, http.StatusOK)
-}
-
-func (a api) putTemplate(c echo.Context, who caller, t chat.MessageTemplate, status int) error {
-	var r templateRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) updateTemplate(
+	c echo.Context, who caller, t chat.MessageTemplate, r templateRequest,
+) (any, error) {
 	t, err := a.Admin.PutTemplate(ctxOf(c), who.actor(), r.apply(t))
-	if err != nil {
-		return err
-	}
-	return a.answerTemplate(c, status, t)
+	return view.TemplateOf(t), err
 }
 
-func (a api) submitTemplate(c echo.Context, who caller) error {
-	return a.moveTemplate(c, who, chat.TemplatePending, "", chat.TemplateDraft, chat.TemplateRejected)
+func (a api) submitTemplate(c echo.Context, who caller, t chat.MessageTemplate) (any, error) {
+	return a.moveTemplate(c, who, t, chat.TemplatePending, "", chat.TemplateDraft, chat.TemplateRejected)
 }
 
-func (a api) approveTemplate(c echo.Context, who caller) error {
-	return a.moveTemplate(c, who, chat.TemplateApproved, "", chat.TemplatePending, chat.TemplateRejected)
+func (a api) approveTemplate(c echo.Context, who caller, t chat.MessageTemplate) (any, error) {
+	return a.moveTemplate(c, who, t, chat.TemplateApproved, "", chat.TemplatePending, chat.TemplateRejected)
 }
 
 type rejectRequest struct {
-	unvalidated `json:"-"`
-	Reason      string `json:"reason"`
+	Reason string `json:"reason"`
 }
 
-func (a api) rejectTemplate(c echo.Context, who caller) error {
-	var r rejectRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+// Validate implements [httpapi.Validator].
+func (r rejectRequest) Validate() (faults apperr.Fields) {
 	const maxReason = 1000
 	if r.Reason == "" || len(r.Reason) > maxReason {
-		return apperr.Fields{{Name: "reason", Message: "must have 1 to 1000 bytes"}}.Err()
+		faults.Add("reason", "must have 1 to 1000 bytes")
 	}
-	return a.moveTemplate(c, who, chat.TemplateRejected, r.Reason, chat.TemplatePending, chat.TemplateApproved)
+	return faults
 }
 
-func (a api) moveTemplate(c echo.Context, who caller, status, reason string, from ...string) error {
-	t, err := a.template(c, who)
-	if err != nil {
-		return err
-	}
-	if t, err = a.Admin.SetTemplateStatus(ctxOf(c), who.actor(), t.ID, status, reason, from...); err != nil {
-		return err
-	}
-	return a.answerTemplate(c, http.StatusOK, t)
+func (a api) rejectTemplate(
+	c echo.Context, who caller, t chat.MessageTemplate, r rejectRequest,
+) (any, error) {
+	return a.moveTemplate(c, who, t, chat.TemplateRejected, r.Reason, chat.TemplatePending, chat.TemplateApproved)
 }
 
-func (a api) getTemplateHistory(c echo.Context, who caller) error {
-	t, err := a.template(c, who)
+func (a api) moveTemplate(
+	c echo.Context, who caller, t chat.MessageTemplate, status, reason string, from ...string,
+) (any, error) {
+	t, err := a.Admin.SetTemplateStatus(ctxOf(c), who.actor(), t.ID, status, reason, from...)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return a.viewOfTemplate(ctxOf(c), t)
+}
+
+func (a api) getTemplateHistory(c echo.Context, _ caller, t chat.MessageTemplate) error {
 	return a.answerEntries(c, store.AuditFilter{CompanyID: t.CompanyID, TargetID: t.ID})
 }
 
 type previewRequest struct {
 	Text       string            `json:"text"`
-	Parameters []parameterRow    `json:"parameters"`
+	Parameters []view.Parameter  `json:"parameters"`
 	Username   string            `json:"username"`
 	Values     map[string]string `json:"values"`
 }
@@ -208,11 +148,7 @@ func fieldsOf(faults []chat.DataFault) (fields apperr.Fields) {
 	return fields
 }
 
-func (a api) previewTemplate(c echo.Context, _ caller) error {
-	var r previewRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) previewTemplate(_ echo.Context, _ caller, r previewRequest) (any, error) {
 	t := r.template()
 	filled, _ := t.Fill(r.Username, r.Values)
 	missing := []string{}
@@ -221,7 +157,7 @@ func (a api) previewTemplate(c echo.Context, _ caller) error {
 			missing = append(missing, p.Name)
 		}
 	}
-	return c.JSON(http.StatusOK, map[string]any{"text": filled.Text, "missing": missing})
+	return map[string]any{"text": filled.Text, "missing": missing}, nil
 }
 
 type testRequest struct {
@@ -234,15 +170,7 @@ type testRequest struct {
 func (r testRequest) Validate() apperr.Fields { return fieldsOf(chat.CheckValues(r.Values)) }
 
 // testTemplate answers the result of a push without sending it.
-func (a api) testTemplate(c echo.Context, who caller) error {
-	t, err := a.template(c, who)
-	if err != nil {
-		return err
-	}
-	var r testRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) testTemplate(_ echo.Context, _ caller, t chat.MessageTemplate, r testRequest) (any, error) {
 	filled, faults := t.Fill(r.Username, r.Values)
 	problems := []string{}
 	for _, f := range faults {
@@ -258,7 +186,7 @@ func (a api) testTemplate(c echo.Context, who caller) error {
 	if t.Status != chat.TemplateApproved {
 		problems = append(problems, "the template is "+t.Status+", not approved")
 	}
-	return c.JSON(http.StatusOK, map[string]any{
+	return map[string]any{
 		"text": filled.Text, "source": r.Source, "wouldSend": len(problems) == 0, "problems": problems,
-	})
+	}, nil
 }

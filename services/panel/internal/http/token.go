@@ -2,61 +2,23 @@ package http
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-type tokenView struct {
-	ID         string    `json:"id"`
-	Name       string    `json:"name"`
-	Prefix     string    `json:"prefix"`
-	CreatedAt  chat.Time `json:"createdAt"`
-	CreatedBy  string    `json:"createdBy,omitempty"`
-	LastUsedAt chat.Time `json:"lastUsedAt,omitzero"`
-	ExpiresAt  chat.Time `json:"expiresAt,omitzero"`
-	RevokedAt  chat.Time `json:"revokedAt,omitzero"`
-	Status     string    `json:"status"`
-}
+func (a api) viewOfToken(t chat.AccessToken) view.Token { return view.TokenOf(t, a.Now()) }
 
-func (a api) viewOfToken(t chat.AccessToken) tokenView {
-	v := tokenView{
-		ID:         t.Hash,
-		Name:       t.Name,
-		Prefix:     t.Prefix,
-		CreatedAt:  chat.Time(t.CreatedAt),
-		CreatedBy:  t.CreatedBy,
-		LastUsedAt: chat.Time(t.LastUsedAt),
-		ExpiresAt:  chat.Time(t.ExpiresAt), RevokedAt: chat.Time(t.RevokedAt), Status: "active",
-	}
-	switch {
-	case !t.RevokedAt.IsZero():
-		v.Status = "revoked"
-	case !t.Valid(a.Now()):
-		v.Status = "expired"
-	}
-	return v
-}
-
-func (a api) getTokens(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getTokens(c echo.Context, _ caller, company string) error {
 	read := func(ctx context.Context, p store.Page) ([]chat.AccessToken, error) {
 		return a.Store.AccessTokens(ctx, company, p)
 	}
-	found, next, err := readPage(c, read, func(t chat.AccessToken) string { return t.Hash })
-	if err != nil {
-		return err
-	}
-	return answerPage(c, next, map[string]any{"tokens": viewsOf(found, a.viewOfToken)})
+	return answerList(c, "tokens", read, func(t chat.AccessToken) string { return t.Hash }, a.viewOfToken, nil)
 }
 
 // token finds the token of a route.
@@ -69,35 +31,23 @@ func (a api) token(c echo.Context, who caller) (chat.AccessToken, error) {
 }
 
 type createTokenRequest struct {
-	unvalidated `json:"-"`
-	Name        string `json:"name"`
-	ExpiresAt   string `json:"expiresAt"`
+	Name      string `json:"name"`
+	ExpiresAt string `json:"expiresAt"`
 }
 
-func (a api) createToken(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
-	var r createTokenRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) createToken(c echo.Context, who caller, company string, r createTokenRequest) (any, error) {
 	var expires time.Time
 	if r.ExpiresAt != "" {
+		var err error
 		if expires, err = time.Parse(time.RFC3339, r.ExpiresAt); err != nil {
-			return apperr.Fields{{Name: "expiresAt", Message: "must be a time such as 2027-01-31T12:00:00Z"}}.Err()
+			return nil, apperr.Fields{{Name: "expiresAt", Message: "must be a time such as 2027-01-31T12:00:00Z"}}.Err()
 		}
 	}
 	secret, t, err := a.Admin.CreateToken(ctxOf(c), who.actor(), company, r.Name, expires)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusCreated, map[string]any{"token": a.viewOfToken(t), "secret": secret})
+	return created(map[string]any{"token": a.viewOfToken(t), "secret": secret}), err
 }
 
 type overlapRequest struct {
-	unvalidated    `json:"-"`
 	OverlapSeconds int64 `json:"overlapSeconds"`
 }
 
@@ -107,32 +57,14 @@ func (r overlapRequest) overlap() time.Duration {
 	return time.Duration(max(-1, min(r.OverlapSeconds, year))) * time.Second
 }
 
-func (a api) rotateToken(c echo.Context, who caller) error {
-	var r overlapRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	t, err := a.token(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) rotateToken(c echo.Context, who caller, t chat.AccessToken, r overlapRequest) (any, error) {
 	secret, fresh, replaced, err := a.Admin.RotateToken(ctxOf(c), who.actor(), t, r.overlap())
-	if err != nil {
-		return err
-	}
-	return c.JSON(
-		http.StatusCreated,
-		map[string]any{"token": a.viewOfToken(fresh), "secret": secret, "replaced": a.viewOfToken(replaced)},
-	)
+	return created(map[string]any{
+		"token": a.viewOfToken(fresh), "secret": secret, "replaced": a.viewOfToken(replaced),
+	}), err
 }
 
-func (a api) revokeToken(c echo.Context, who caller) error {
-	t, err := a.token(c, who)
-	if err != nil {
-		return err
-	}
-	if t, err = a.Admin.RevokeToken(ctxOf(c), who.actor(), t.Hash); err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, a.viewOfToken(t))
+func (a api) revokeToken(c echo.Context, who caller, t chat.AccessToken) (any, error) {
+	t, err := a.Admin.RevokeToken(ctxOf(c), who.actor(), t.Hash)
+	return a.viewOfToken(t), err
 }

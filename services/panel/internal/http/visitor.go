@@ -3,31 +3,22 @@ package http
 import (
 	"context"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-func (a api) getVisitors(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getVisitors(c echo.Context, _ caller, company string) error {
 	text := strings.TrimSpace(c.QueryParam("q"))
 	read := func(ctx context.Context, p store.Page) ([]chat.Visitor, error) {
 		return a.Store.FindVisitors(ctx, company, text, p)
 	}
-	found, next, err := readPage(c, read, func(v chat.Visitor) string { return v.ID })
-	if err != nil {
-		return err
-	}
-	return answerPage(c, next, map[string]any{"visitors": viewsOf(found, viewOfVisitor)})
+	return answerList(c, "visitors", read, func(v chat.Visitor) string { return v.ID }, view.VisitorOf, nil)
 }
 
 // visitor finds the visitor of a route.
@@ -45,25 +36,12 @@ func (a api) exportVisitor(c echo.Context, who caller) error {
 }
 
 type eraseRequest struct {
-	unvalidated `json:"-"`
-	Confirm     string `json:"confirm"`
+	Confirm string `json:"confirm"`
 }
 
-func (a api) eraseVisitor(c echo.Context, who caller) error {
-	v, err := a.visitor(c, who)
-	if err != nil {
-		return err
-	}
-	var r eraseRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) eraseVisitor(c echo.Context, who caller, v chat.Visitor, r eraseRequest) (any, error) {
 	if r.Confirm != v.ID {
-		return apperr.Fields{{Name: "confirm", Message: "must be the visitor's id"}}.Err()
+		return nil, apperr.Fields{{Name: "confirm", Message: "must be the visitor's id"}}.Err()
 	}
-	receipt, err := a.Admin.EraseVisitor(ctxOf(c), who.actor(), v, a.Streams, a.Files)
-	if err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, receipt)
+	return a.Admin.EraseVisitor(ctxOf(c), who.actor(), v, a.Streams, a.Files)
 }

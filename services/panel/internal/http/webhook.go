@@ -2,115 +2,21 @@ package http
 
 import (
 	"context"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-const day = 24 * time.Hour
+func (a api) viewOfWebhook(e webhook.Endpoint) view.Endpoint { return view.EndpointOf(e, a.Now()) }
 
-type webhookView struct {
-	ID             string    `json:"id"`
-	URL            string    `json:"url"`
-	Description    string    `json:"description"`
-	Events         []string  `json:"events"`
-	Headers        []string  `json:"headers"` // names only: the values may be secrets
-	Ordered        bool      `json:"ordered"`
-	Signatures     []string  `json:"signatures"`
-	PublicKeys     []string  `json:"publicKeys"`
-	CreatedAt      chat.Time `json:"createdAt"`
-	Status         string    `json:"status"`
-	DisabledAt     chat.Time `json:"disabledAt,omitzero"`
-	DisabledReason string    `json:"disabledReason,omitempty"`
-	FailingSince   chat.Time `json:"failingSince,omitzero"`
-	Warnings       int       `json:"warnings"`
-}
-
-func (a api) viewOfWebhook(e webhook.Endpoint) webhookView {
-	v := webhookView{
-		ID:             e.ID,
-		URL:            e.URL,
-		Description:    e.Description,
-		Events:         append([]string{}, e.Events...),
-		Ordered:        e.Ordered,
-		Signatures:     []string{},
-		Headers:        append([]string{}, slices.Sorted(maps.Keys(e.Headers))...),
-		PublicKeys:     []string{},
-		CreatedAt:      chat.Time(e.CreatedAt),
-		Status:         e.Status(),
-		DisabledAt:     chat.Time(e.DisabledAt),
-		DisabledReason: e.DisabledReason,
-		FailingSince:   chat.Time(e.FailingSince),
-		Warnings:       e.Warnings,
-	}
-	for _, kind := range e.Kinds(a.Now()) {
-		v.Signatures = append(v.Signatures, string(kind))
-	}
-	v.PublicKeys = append(v.PublicKeys, e.PublicKeys(a.Now())...)
-	return v
-}
-
-type deliveryView struct {
-	ID            string        `json:"id"`
-	EventType     string        `json:"eventType"`
-	Status        string        `json:"status"`
-	Reason        string        `json:"reason,omitempty"`
-	CreatedAt     chat.Time     `json:"createdAt"`
-	NextAttemptAt chat.Time     `json:"nextAttemptAt,omitzero"`
-	Body          string        `json:"body"`
-	Attempts      []attemptView `json:"attempts"`
-}
-
-type attemptView struct {
-	At            chat.Time `json:"at"`
-	URL           string    `json:"url"`
-	DurationMS    int64     `json:"durationMs"`
-	StatusCode    int       `json:"statusCode,omitempty"`
-	Answer        string    `json:"answer,omitempty"`
-	Error         string    `json:"error,omitempty"`
-	NextAttemptAt chat.Time `json:"nextAttemptAt,omitzero"`
-}
-
-func viewOfDelivery(d webhook.Delivery) deliveryView {
-	v := deliveryView{
-		ID:            d.ID,
-		EventType:     d.EventType,
-		Status:        d.Status,
-		Reason:        d.Reason,
-		CreatedAt:     chat.Time(d.CreatedAt),
-		NextAttemptAt: chat.Time(d.DueAt),
-		Body:          d.Body,
-		Attempts:      []attemptView{},
-	}
-	for _, at := range d.Attempts {
-		v.Attempts = append(v.Attempts, attemptView{
-			At:            chat.Time(at.At),
-			URL:           at.URL,
-			DurationMS:    at.Duration.Milliseconds(),
-			StatusCode:    at.StatusCode,
-			Answer:        at.Answer,
-			Error:         at.Error,
-			NextAttemptAt: chat.Time(at.NextAt),
-		})
-	}
-	return v
-}
-
-func (a api) getWebhooks(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getWebhooks(c echo.Context, _ caller, company string) error {
 	owner, err := a.Store.Company(ctxOf(c), company)
 	if err != nil {
 		return err
@@ -118,14 +24,10 @@ func (a api) getWebhooks(c echo.Context, who caller) error {
 	read := func(ctx context.Context, p store.Page) ([]webhook.Endpoint, error) {
 		return a.Store.WebhookEndpoints(ctx, company, p)
 	}
-	found, next, err := readPage(c, read, func(e webhook.Endpoint) string { return e.ID })
-	if err != nil {
-		return err
-	}
-	return answerPage(c, next, map[string]any{
-		"endpoints":     viewsOf(found, a.viewOfWebhook),
+	id := func(e webhook.Endpoint) string { return e.ID }
+	return answerList(c, "endpoints", read, id, a.viewOfWebhook, map[string]any{
 		"types":         webhook.Types(),
-		"retentionDays": int(owner.WebhookRetention / day),
+		"retentionDays": admin.RetentionDays(owner),
 	})
 }
 
@@ -138,7 +40,6 @@ func (a api) endpoint(c echo.Context, who caller) (webhook.Endpoint, error) {
 }
 
 type createWebhookRequest struct {
-	unvalidated `json:"-"`
 	URL         string            `json:"url"`
 	Description string            `json:"description"`
 	Events      []string          `json:"events"`
@@ -147,123 +48,45 @@ type createWebhookRequest struct {
 	Signatures  []webhook.Kind    `json:"signatures"`
 }
 
-// verifiers returns the secrets or public keys for receivers, which are shown once.
-func verifiers(secrets []webhook.Secret) []string {
-	shown := []string{}
-	for _, s := range secrets {
-		shown = append(shown, s.Verifier())
-	}
-	return shown
-}
-
-func (a api) createWebhook(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
-	var r createWebhookRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
+func (a api) createWebhook(c echo.Context, who caller, company string, r createWebhookRequest) (any, error) {
 	e, err := a.Admin.CreateWebhookEndpoint(ctxOf(c), who.actor(), webhook.Endpoint{
 		CompanyID: company, URL: r.URL, Description: r.Description, Events: r.Events, Headers: r.Headers, Ordered: r.Ordered,
 	}, r.Signatures...)
-	if err != nil {
-		return err
-	}
-	return answerJSON(
-		c,
-		http.StatusCreated,
-		map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": verifiers(e.Secrets)},
-	)
+	return created(a.withSecrets(e, e.Secrets)), err
 }
 
-type updateWebhookRequest struct {
-	unvalidated `json:"-"`
-	URL         *string            `json:"url"`
-	Description *string            `json:"description"`
-	Events      *[]string          `json:"events"`
-	Headers     *map[string]string `json:"headers"`
-	Ordered     *bool              `json:"ordered"`
+// withSecrets returns an endpoint with what verifies signatures of its new secrets, which is shown once.
+func (a api) withSecrets(e webhook.Endpoint, fresh []webhook.Secret) map[string]any {
+	return map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": view.Verifiers(fresh)}
 }
 
-func (a api) updateWebhook(c echo.Context, who caller) error {
-	var r updateWebhookRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	e, err := a.endpoint(c, who)
-	if err != nil {
-		return err
-	}
-	e, err = a.Admin.UpdateWebhookEndpoint(ctxOf(c), who.actor(), e.ID, admin.WebhookChange{
-		URL: r.URL, Description: r.Description, Events: r.Events, Headers: r.Headers, Ordered: r.Ordered,
-	})
-	if err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, a.viewOfWebhook(e))
+func (a api) updateWebhook(c echo.Context, who caller, e webhook.Endpoint, r admin.WebhookChange) (any, error) {
+	e, err := a.Admin.UpdateWebhookEndpoint(ctxOf(c), who.actor(), e.ID, r)
+	return a.viewOfWebhook(e), err
 }
 
-func (a api) deleteWebhook(c echo.Context, who caller) error {
-	e, err := a.endpoint(c, who)
-	if err != nil {
-		return err
-	}
-	if err := a.Admin.DeleteWebhookEndpoint(ctxOf(c), who.actor(), e.ID); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+func (a api) deleteWebhook(c echo.Context, who caller, e webhook.Endpoint) (any, error) {
+	return nil, a.Admin.DeleteWebhookEndpoint(ctxOf(c), who.actor(), e.ID)
 }
 
-func (a api) rotateWebhook(c echo.Context, who caller) error {
-	var r overlapRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	e, err := a.endpoint(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) rotateWebhook(c echo.Context, who caller, e webhook.Endpoint, r overlapRequest) (any, error) {
 	fresh, e, err := a.Admin.RotateWebhookSecrets(ctxOf(c), who.actor(), e.ID, r.overlap())
-	if err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusCreated, map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": verifiers(fresh)})
+	return created(a.withSecrets(e, fresh)), err
 }
 
-func (a api) enableWebhook(c echo.Context, who caller) error {
-	e, err := a.endpoint(c, who)
-	if err == nil {
-		e, err = a.Admin.EnableWebhookEndpoint(ctxOf(c), who.actor(), e.ID)
-	}
-	if err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, a.viewOfWebhook(e))
+func (a api) enableWebhook(c echo.Context, who caller, e webhook.Endpoint) (any, error) {
+	e, err := a.Admin.EnableWebhookEndpoint(ctxOf(c), who.actor(), e.ID)
+	return a.viewOfWebhook(e), err
 }
 
-func (a api) disableWebhook(c echo.Context, who caller) error {
-	e, err := a.endpoint(c, who)
-	if err == nil {
-		e, err = a.Admin.DisableWebhookEndpoint(ctxOf(c), who.actor(), e.ID)
-	}
-	if err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, a.viewOfWebhook(e))
+func (a api) disableWebhook(c echo.Context, who caller, e webhook.Endpoint) (any, error) {
+	e, err := a.Admin.DisableWebhookEndpoint(ctxOf(c), who.actor(), e.ID)
+	return a.viewOfWebhook(e), err
 }
 
-func (a api) testWebhook(c echo.Context, who caller) error {
-	e, err := a.endpoint(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) testWebhook(c echo.Context, who caller, e webhook.Endpoint) (any, error) {
 	d, err := a.Admin.TestWebhookEndpoint(ctxOf(c), who.actor(), e.ID)
-	if err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusAccepted, viewOfDelivery(d))
+	return answered{http.StatusAccepted, view.DeliveryOf(d)}, err
 }
 
 // deliveryFilter parses the filter of an endpoint's deliveries.
@@ -281,17 +104,13 @@ func deliveryFilter(e webhook.Endpoint, status, reason, eventType, from, to stri
 			faults.Add(end.name, "must be a time such as 2027-01-31T12:00:00Z")
 		}
 	}
-	if status != "" && !slices.Contains([]string{webhook.Pending, webhook.Delivered, webhook.Failed}, status) {
+	if status != "" && !admin.IsDeliveryStatus(status) {
 		faults.Add("status", "must be pending, delivered or failed")
 	}
 	return f, faults.Err()
 }
 
-func (a api) getDeliveries(c echo.Context, who caller) error {
-	e, err := a.endpoint(c, who)
-	if err != nil {
-		return err
-	}
+func (a api) getDeliveries(c echo.Context, _ caller, e webhook.Endpoint) error {
 	q := c.QueryParam
 	filter, err := deliveryFilter(e, q("status"), q("reason"), q("eventType"), q("from"), q("to"))
 	if err != nil {
@@ -300,30 +119,25 @@ func (a api) getDeliveries(c echo.Context, who caller) error {
 	read := func(ctx context.Context, p store.Page) ([]webhook.Delivery, error) {
 		return a.Store.WebhookDeliveries(ctx, filter, p)
 	}
-	rows, next, err := readRows(c, read, deliveryID, viewOfDelivery)
-	if err != nil {
-		return err
-	}
-	return answerPage(c, next, map[string]any{"deliveries": rows})
+	return answerRows(c, "deliveries", read, deliveryID, view.DeliveryOf)
 }
 
 func deliveryID(d webhook.Delivery) string { return d.ID }
 
 type replayRequest struct {
-	unvalidated `json:"-"`
-	ID          string `json:"id"`
-	Status      string `json:"status"`
-	Reason      string `json:"reason"`
-	EventType   string `json:"eventType"`
-	From        string `json:"from"`
-	To          string `json:"to"`
-	Cursor      string `json:"cursor"`
-	DryRun      bool   `json:"dryRun"`
+	ID        string `json:"id"`
+	Status    string `json:"status"`
+	Reason    string `json:"reason"`
+	EventType string `json:"eventType"`
+	From      string `json:"from"`
+	To        string `json:"to"`
+	Cursor    string `json:"cursor"`
+	DryRun    bool   `json:"dryRun"`
 }
 
 func (a api) replayDeliveries(c echo.Context, who caller) error {
-	var r replayRequest
-	if err := httpapi.Decode(c, &r); err != nil {
+	r, err := decoded[replayRequest](c)
+	if err != nil {
 		return err
 	}
 	e, err := a.endpoint(c, who)
@@ -342,29 +156,14 @@ func (a api) replayDeliveries(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, next, map[string]any{"deliveryIds": viewsOf(replayed, deliveryID), "dryRun": r.DryRun})
+	return answerPage(c, next, map[string]any{"deliveryIds": view.ListOf(replayed, deliveryID), "dryRun": r.DryRun})
 }
 
 type retentionRequest struct {
-	unvalidated   `json:"-"`
 	RetentionDays int64 `json:"retentionDays"`
 }
 
-func (a api) setWebhookRetention(c echo.Context, who caller) error {
-	company, err := a.companyOf(c, who)
-	if err != nil {
-		return err
-	}
-	var r retentionRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	const tooMany = 1000 // of days: so that it does not overflow; the operation validates it
-	owner, err := a.Admin.SetWebhookRetention(
-		ctxOf(c), who.actor(), company, time.Duration(max(-1, min(r.RetentionDays, tooMany)))*day,
-	)
-	if err != nil {
-		return err
-	}
-	return answerJSON(c, http.StatusOK, map[string]any{"retentionDays": int(owner.WebhookRetention / day)})
+func (a api) setWebhookRetention(c echo.Context, who caller, company string, r retentionRequest) (any, error) {
+	owner, err := a.Admin.SetWebhookRetention(ctxOf(c), who.actor(), company, r.RetentionDays)
+	return map[string]any{"retentionDays": admin.RetentionDays(owner)}, err
 }

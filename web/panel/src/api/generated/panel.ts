@@ -602,6 +602,8 @@ export interface components {
         Token: {
             /** @description SHA-256 of the token, in hex. */
             id: string;
+            /** @description Company that it is for. */
+            companyId: string;
             /** @description Name. */
             name: string;
             /** @description First characters of the token, to recognise it. */
@@ -803,6 +805,8 @@ export interface components {
         WebhookEndpoint: {
             /** @description Endpoint id. */
             id: string;
+            /** @description Company that it is for. */
+            companyId: string;
             /** @description Where deliveries go. */
             url: string;
             /** @description Description. */
@@ -888,6 +892,8 @@ export interface components {
         Delivery: {
             /** @description Delivery id: the `webhook-id` of all attempts. */
             id: string;
+            /** @description Endpoint. */
+            endpointId: string;
             /** @description Type of the event; `webhook.test` for a test. */
             eventType: string;
             /**
@@ -955,10 +961,16 @@ export interface components {
         Visitor: {
             /** @description Visitor id (chatUserId). */
             id: string;
+            /** @description Company. */
+            companyId?: string;
             /** @description Application of the visitor. */
             appId?: string;
             /** @description Name; may be empty. */
             name: string;
+            /** @description First name. */
+            firstName?: string;
+            /** @description Last name. */
+            lastName?: string;
             /** @description E-mail address. */
             email?: string;
             /** @description Phone number. */
