@@ -75,7 +75,7 @@ func (s *Service) RotateToken(
 	if err := s.store.ChangeAccessToken(ctx, old.Hash, store.TokenChange{ExpiresAt: now.Add(overlap)}); err != nil {
 		return "", fresh, old, err
 	}
-	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, old.Hash); err != nil {
+	if err := s.bus.RPC().Invalidate(ctx, store.CachedAccessToken, old.Hash); err != nil {
 		return "", fresh, old, err
 	}
 	if replaced, err = s.store.AccessToken(ctx, old.Hash); err != nil {
@@ -100,7 +100,7 @@ func (s *Service) RevokeToken(ctx context.Context, by Actor, hash string) (chat.
 	if err := s.store.ChangeAccessToken(ctx, hash, store.TokenChange{RevokedAt: s.now()}); err != nil {
 		return before, err
 	}
-	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, hash); err != nil {
+	if err := s.bus.RPC().Invalidate(ctx, store.CachedAccessToken, hash); err != nil {
 		return before, err
 	}
 	after, err := s.store.AccessToken(ctx, hash)

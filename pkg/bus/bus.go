@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -271,6 +272,9 @@ func (b *Bus) Ready(ctx context.Context) error {
 	}
 	return nil
 }
+
+// RPC returns the questions and announcements over the connection of the bus. They end with [Bus.Close].
+func (b *Bus) RPC() *rpc.Conn { return rpc.New(b.conn) }
 
 // Close waits for publishes in flight, closes the connection and returns. Stop all consumers first. Close may
 // be called more than once.

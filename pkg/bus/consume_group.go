@@ -153,7 +153,7 @@ func (g *group) rebalance(ctx context.Context, slots []slot) {
 
 // discoverMembers asks the other replicas for their state and waits for the responses, before the first assignment.
 func (g *group) discoverMembers(ctx context.Context) {
-	g.publishState(memberState{Hello: true})
+	g.publishState(memberState{RequestState: true})
 	_ = sleep(ctx, memberDiscovery)
 }
 

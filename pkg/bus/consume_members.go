@@ -25,8 +25,8 @@ const (
 // memberState is the state of a replica, published to its group over core NATS.
 type memberState struct {
 	ID string `json:"id"`
-	// Hello requests the state of all other replicas.
-	Hello bool `json:"hello,omitempty"`
+	// RequestState requests the states of all other replicas.
+	RequestState bool `json:"hello,omitempty"`
 	// Leaving: the replica is excluded from the assignment. Left: this is its last message.
 	Leaving bool `json:"leaving,omitempty"`
 	Left    bool `json:"left,omitempty"`
@@ -84,7 +84,7 @@ func (m *members) receive(s memberState, now time.Time) {
 	if !known || s.Left || before.Leaving != s.Leaving || !slices.Equal(before.Finishing, s.Finishing) {
 		wake(m.changed)
 	}
-	if s.Hello {
+	if s.RequestState {
 		wake(m.stateRequested)
 	}
 }

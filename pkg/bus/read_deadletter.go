@@ -128,7 +128,7 @@ func (b *Bus) Replay(ctx context.Context, l DeadLetter) error {
 		return err
 	}
 	m := &nats.Msg{Subject: l.Subject, Data: data, Header: replayHeader(l)}
-	if !validSubject(m.Subject) || !subject.Valid(l.Stream) || !subject.Valid(l.Consumer) {
+	if !subject.Literal(m.Subject) || !subject.Valid(l.Stream) || !subject.Valid(l.Consumer) {
 		return apperr.New(
 			apperr.Invalid,
 			"INVALID_DEAD_LETTER",

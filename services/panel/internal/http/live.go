@@ -43,7 +43,7 @@ func (a api) readChat(c echo.Context, who caller) error {
 		return err
 	}
 	if upTo.After(found.AgentsReadAt) && found.AppID != "" {
-		_ = a.Bus.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
+		_ = a.Calls.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
 			CompanyID:  found.CompanyID,
 			AppID:      found.AppID,
 			ChatUserID: found.ChatUserID,
@@ -52,7 +52,7 @@ func (a api) readChat(c echo.Context, who caller) error {
 			UpTo:       upTo,
 		})
 	}
-	if err := live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{Kind: live.Read, ChatID: found.ID}); err != nil {
+	if err := a.Calls.Signal(live.Notice{CompanyID: found.CompanyID, Kind: live.Read, ChatID: found.ID}); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -70,8 +70,8 @@ func (a api) notePresence(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	err = live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{
-		Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
+	err = a.Calls.Signal(live.Notice{
+		CompanyID: found.CompanyID, Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
 		Expires: int(live.PresenceTTL / time.Second), AppID: applicationOf(found), VisitorID: found.ChatUserID,
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (a api) noteTyping(c echo.Context, who caller) error {
 		return err
 	}
 	if found.Open(a.Now()) && a.Typing.Take(ctxOf(c), found.ID+"|"+who.User.ID).Allowed {
-		if err := a.Bus.Signal(event.Typing{
+		if err := a.Calls.Signal(event.Typing{
 			CompanyID: found.CompanyID, AppID: applicationOf(found), ChatUserID: found.ChatUserID, Side: subject.SideSupport,
 			Name: who.User.DisplayName(), UserID: who.User.ID, At: a.Now(),
 		}); err != nil {

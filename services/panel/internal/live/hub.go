@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -46,6 +47,7 @@ type Browser struct {
 // for concurrent use.
 type Hub struct {
 	bus      Bus
+	calls    rpc.Subscriber
 	catchUps *slot.Pool
 
 	mu    sync.Mutex
@@ -53,18 +55,18 @@ type Hub struct {
 }
 
 // NewHub returns a hub. It reads nothing until a browser comes.
-func NewHub(b Bus) *Hub {
-	return &Hub{bus: b, catchUps: slot.NewPool(catchUpsAtOnce, 1), feeds: make(map[string]*feed)}
+func NewHub(b Bus, calls rpc.Subscriber) *Hub {
+	return &Hub{bus: b, calls: calls, catchUps: slot.NewPool(catchUpsAtOnce, 1), feeds: make(map[string]*feed)}
 }
 
 // Run calls send for every event until ctx is done, send fails, NATS disconnects, or the browser is too slow.
 // It returns the error of send, ctx or NATS, and nil when the browser has to come back. send waits for the
 // browser, until its context is done.
 func (h *Hub) Run(ctx context.Context, b Browser, send func(context.Context, Event) error) error {
-	notices := make(chan []byte, noticeBuffer)
-	stop, err := h.bus.OnNotice(subject.PanelNotice(b.CompanyID), func(data []byte) {
+	notices := make(chan Notice, noticeBuffer)
+	stop, err := rpc.Listen(h.calls, subject.PanelNotice(b.CompanyID), "", rpc.DecodeJSON[Notice], func(n Notice) {
 		select {
-		case notices <- data:
+		case notices <- n:
 		default:
 		}
 	})
@@ -216,9 +218,9 @@ func (h *Hub) outOfReach(ctx context.Context, from Position) (bool, error) {
 // follow emits new events and notices. It skips events that the browser has from another replica, which was
 // ahead of this one.
 func (h *Hub) follow(
-	ctx context.Context, b Browser, at Position, s *subscriber, notices <-chan []byte, emit func(Event) error,
+	ctx context.Context, b Browser, at Position, s *subscriber, notices <-chan Notice, emit func(Event) error,
 ) error {
-	openChats := newOpenChats(h.bus, b.CompanyID)
+	openChats := newOpenChats(h.calls, b.CompanyID)
 	defer openChats.close()
 	tick := time.NewTicker(PresenceTTL / 3)
 	defer tick.Stop()
@@ -232,8 +234,8 @@ func (h *Hub) follow(
 			openChats.expire(now)
 		case signal := <-openChats.signals:
 			err = openChats.emit(signal, time.Now(), emit)
-		case data := <-notices:
-			err = b.emitNotice(data, openChats, emit)
+		case n := <-notices:
+			err = b.emitNotice(n, openChats, emit)
 		case e, open := <-s.events:
 			if !open {
 				return endOf(s)

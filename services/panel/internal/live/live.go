@@ -26,15 +26,11 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Bus is the bus of a feed.
+// Bus is what a [Hub] reads of the streams.
 type Bus interface {
 	State(ctx context.Context, stream string) (bus.StreamState, error)
 	Read(ctx context.Context, s bus.Range) iter.Seq2[bus.Delivery, error]
 	Tail(ctx context.Context, ranges ...bus.Range) iter.Seq2[bus.Delivery, error]
-	OnNotice(subj string, heard func(data []byte)) (stop func(), err error)
-	Notify(ctx context.Context, subj string, data []byte) error
-	OnSignal(filter, group string, heard func(subj string, data []byte)) (stop func(), err error)
-	Signal(s event.Signal) error
 }
 
 // Position is the position of a browser: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before
@@ -216,8 +212,10 @@ func emitJSON(name string, v any, emit func(Event) error) error {
 	return emit(Event{Name: name, Data: data})
 }
 
-// Notice is a notification between agents' browsers.
+// Notice is a notification of all browsers of a company, an [rpc.Announcement].
 type Notice struct {
+	CompanyID string `json:"-"` // in the subject
+
 	Kind    string `json:"kind"`
 	ChatID  string `json:"chatId,omitempty"`
 	UserID  string `json:"userId,omitempty"`
@@ -226,6 +224,15 @@ type Notice struct {
 
 	AppID     string `json:"appId,omitempty"` // of the chat
 	VisitorID string `json:"visitorId,omitempty"`
+}
+
+// Subject implements [rpc.Announcement].
+func (n Notice) Subject() string { return subject.PanelNotice(n.CompanyID) }
+
+// AppendJSON implements [rpc.Announcement].
+func (n Notice) AppendJSON(dst []byte) []byte {
+	text, _ := json.Marshal(n) // texts and a number: always encodes
+	return append(dst, text...)
 }
 
 // Kinds of [Notice].
@@ -249,9 +256,7 @@ type presenceEvent struct {
 }
 
 // emitNotice emits a notice to a browser.
-func (b Browser) emitNotice(data []byte, openChats *openChats, emit func(Event) error) error {
-	var n Notice
-	_ = json.Unmarshal(data, &n) // a malformed notice has no kind
+func (b Browser) emitNotice(n Notice, openChats *openChats, emit func(Event) error) error {
 	switch n.Kind {
 	case Presence:
 		if n.UserID == b.UserID && n.VisitorID != "" {
@@ -268,13 +273,4 @@ func (b Browser) emitNotice(data []byte, openChats *openChats, emit func(Event) 
 		return emitJSON(n.Kind, map[string]string{"chatId": n.ChatID}, emit)
 	}
 	return nil
-}
-
-// Notify sends a notice to all browsers of a company.
-func Notify(ctx context.Context, b Bus, companyID string, n Notice) error {
-	data, err := json.Marshal(n)
-	if err != nil {
-		return fmt.Errorf("encoding a notice: %w", err)
-	}
-	return b.Notify(ctx, subject.PanelNotice(companyID), data)
 }
