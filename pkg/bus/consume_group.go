@@ -27,7 +27,7 @@ type group struct {
 	members  *members
 	maxHeld  int64
 
-	positions *positions // nil: the group acknowledges deliveries
+	offsets *offsetConsumer // nil: the group acknowledges deliveries
 
 	failing     atomic.Bool // a dependency is unavailable
 	interrupted atomic.Bool // the current interruption has been logged
@@ -78,9 +78,9 @@ func (g *group) run(ctx context.Context) {
 func (g *group) consume(ctx context.Context, slots []slot) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	if g.cfg.Positions {
-		stopPositions := g.readPositions(slots)
-		defer stopPositions()
+	if g.cfg.Offsets {
+		stopReading := g.readWithOffsets(slots)
+		defer stopReading()
 	}
 	if g.cfg.Order == Unordered {
 		g.start(reading, slots, slots[0])
@@ -197,8 +197,8 @@ func (g *group) start(ctx context.Context, slots []slot, s slot) {
 
 // reader returns the partition of a slot and the function that reads it.
 func (g *group) reader(slots []slot, s slot, stop context.CancelFunc) (p *partition, run func(context.Context)) {
-	if g.positions != nil {
-		r := newPositionReader(g.positions, s, stop)
+	if g.offsets != nil {
+		r := newOffsetReader(g.offsets, s, stop)
 		return r.partition, r.run
 	}
 	r := newPartitionReader(g, s, min(maxBatch, max(minBatch, int(g.maxHeld)/len(slots))), stop)

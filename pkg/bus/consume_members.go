@@ -15,7 +15,7 @@ import (
 const (
 	// memberHeartbeat is the interval of a replica's heartbeats; after memberTimeout without one it counts as
 	// dead. A false positive is harmless: the server pins one reader per partition, and receivers of a group
-	// with positions drop duplicates.
+	// with offsets drop duplicates.
 	memberHeartbeat = 500 * time.Millisecond
 	memberTimeout   = 2 * time.Second
 	// memberDiscovery is how long a replica waits for the states of others before it reads partitions.

@@ -143,7 +143,7 @@ func (w *streamWatcher) checkOne(ctx context.Context, name string) error {
 func eventStreams() []string {
 	var names []string
 	for _, s := range subject.Streams() {
-		if !s.LastOnly { // revocations and positions are not events
+		if !s.LastOnly { // revocations and offsets are not events
 			names = append(names, s.Name)
 		}
 	}

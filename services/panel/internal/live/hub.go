@@ -40,7 +40,7 @@ type Browser struct {
 	CompanyID string
 	AppIDs    []string // of the company, sorted
 	UserID    string
-	From      *Position // of the last event that it has; nil: from now on
+	From      *Cursor // of the last event that it has; nil: from now on
 }
 
 // Hub serves the browsers of a process. All browsers of a company share one reader of the streams. It is safe
@@ -120,15 +120,15 @@ func (h *Hub) leave(f *feed) {
 	}
 }
 
-// catchUp sends the stored events between the browser's position and that of the feed, and returns the
-// position from which the feed goes on. It sends "reset" if events may be missing: the streams have dropped
-// those after the browser's position, or were recreated; the browser has missed too much, or has waited too
+// catchUp sends the stored events between the browser's cursor and that of the feed, and returns the
+// cursor from which the feed goes on. It sends "reset" if events may be missing: the streams have dropped
+// those after the browser's cursor, or were recreated; the browser has missed too much, or has waited too
 // long.
 //
 // A browser holds its place while it reads. One that does not read loses it to those that wait, and comes back later.
 func (h *Hub) catchUp(
-	ctx context.Context, f *feed, b Browser, to Position, send func(context.Context, Event) error,
-) (Position, error) {
+	ctx context.Context, f *feed, b Browser, to Cursor, send func(context.Context, Event) error,
+) (Cursor, error) {
 	if b.From == nil {
 		return to, nil
 	}
@@ -155,8 +155,8 @@ func (h *Hub) catchUp(
 	return laterOf(*b.From, to), err
 }
 
-// replay emits the stored events between two positions, or errMissedTooMuch.
-func (h *Hub) replay(ctx context.Context, f *feed, at, to Position, emit func(Event) error) error {
+// replay emits the stored events between two cursors, or errMissedTooMuch.
+func (h *Hub) replay(ctx context.Context, f *feed, at, to Cursor, emit func(Event) error) error {
 	if lost, err := h.outOfReach(ctx, at); lost || err != nil {
 		return cmp.Or(err, errMissedTooMuch)
 	}
@@ -185,24 +185,24 @@ func (h *Hub) replay(ctx context.Context, f *feed, at, to Position, emit func(Ev
 	return nil
 }
 
-// laterOf returns the later of two positions, in each stream.
-func laterOf(a, b Position) Position {
+// laterOf returns the later of two cursors, in each stream.
+func laterOf(a, b Cursor) Cursor {
 	for i := range a {
 		a[i] = max(a[i], b[i])
 	}
 	return a
 }
 
-// emitter adds the position to events.
-func (p *Position) emitter(emit func(Event) error) func(Event) error {
+// emitter adds the cursor to events.
+func (p *Cursor) emitter(emit func(Event) error) func(Event) error {
 	return func(e Event) error {
 		e.ID = p.String()
 		return emit(e)
 	}
 }
 
-// outOfReach reports whether the streams no longer have everything after a position.
-func (h *Hub) outOfReach(ctx context.Context, from Position) (bool, error) {
+// outOfReach reports whether the streams no longer have everything after a cursor.
+func (h *Hub) outOfReach(ctx context.Context, from Cursor) (bool, error) {
 	for i, stream := range streams() {
 		state, err := h.bus.State(ctx, stream)
 		if err != nil {
@@ -218,7 +218,7 @@ func (h *Hub) outOfReach(ctx context.Context, from Position) (bool, error) {
 // follow emits new events and notices. It skips events that the browser has from another replica, which was
 // ahead of this one.
 func (h *Hub) follow(
-	ctx context.Context, b Browser, at Position, s *subscriber, notices <-chan Notice, emit func(Event) error,
+	ctx context.Context, b Browser, at Cursor, s *subscriber, notices <-chan Notice, emit func(Event) error,
 ) error {
 	openChats := newOpenChats(h.calls, b.CompanyID)
 	defer openChats.close()

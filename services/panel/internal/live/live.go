@@ -3,9 +3,9 @@
 // missed.
 //
 // hub.go: browsers join and leave, and catch up. feed.go: one reader for all browsers of a company. live.go:
-// positions and events. openchats.go: typing and read cursors of the conversations that a browser shows.
+// cursors and events. openchats.go: typing and read cursors of the conversations that a browser shows.
 //
-// A position has the last sequence of each stream that was sent. It is the id of every durable event, so that
+// A cursor has the last sequence of each stream that was sent. It is the id of every durable event, so that
 // any replica can continue from it. Presence, typing and read cursors arrive over core NATS and are not
 // stored.
 package live
@@ -33,20 +33,20 @@ type Bus interface {
 	Tail(ctx context.Context, ranges ...bus.Range) iter.Seq2[bus.Delivery, error]
 }
 
-// Position is the position of a browser: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before
+// Cursor is the cursor of a browser: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before
 // the first event of a stream it is 0.
-type Position [4]uint64
+type Cursor [4]uint64
 
-// streams are those of a [Position].
+// streams are those of a [Cursor].
 func streams() [4]string {
 	return [4]string{subject.Inbound, subject.Replies, subject.Outbound, subject.Status}
 }
 
-// String returns the position as an event's id.
-func (p Position) String() string { return fmt.Sprintf("%d-%d-%d-%d", p[0], p[1], p[2], p[3]) }
+// String returns the cursor as an event's id.
+func (p Cursor) String() string { return fmt.Sprintf("%d-%d-%d-%d", p[0], p[1], p[2], p[3]) }
 
-// ParsePosition parses an event's id; false for anything else.
-func ParsePosition(s string) (p Position, ok bool) {
+// ParseCursor parses an event's id; false for anything else.
+func ParseCursor(s string) (p Cursor, ok bool) {
 	parts := strings.Split(s, "-")
 	if len(parts) != len(p) {
 		return p, false
@@ -61,7 +61,7 @@ func ParsePosition(s string) (p Position, ok bool) {
 	return p, true
 }
 
-// sourceOf returns the index of a stream in a [Position].
+// sourceOf returns the index of a stream in a [Cursor].
 func sourceOf(stream string) int {
 	for i, s := range streams() {
 		if s == stream {
@@ -73,11 +73,11 @@ func sourceOf(stream string) int {
 
 // Event is a server-sent event.
 type Event struct {
-	ID   string // position; empty: not durable
+	ID   string // cursor; empty: not durable
 	Name string
 	Data json.RawMessage
 
-	source   int    // index of its stream in a [Position]
+	source   int    // index of its stream in a [Cursor]
 	sequence uint64 // in that stream; 0: not durable
 }
 

@@ -46,7 +46,7 @@ func (p *partPublisher) consumer() bus.Consumer {
 	return bus.Consumer{
 		Stream:      subject.Parts,
 		Durable:     durable,
-		Positions:   true,
+		Offsets:     true,
 		Concurrency: concurrentBatches,
 		MaxPause:    retryPause,
 		HandleBatch: p.publish,
