@@ -1,5 +1,8 @@
 package bus
 
+// The connection to NATS: its settings, its life from Open to Close, and what happens when it is lost and
+// restored.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,8 @@
 package bus
 
+// The settings of a consumer group, its durable consumers, and Consume, where everything of the consume_
+// files begins.
+
 import (
 	"cmp"
 	"context"

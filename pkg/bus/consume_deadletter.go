@@ -1,5 +1,7 @@
 package bus
 
+// The form of a dead letter and its publication to DEAD; consume_handle.go decides when.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package bus
 
+// The gauges of streams and consumer groups that need a request to the server.
+
 import (
 	"context"
 	"time"

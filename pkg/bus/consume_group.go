@@ -1,5 +1,8 @@
 package bus
 
+// One replica of a consumer group: it owns the readers of its partitions, starts and stops them as replicas
+// come and go, and bounds what they hold. Consume runs it.
+
 import (
 	"context"
 	"slices"
@@ -35,7 +38,7 @@ type group struct {
 	freed       signal // sent when held falls below the limits
 	repartition chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex            // guards readers
 	readers map[string]*partition // by slot name; includes stopping partitions with running handlers
 	running sync.WaitGroup
 

@@ -1,5 +1,7 @@
 package bus
 
+// The live replicas of a group: each publishes its state over core NATS. consume_group.go owns it.
+
 import (
 	"encoding/json"
 	"slices"
@@ -42,7 +44,7 @@ type members struct {
 	changed        chan struct{} // capacity 1
 	stateRequested chan struct{} // capacity 1: another replica has requested this replica's state
 
-	mu    sync.Mutex
+	mu    sync.Mutex        // guards known
 	known map[string]member // other replicas, by id
 }
 

@@ -1,7 +1,7 @@
 package bus
 
-// One partition of a group with offsets: the wait until it is free, its handlers, and its saved offset. The group
-// (consume_group.go) starts and stops the readers; consume_offsets.go feeds them.
+// One partition of a group with offsets: the wait until it is free, its handlers, and its saved offset. The
+// group (consume_group.go) starts and stops the readers; consume_offsets.go feeds them.
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// offsetReader reads one partition of a group with offsets. It lives as long as the partition is assigned to this
-// replica and its handlers run; run is its whole life.
+// offsetReader reads one partition of a group with offsets. It lives as long as the partition is assigned to
+// this replica and its handlers run; run is its whole life.
 type offsetReader struct {
 	*partition
 	all      *offsetConsumer
@@ -30,7 +30,8 @@ func newOffsetReader(all *offsetConsumer, s slot, cancel context.CancelFunc) *of
 	return r
 }
 
-// run reads a partition until ctx is done. It returns after the running handlers have ended and the offset is saved.
+// run reads a partition until ctx is done. It returns after the running handlers have ended and the offset is
+// saved.
 func (r *offsetReader) run(ctx context.Context) {
 	acquired := r.acquire(ctx)
 	if acquired {

@@ -16,12 +16,11 @@ import (
 )
 
 // A group with Offsets works like a Kafka consumer group. Each replica reads all its partitions through one
-// ephemeral JetStream consumer without acknowledgements (AckNone). The offset of a partition
-// is the sequence up to which everything has been handled. It is saved to the stream POSITIONS twice a second and when the
+// ephemeral JetStream consumer without acknowledgements (AckNone). The offset of a partition is the sequence
+// up to which everything has been handled. It is saved to the stream POSITIONS twice a second and when the
 // replica releases the partition, and the next reader starts there. Readers are not fenced: each handles a
-// gapless, ordered run of a partition that starts at a saved offset. Two replicas may read the same
-// partition for a moment; a receiver that drops events not newer than the last one of their key still loses
-// nothing.
+// gapless, ordered run of a partition that starts at a saved offset. Two replicas may read the same partition
+// for a moment; a receiver that drops events not newer than the last one of their key still loses nothing.
 
 const (
 	// offsetInterval bounds how much of a busy partition is redelivered after a crash.
@@ -48,9 +47,9 @@ var (
 	errStreamRecreated = errors.New("stream recreated")
 )
 
-// offsetConsumer reads this replica's partitions of a stream in sessions; each session has one consumer. It owns the
-// consumer and decides which deliveries are handled here; consume_offset_reader.go owns the offset of each partition.
-// It lives from readWithOffsets until the group stops or its stream is repartitioned.
+// offsetConsumer reads this replica's partitions of a stream in sessions; each session has one consumer. It
+// owns the consumer and decides which deliveries are handled here; consume_offset_reader.go owns the offset
+// of each partition. It lives from readWithOffsets until the group stops or its stream is repartitioned.
 type offsetConsumer struct {
 	group   *group
 	count   int           // number of partitions of the stream
@@ -66,7 +65,8 @@ type offsetConsumer struct {
 	sessions int
 }
 
-// readWithOffsets starts the sessions and the periodic saves for the readers of a group, until stop is called.
+// readWithOffsets starts the sessions and the periodic saves for the readers of a group, until stop is
+// called.
 func (g *group) readWithOffsets(slots []slot) (stop func()) {
 	c := &offsetConsumer{group: g, count: len(slots), changed: make(chan struct{}, 1), readers: make(map[int]*offsetReader)}
 	g.offsets = c
@@ -228,8 +228,8 @@ func (c *offsetConsumer) consume(ctx context.Context, up <-chan struct{}, config
 	}
 }
 
-// pullBatch receives the deliveries of one batch, pausing while there is no room. It reports false if the session
-// has ended: ctx is done, partitions were added or removed, the connection was re-established, or the
+// pullBatch receives the deliveries of one batch, pausing while there is no room. It reports false if the
+// session has ended: ctx is done, partitions were added or removed, the connection was re-established, or the
 // consumer no longer fits the lag.
 func (c *offsetConsumer) pullBatch(
 	ctx context.Context,
@@ -278,7 +278,8 @@ func (c *offsetConsumer) pullBatch(
 	return c.consumerFits(puller.pending()), nil
 }
 
-// consumerFits reports whether the consumer is the right one, filtered or not, for the number of pending messages.
+// consumerFits reports whether the consumer is the right one, filtered or not, for the number of pending
+// messages.
 func (c *offsetConsumer) consumerFits(pending uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -317,7 +318,8 @@ func (c *offsetConsumer) receive(messages []*nats.Msg) error {
 	return nil
 }
 
-// accept adds a delivery to the ledger of its partition and reports whether it is handled here. Callers must hold mu.
+// accept adds a delivery to the ledger of its partition and reports whether it is handled here. Callers must
+// hold mu.
 func (c *offsetConsumer) accept(t *task, number int) (accepted bool) {
 	sequence := t.delivery.Sequence
 	if r := c.reader(number); r != nil && sequence > r.received {

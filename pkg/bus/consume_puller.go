@@ -1,5 +1,7 @@
 package bus
 
+// The pull requests of consume_offsets.go.
+
 import (
 	"context"
 	"encoding/json"
@@ -31,8 +33,8 @@ type pullRequest struct {
 }
 
 // batchPuller pulls deliveries with one request at a time; a batch is what one request returns. It owns the
-// subscription of a consumer without acknowledgements, from newBatchPuller until close. It is not safe for concurrent
-// use: the session of the consumer (consume_offsets.go) runs it.
+// subscription of a consumer without acknowledgements, from newBatchPuller until close. It is not safe for
+// concurrent use: the session of the consumer (consume_offsets.go) runs it.
 type batchPuller struct {
 	conn     *nats.Conn
 	subject  string // of the consumer's pull requests

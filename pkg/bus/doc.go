@@ -10,8 +10,10 @@
 //     consume_reorder.go and consume_ledger.go (one partition), consume_offsets.go with consume_puller.go,
 //     consume_offset_reader.go and offset.go (all partitions of a replica, without acknowledgements),
 //     consume_queue.go and consume_handle.go (different keys concurrently), consume_disposition.go (retry
-//     policy), consume_deadletter.go.
+//     policy), consume_deadletter.go, consume_progress.go (what operators ask).
 //   - read: read.go (ranges), read_tail.go, read_last.go, read_group.go, read_accepted.go, read_deadletter.go.
+//
+// What services ask and announce beside the streams is in pkg/rpc, over the connection of a Bus ([Bus.RPC]).
 //
 // Invariants:
 //

@@ -1,5 +1,7 @@
 package bus
 
+// Publishing events: validation, the charge to the account, the message, and the wait for the stream.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package bus
 
+// Listing and replaying dead letters, for parleyctl and the panel.
+
 import (
 	"context"
 	"fmt"

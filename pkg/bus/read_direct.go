@@ -1,5 +1,7 @@
 package bus
 
+// Reading through direct gets, without a consumer: cheap for few messages, for the gateways.
+
 import (
 	"context"
 	"encoding/json"

@@ -1,5 +1,7 @@
 package bus
 
+// The progress of the consumer groups of a stream, for parleyctl, the panel and the gauges.
+
 import (
 	"cmp"
 	"context"

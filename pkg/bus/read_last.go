@@ -1,5 +1,7 @@
 package bus
 
+// The last message on a subject, by a direct get.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package bus
 
+// The declarations of all streams. apply.go compares them with the server.
+
 import (
 	"cmp"
 	"time"

@@ -1,5 +1,7 @@
 package bus
 
+// Whether the streams of the Config exist, for Ready. Each connect and each missing stream starts a check.
+
 import (
 	"context"
 	"errors"
@@ -33,8 +35,8 @@ type streamWatcher struct {
 	requests chan struct{} // capacity 1
 	ended    sync.WaitGroup
 
-	mu  sync.Mutex
-	err error // error of the last check; nil: all streams exist
+	mu  sync.Mutex // guards err
+	err error      // error of the last check; nil: all streams exist
 }
 
 func newStreamWatcher(b *Bus) *streamWatcher {

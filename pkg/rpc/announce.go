@@ -29,8 +29,8 @@ type Announcement interface {
 	AppendJSON(dst []byte) []byte
 }
 
-// Signal publishes an announcement without waiting for the server. It fails while NATS is disconnected: a delayed
-// announcement would be useless.
+// Signal publishes an announcement without waiting for the server. It fails while NATS is disconnected: a
+// delayed announcement would be useless.
 func (c *Conn) Signal(a Announcement) error {
 	subj := a.Subject()
 	if !subject.Literal(subj) {
@@ -58,8 +58,9 @@ func (c *Conn) Announce(ctx context.Context, a Announcement) error {
 	return nil
 }
 
-// Subscribe calls handle sequentially for announcements on the subjects of filter, including those of this Conn,
-// until stop is called. Each announcement reaches one subscriber of the group; with an empty group it reaches all.
+// Subscribe calls handle sequentially for announcements on the subjects of filter, including those of this
+// Conn, until stop is called. Each announcement reaches one subscriber of the group; with an empty group it
+// reaches all.
 //
 // The subscription survives reconnects and can be made while NATS is disconnected. When Subscribe returns, a
 // connected server has processed it. [Listen] is Subscribe with decoding.

@@ -21,8 +21,8 @@ type question struct {
 	timeout time.Duration // of the whole call
 }
 
-// ask returns the answer to a question. It returns Unavailable if nothing answers in time, or if the answer is empty,
-// which says that answering failed. It wraps the error of nats.go.
+// ask returns the answer to a question. It returns Unavailable if nothing answers in time, or if the answer
+// is empty, which says that answering failed. It wraps the error of nats.go.
 func ask[Answer any](ctx context.Context, c *Conn, q question) (answer Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
@@ -42,8 +42,8 @@ func ask[Answer any](ctx context.Context, c *Conn, q question) (answer Answer, e
 // answerFunc returns the answer to a request, which is sent as JSON. Its errors reach no other process.
 type answerFunc func(ctx context.Context, subj string, request []byte) (any, error)
 
-// responder answers requests concurrently, so that one that waits for MongoDB does not delay the others. It lives
-// from [Conn.answer] until its stop.
+// responder answers requests concurrently, so that one that waits for MongoDB does not delay the others. It
+// lives from [Conn.answer] until its stop.
 type responder struct {
 	answer  answerFunc
 	timeout time.Duration   // of one answer
@@ -54,8 +54,8 @@ type responder struct {
 	running sync.WaitGroup
 }
 
-// answer answers requests on the subjects of filter until stop is called; stop waits for running calls. Each request
-// reaches one process of the group.
+// answer answers requests on the subjects of filter until stop is called; stop waits for running calls. Each
+// request reaches one process of the group.
 func (c *Conn) answer(
 	filter, group string, timeout time.Duration, respond answerFunc,
 ) (stop func(), err error) {

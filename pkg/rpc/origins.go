@@ -35,8 +35,8 @@ func (c *Conn) AllowedOrigins(ctx context.Context, appID string) (allowed []stri
 	return answer.AllowedOrigins, answer.Found, err
 }
 
-// HandleOrigins responds to [Conn.AllowedOrigins] with the result of find until stop is called; stop waits for
-// running calls. Callers receive errors other than NotFound without their text.
+// HandleOrigins responds to [Conn.AllowedOrigins] with the result of find until stop is called; stop waits
+// for running calls. Callers receive errors other than NotFound without their text.
 func (c *Conn) HandleOrigins(find func(ctx context.Context, appID string) ([]string, error)) (stop func(), err error) {
 	answer := func(ctx context.Context, subj string, _ []byte) (any, error) {
 		allowed, err := find(ctx, strings.TrimPrefix(subj, subject.OriginsRequest("")))

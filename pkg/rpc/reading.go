@@ -23,7 +23,8 @@ type Reading struct {
 	SeenUpTo time.Time `json:"seenUpTo,omitzero"`  // the company has read the visitor's messages up to this time
 }
 
-// readingRequest moves the visitor's cursor to a message. Without a message id it only queries the read state.
+// readingRequest moves the visitor's cursor to a message. Without a message id it only queries the read
+// state.
 type readingRequest struct {
 	CompanyID string `json:"companyId"`
 	MessageID string `json:"messageId,omitempty"`

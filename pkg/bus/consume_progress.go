@@ -1,5 +1,7 @@
 package bus
 
+// What operators ask the processes of a consumer: the progress of a delivery, and to skip it.
+
 import (
 	"context"
 	"encoding/json"
@@ -117,28 +119,6 @@ func errSkipped(last error) error {
 	return apperr.New(apperr.Invalid, "SKIPPED", "Skipped by an operator").Wrap(last)
 }
 
-// find returns the held task of a sequence, or nil.
-func (l *ledger) find(sequence uint64) *task {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for id, t := range l.held {
-		if id.sequence == sequence {
-			return t
-		}
-	}
-	return nil
-}
-
-// lastFailure returns the error of the last failed try of a task; nil: none has failed.
-func (l *ledger) lastFailure(t *task) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t.failed == nil {
-		return nil
-	}
-	return errors.New(t.failed.reason)
-}
-
 // progress returns the progress of a delivery in the partitions of this replica.
 func (g *group) progress(sequence uint64) (p Progress, ok bool) {
 	for _, r := range g.activePartitions() {
@@ -147,34 +127,4 @@ func (g *group) progress(sequence uint64) (p Progress, ok bool) {
 		}
 	}
 	return p, false
-}
-
-// progress returns the progress of a delivery. The linear search is fine: only operators use it.
-func (l *ledger) progress(sequence uint64) (Progress, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for id, t := range l.held {
-		if id.sequence != sequence {
-			continue
-		}
-		if t.failed == nil {
-			return Progress{State: ProgressWaiting, Attempts: t.delivered}, true
-		}
-		return Progress{
-			State:     ProgressRetrying,
-			Attempts:  t.failed.attempt,
-			LastError: t.failed.reason,
-			NextTry:   t.failed.next.UTC(),
-		}, true
-	}
-	for id, end := range l.done {
-		if id.sequence != sequence {
-			continue
-		}
-		if end.ack == ackTerm {
-			return Progress{State: ProgressDead, Attempts: end.attempts}, true
-		}
-		return Progress{State: ProgressDone, Attempts: end.attempts}, true
-	}
-	return Progress{}, false
 }
