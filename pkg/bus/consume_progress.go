@@ -6,13 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -45,20 +45,16 @@ func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence ui
 }
 
 func (b *Bus) requestProgress(ctx context.Context, subj, consumer string, sequence uint64) (Progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
-	defer cancel()
-	m, err := b.conn.RequestWithContext(ctx, subj, strconv.AppendUint(nil, sequence, 10))
-	switch {
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
+	p, err := rpc.Ask[Progress](ctx, b.RPC(), rpc.Question{
+		Subject: subj,
+		Body:    strconv.AppendUint(nil, sequence, 10),
+		Service: "consumer " + consumer,
+		Timeout: progressTimeout,
+	})
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) {
 		return Progress{}, apperr.New(apperr.NotFound, "PROGRESS_UNKNOWN", "No process of the consumer holds the delivery")
-	case err != nil:
-		return Progress{}, apperr.Unreachable("NATS", fmt.Errorf("requesting progress from consumer %s: %w", consumer, err))
 	}
-	var p Progress
-	if err := json.Unmarshal(m.Data, &p); err != nil {
-		return Progress{}, fmt.Errorf("decoding the response of consumer %s: %w", consumer, err)
-	}
-	return p, nil
+	return p, err
 }
 
 // Skip makes a consumer give up on a delivery that it keeps retrying: the delivery becomes a dead letter, and

@@ -93,16 +93,12 @@ func (b *Bus) countAfter(ctx context.Context, stream, filter string, sequence ui
 	if err != nil {
 		return 0, err
 	}
-	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, request)
-	if err != nil {
-		return 0, apperr.Unreachable("NATS", fmt.Errorf("counting in %s: %w", stream, err))
-	}
-	switch m.Header.Get("Status") {
-	case "":
-	case "404":
+	m, err := b.getDirect(ctx, stream, request)
+	if apperr.Is(err, apperr.NotFound) {
 		return 0, nil
-	default:
-		return 0, apperr.Unreachable("NATS", fmt.Errorf("counting in %s: %s", stream, m.Header.Get("Description")))
+	}
+	if err != nil {
+		return 0, err
 	}
 	following, err := strconv.ParseUint(m.Header.Get("Nats-Num-Pending"), 10, 64)
 	if err != nil {

@@ -13,28 +13,28 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// question is a request that one process of a service answers.
-type question struct {
-	subject string
-	body    []byte
-	service string        // that answers; for the error
-	timeout time.Duration // of the whole call
+// Question is a request that one process of a service answers.
+type Question struct {
+	Subject string
+	Body    []byte
+	Service string        // that answers; for the error
+	Timeout time.Duration // of the whole call
 }
 
-// ask returns the answer to a question. It returns Unavailable if nothing answers in time, or if the answer
+// Ask returns the answer to a question. It returns Unavailable if nothing answers in time, or if the answer
 // is empty, which says that answering failed. It wraps the error of nats.go.
-func ask[Answer any](ctx context.Context, c *Conn, q question) (answer Answer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+func Ask[Answer any](ctx context.Context, c *Conn, q Question) (answer Answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
-	m, err := c.nats.RequestWithContext(ctx, q.subject, q.body)
+	m, err := c.nats.RequestWithContext(ctx, q.Subject, q.Body)
 	if err != nil {
-		return answer, apperr.Unreachable(q.service, fmt.Errorf("asking on %s: %w", q.subject, err))
+		return answer, apperr.Unreachable(q.Service, fmt.Errorf("asking on %s: %w", q.Subject, err))
 	}
 	if len(m.Data) == 0 {
-		return answer, apperr.Unreachable(q.service, errors.New("it failed to answer on "+q.subject))
+		return answer, apperr.Unreachable(q.Service, errors.New("it failed to answer on "+q.Subject))
 	}
 	if err := json.Unmarshal(m.Data, &answer); err != nil {
-		return answer, apperr.Unreachable(q.service, fmt.Errorf("decoding the answer on %s: %w", q.subject, err))
+		return answer, apperr.Unreachable(q.Service, fmt.Errorf("decoding the answer on %s: %w", q.Subject, err))
 	}
 	return answer, nil
 }

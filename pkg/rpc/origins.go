@@ -27,10 +27,10 @@ func (c *Conn) AllowedOrigins(ctx context.Context, appID string) (allowed []stri
 	if !subject.Valid(appID) {
 		return nil, false, nil
 	}
-	answer, err := ask[origins](ctx, c, question{
-		subject: subject.OriginsRequest(appID),
-		service: widgetAPI,
-		timeout: originsTimeout,
+	answer, err := Ask[origins](ctx, c, Question{
+		Subject: subject.OriginsRequest(appID),
+		Service: widgetAPI,
+		Timeout: originsTimeout,
 	})
 	return answer.AllowedOrigins, answer.Found, err
 }

@@ -44,11 +44,11 @@ func (c *Conn) ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messa
 	if err != nil {
 		return Reading{}, err
 	}
-	answer, err := ask[readingAnswer](ctx, c, question{
-		subject: subject.ReadingRequest(appID, chatUserID),
-		body:    body,
-		service: widgetAPI,
-		timeout: readingTimeout,
+	answer, err := Ask[readingAnswer](ctx, c, Question{
+		Subject: subject.ReadingRequest(appID, chatUserID),
+		Body:    body,
+		Service: widgetAPI,
+		Timeout: readingTimeout,
 	})
 	if err != nil {
 		return Reading{}, err

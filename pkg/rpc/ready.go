@@ -17,10 +17,10 @@ const readyTimeout = 5 * time.Second
 // Dependencies requests the state of each dependency of a service, by name, from one of its replicas: "ok" or
 // the error. NotFound: no replica runs.
 func (c *Conn) Dependencies(ctx context.Context, service string) (states map[string]string, err error) {
-	states, err = ask[map[string]string](ctx, c, question{
-		subject: subject.Ready(service),
-		service: service,
-		timeout: readyTimeout,
+	states, err = Ask[map[string]string](ctx, c, Question{
+		Subject: subject.Ready(service),
+		Service: service,
+		Timeout: readyTimeout,
 	})
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil, apperr.New(apperr.NotFound, "SERVICE_NOT_RUNNING", "No "+service+" runs").Wrap(err)
