@@ -124,7 +124,13 @@ func (cfg Config) complete() (Config, error) {
 		!slices.ContainsFunc(cfg.Streams, func(name string) bool { return !subject.Valid(name) }),
 		"Streams contains an invalid stream name",
 	)
-	for name, file := range map[string]string{"CredsFile": cfg.CredsFile, "CAFile": cfg.CAFile, "CertFile": cfg.CertFile, "KeyFile": cfg.KeyFile} {
+	files := map[string]string{
+		"CredsFile": cfg.CredsFile,
+		"CAFile":    cfg.CAFile,
+		"CertFile":  cfg.CertFile,
+		"KeyFile":   cfg.KeyFile,
+	}
+	for name, file := range files {
 		if file != "" {
 			_, err := os.Stat(file)
 			need(err == nil, fmt.Sprintf("%s: %v", name, err))

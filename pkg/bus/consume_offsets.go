@@ -68,7 +68,12 @@ type offsetConsumer struct {
 // readWithOffsets starts the sessions and the periodic saves for the readers of a group, until stop is
 // called.
 func (g *group) readWithOffsets(slots []slot) (stop func()) {
-	c := &offsetConsumer{group: g, count: len(slots), changed: make(chan struct{}, 1), readers: make(map[int]*offsetReader)}
+	c := &offsetConsumer{
+		group:   g,
+		count:   len(slots),
+		changed: make(chan struct{}, 1),
+		readers: make(map[int]*offsetReader),
+	}
 	g.offsets = c
 	ctx, cancel := context.WithCancel(g.handlers)
 	var running sync.WaitGroup
@@ -157,7 +162,9 @@ func (c *offsetConsumer) session(ctx context.Context, up <-chan struct{}) error 
 
 // beginSession snapshots the current readers and returns the configuration of their consumer. hasReaders is
 // false if there are none.
-func (c *offsetConsumer) beginSession(ctx context.Context) (config jetstream.ConsumerConfig, hasReaders bool, err error) {
+func (c *offsetConsumer) beginSession(
+	ctx context.Context,
+) (config jetstream.ConsumerConfig, hasReaders bool, err error) {
 	ctx, cancel := c.group.bus.state.request(ctx, apiTimeout)
 	defer cancel()
 	_, last, err := c.fetchState(ctx)

@@ -194,9 +194,9 @@ func laterOf(a, b Cursor) Cursor {
 }
 
 // emitter adds the cursor to events.
-func (p *Cursor) emitter(emit func(Event) error) func(Event) error {
+func (c *Cursor) emitter(emit func(Event) error) func(Event) error {
 	return func(e Event) error {
-		e.ID = p.String()
+		e.ID = c.String()
 		return emit(e)
 	}
 }

@@ -33,7 +33,7 @@ type Bus interface {
 	Tail(ctx context.Context, ranges ...bus.Range) iter.Seq2[bus.Delivery, error]
 }
 
-// Cursor is the cursor of a browser: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before
+// Cursor is how far a browser has read: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before
 // the first event of a stream it is 0.
 type Cursor [4]uint64
 
@@ -43,22 +43,22 @@ func streams() [4]string {
 }
 
 // String returns the cursor as an event's id.
-func (p Cursor) String() string { return fmt.Sprintf("%d-%d-%d-%d", p[0], p[1], p[2], p[3]) }
+func (c Cursor) String() string { return fmt.Sprintf("%d-%d-%d-%d", c[0], c[1], c[2], c[3]) }
 
 // ParseCursor parses an event's id; false for anything else.
-func ParseCursor(s string) (p Cursor, ok bool) {
+func ParseCursor(s string) (c Cursor, ok bool) {
 	parts := strings.Split(s, "-")
-	if len(parts) != len(p) {
-		return p, false
+	if len(parts) != len(c) {
+		return c, false
 	}
 	for i, part := range parts {
 		n, err := strconv.ParseUint(part, 10, 64)
 		if err != nil {
-			return p, false
+			return c, false
 		}
-		p[i] = n
+		c[i] = n
 	}
-	return p, true
+	return c, true
 }
 
 // sourceOf returns the index of a stream in a [Cursor].
