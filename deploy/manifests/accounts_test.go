@@ -154,7 +154,7 @@ func TestAccountsInACluster(t *testing.T) {
 			}
 		})
 		widget := openBus(t, s, "widget-api", subject.Inbound, subject.Replies, subject.Status)
-		stopAnswering, err := widget.HandleOrigins(func(context.Context, string) ([]string, error) { return []string{"https://a.example"}, nil })
+		stopAnswering, err := widget.RPC().HandleOrigins(func(context.Context, string) ([]string, error) { return []string{"https://a.example"}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestAccountsInACluster(t *testing.T) {
 			}
 		}
 		gateway := openBus(t, s, "socket-gateway", subject.Replies, subject.Status, subject.Dead)
-		if origins, found, err := gateway.AllowedOrigins(t.Context(), "app"); err != nil || !found || len(origins) != 1 {
+		if origins, found, err := gateway.RPC().AllowedOrigins(t.Context(), "app"); err != nil || !found || len(origins) != 1 {
 			t.Errorf("asking at server %d: got %v, %v, %v, want the origins", n, origins, found, err)
 		}
 		revoked, told := make(chan string, 10), make(chan struct{})

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -22,7 +23,7 @@ import (
 // Bus notifies the services of changes.
 type Bus interface {
 	Publish(ctx context.Context, a event.Account, e event.Event) error
-	Invalidate(ctx context.Context, kind, key string) error
+	RPC() *rpc.Conn
 	RevokeVisitorTokens(ctx context.Context, companyID, chatUserID string, validFrom time.Time) error
 }
 

@@ -120,7 +120,7 @@ func (s *Service) putApplication(ctx context.Context, a chat.Application) (chat.
 // changedApplication invalidates caches, writes the audit log, and returns the stored application.
 func (s *Service) changedApplication(ctx context.Context, by Actor, c change) (chat.Application, error) {
 	if c.action != actionCreate {
-		if err := s.bus.Invalidate(ctx, store.CachedApplication, c.id); err != nil {
+		if err := s.bus.RPC().Invalidate(ctx, store.CachedApplication, c.id); err != nil {
 			return chat.Application{}, err
 		}
 	}

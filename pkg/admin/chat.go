@@ -220,7 +220,7 @@ func (s *Service) changeControl(
 			return c, err
 		}
 	}
-	if err := s.bus.Invalidate(ctx, store.CachedChat, c.ID); err != nil {
+	if err := s.bus.RPC().Invalidate(ctx, store.CachedChat, c.ID); err != nil {
 		return c, err
 	}
 	after, err := s.store.Chat(ctx, c.ID)

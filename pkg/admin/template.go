@@ -77,7 +77,7 @@ func (s *Service) writeTemplate(ctx context.Context, by Actor, t chat.MessageTem
 		return err
 	}
 	if c.before != nil {
-		if err := s.bus.Invalidate(ctx, store.CachedTemplate, t.ID); err != nil {
+		if err := s.bus.RPC().Invalidate(ctx, store.CachedTemplate, t.ID); err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,7 @@ func (s *Service) changeToken(
 	if err := s.store.ChangeAccessToken(ctx, before.Hash, c); err != nil {
 		return before, err
 	}
-	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, before.Hash); err != nil {
+	if err := s.bus.RPC().Invalidate(ctx, store.CachedAccessToken, before.Hash); err != nil {
 		return before, err
 	}
 	after, err := s.store.AccessToken(ctx, before.Hash)

@@ -38,7 +38,7 @@ func (s *Service) revokeVisitor(ctx context.Context, v chat.Visitor) error {
 	if err := s.bus.RevokeVisitorTokens(ctx, v.CompanyID, v.ID, validFrom); err != nil {
 		return err
 	}
-	return s.bus.Invalidate(ctx, store.CachedVisitor, v.ID)
+	return s.bus.RPC().Invalidate(ctx, store.CachedVisitor, v.ID)
 }
 
 // Purger removes events from streams.
@@ -113,9 +113,9 @@ func (s *Service) EraseVisitor(
 	r.Chats, r.Messages, r.Identities, r.Statuses = erased.Chats, erased.Messages, erased.Identities, erased.Statuses
 	more, err := purge(ctx, streams, v, chats) // events that arrived in the meantime
 	r.Events += more
-	failures := []error{err, s.bus.Invalidate(ctx, store.CachedVisitor, v.ID)}
+	failures := []error{err, s.bus.RPC().Invalidate(ctx, store.CachedVisitor, v.ID)}
 	for _, id := range chats {
-		failures = append(failures, s.bus.Invalidate(ctx, store.CachedChat, id))
+		failures = append(failures, s.bus.RPC().Invalidate(ctx, store.CachedChat, id))
 	}
 	failures = append(
 		failures,

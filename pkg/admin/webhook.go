@@ -57,7 +57,7 @@ func shownURL(s string) string {
 
 // changedWebhooks notifies the services and writes the audit log.
 func (s *Service) changedWebhooks(ctx context.Context, by Actor, e webhook.Endpoint, c change) error {
-	if err := s.bus.Invalidate(ctx, store.CachedWebhooks, e.CompanyID); err != nil {
+	if err := s.bus.RPC().Invalidate(ctx, store.CachedWebhooks, e.CompanyID); err != nil {
 		return err
 	}
 	c.companyID, c.target, c.id = e.CompanyID, "webhook", e.ID
@@ -374,7 +374,7 @@ func (s *Service) SetWebhookRetention(
 	if err := s.store.PutCompany(ctx, c); err != nil {
 		return c, err
 	}
-	if err := s.bus.Invalidate(ctx, store.CachedWebhooks, c.ID); err != nil {
+	if err := s.bus.RPC().Invalidate(ctx, store.CachedWebhooks, c.ID); err != nil {
 		return c, err
 	}
 	return c, s.audit(ctx, by, change{

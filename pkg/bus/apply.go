@@ -1,5 +1,8 @@
 package bus
 
+// Streams on the server compared with their declarations (streams.go), and made to match: `parleyctl streams`
+// calls it.
+
 import (
 	"context"
 	"encoding/json"

@@ -1,5 +1,8 @@
 package bus
 
+// The connection to NATS: its settings, its life from Open to Close, and what happens when it is lost and
+// restored.
+
 import (
 	"context"
 	"errors"
@@ -18,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -120,7 +124,13 @@ func (cfg Config) complete() (Config, error) {
 		!slices.ContainsFunc(cfg.Streams, func(name string) bool { return !subject.Valid(name) }),
 		"Streams contains an invalid stream name",
 	)
-	for name, file := range map[string]string{"CredsFile": cfg.CredsFile, "CAFile": cfg.CAFile, "CertFile": cfg.CertFile, "KeyFile": cfg.KeyFile} {
+	files := map[string]string{
+		"CredsFile": cfg.CredsFile,
+		"CAFile":    cfg.CAFile,
+		"CertFile":  cfg.CertFile,
+		"KeyFile":   cfg.KeyFile,
+	}
+	for name, file := range files {
 		if file != "" {
 			_, err := os.Stat(file)
 			need(err == nil, fmt.Sprintf("%s: %v", name, err))
@@ -271,6 +281,9 @@ func (b *Bus) Ready(ctx context.Context) error {
 	}
 	return nil
 }
+
+// RPC returns the questions and announcements over the connection of the bus. They end with [Bus.Close].
+func (b *Bus) RPC() *rpc.Conn { return rpc.New(b.conn) }
 
 // Close waits for publishes in flight, closes the connection and returns. Stop all consumers first. Close may
 // be called more than once.

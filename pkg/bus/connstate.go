@@ -1,5 +1,7 @@
 package bus
 
+// The contexts of requests to the JetStream API, which end with the connection.
+
 import (
 	"context"
 	"sync"
@@ -10,7 +12,7 @@ import (
 // flight then, and nats.go would wait for the request's deadline.
 type connState struct {
 	parent context.Context
-	mu     sync.Mutex
+	mu     sync.Mutex // guards ctx and cancel
 	ctx    context.Context
 	cancel context.CancelFunc
 }

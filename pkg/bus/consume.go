@@ -1,5 +1,8 @@
 package bus
 
+// The settings of a consumer group, its durable consumers, and Consume, where everything of the consume_
+// files begins.
+
 import (
 	"cmp"
 	"context"
@@ -66,11 +69,11 @@ type Consumer struct {
 	Durable string   // name of the group; replicas with the same name share the deliveries
 	Filters []string // published subjects, wildcards allowed; empty: the whole stream
 	Order   Order
-	// Positions saves an offset per partition instead of acknowledging each delivery (see
-	// consume_positions.go), which halves the load on NATS. Use it for short handlers that tolerate
+	// Offsets saves an offset per partition instead of acknowledging each delivery (see
+	// consume_offsets.go), which halves the load on NATS. Use it for short handlers that tolerate
 	// duplicates: after a crash, the deliveries of the last half second are handled again. It requires
 	// ByPartition and starts at the beginning of the stream.
-	Positions bool
+	Offsets bool
 	// Handle handles a delivery; its error decides the disposition (see consume_disposition.go). It must be
 	// idempotent. Its ctx is cancelled only when the bus closes, and after HandoverGrace; it carries the
 	// delivery's origin: request id and trace.
@@ -122,8 +125,8 @@ func (c Consumer) complete() (Consumer, error) {
 	need(subject.Valid(c.Durable), "Durable is missing or not a valid subject token")
 	need((c.Handle != nil) != (c.HandleBatch != nil), "exactly one of Handle and HandleBatch is required")
 	need(
-		!c.Positions || c.Order == ByPartition && c.DeliverPolicy == jetstream.DeliverAllPolicy,
-		"Positions requires ByPartition and DeliverAllPolicy",
+		!c.Offsets || c.Order == ByPartition && c.DeliverPolicy == jetstream.DeliverAllPolicy,
+		"Offsets requires ByPartition and DeliverAllPolicy",
 	)
 	need(c.Tenant == nil || c.Handle != nil, "Tenant requires Handle")
 	need(c.MaxBatch >= 0, "MaxBatch is negative")

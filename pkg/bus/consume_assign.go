@@ -1,5 +1,7 @@
 package bus
 
+// Which replica reads which partition: pure functions, called by consume_group.go.
+
 import (
 	"cmp"
 	"hash/fnv"

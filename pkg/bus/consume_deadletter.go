@@ -1,5 +1,7 @@
 package bus
 
+// The form of a dead letter and its publication to DEAD; consume_handle.go decides when.
+
 import (
 	"context"
 	"errors"
@@ -29,7 +31,8 @@ const (
 	HeaderDeadMessage   = "Parley-Dead-Message" // public part of the reason
 	HeaderDeadTime      = "Parley-Dead-Time"
 	HeaderDeadMessageID = "Parley-Dead-Message-Id" // the original's Nats-Msg-Id
-	HeaderDeadTruncated = "Parley-Dead-Truncated"  // "true": the payload was dropped because it exceeded the limit together with these headers
+	// HeaderDeadTruncated is "true" if the payload was dropped: with these headers it exceeded the limit.
+	HeaderDeadTruncated = "Parley-Dead-Truncated"
 )
 
 const maxReason = 1024

@@ -1,5 +1,7 @@
 package bus
 
+// What follows a try: acknowledge, retry or give up, by the error. consume_handle.go asks.
+
 import (
 	"errors"
 	"time"

@@ -1,7 +1,10 @@
 package bus
 
+// The gauges of streams and consumer groups that need a request to the server.
+
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -66,14 +69,11 @@ func (g *group) startGauges() (stop func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(g.handlers)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		gauge(ctx, g.gaugeLag)
-	}()
+	var measuring sync.WaitGroup
+	measuring.Go(func() { gauge(ctx, g.gaugeLag) })
 	return func() {
 		cancel()
-		<-ended
+		measuring.Wait()
 	}
 }
 

@@ -1,5 +1,8 @@
 package bus
 
+// One replica of a consumer group: it owns the readers of its partitions, starts and stops them as replicas
+// come and go, and bounds what they hold. Consume runs it.
+
 import (
 	"context"
 	"slices"
@@ -27,7 +30,7 @@ type group struct {
 	members  *members
 	maxHeld  int64
 
-	positions *positions // nil: the group acknowledges deliveries
+	offsets *offsetConsumer // nil: the group acknowledges deliveries
 
 	failing     atomic.Bool // a dependency is unavailable
 	interrupted atomic.Bool // the current interruption has been logged
@@ -35,7 +38,7 @@ type group struct {
 	freed       signal // sent when held falls below the limits
 	repartition chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex            // guards readers
 	readers map[string]*partition // by slot name; includes stopping partitions with running handlers
 	running sync.WaitGroup
 
@@ -78,9 +81,9 @@ func (g *group) run(ctx context.Context) {
 func (g *group) consume(ctx context.Context, slots []slot) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	if g.cfg.Positions {
-		stopPositions := g.readPositions(slots)
-		defer stopPositions()
+	if g.cfg.Offsets {
+		stopReading := g.readWithOffsets(slots)
+		defer stopReading()
 	}
 	if g.cfg.Order == Unordered {
 		g.start(reading, slots, slots[0])
@@ -153,7 +156,7 @@ func (g *group) rebalance(ctx context.Context, slots []slot) {
 
 // discoverMembers asks the other replicas for their state and waits for the responses, before the first assignment.
 func (g *group) discoverMembers(ctx context.Context) {
-	g.publishState(memberState{Hello: true})
+	g.publishState(memberState{RequestState: true})
 	_ = sleep(ctx, memberDiscovery)
 }
 
@@ -197,8 +200,8 @@ func (g *group) start(ctx context.Context, slots []slot, s slot) {
 
 // reader returns the partition of a slot and the function that reads it.
 func (g *group) reader(slots []slot, s slot, stop context.CancelFunc) (p *partition, run func(context.Context)) {
-	if g.positions != nil {
-		r := newPositionReader(g.positions, s, stop)
+	if g.offsets != nil {
+		r := newOffsetReader(g.offsets, s, stop)
 		return r.partition, r.run
 	}
 	r := newPartitionReader(g, s, min(maxBatch, max(minBatch, int(g.maxHeld)/len(slots))), stop)

@@ -1,5 +1,8 @@
 package bus
 
+// The tries of deliveries: calling the handler, logging its error, and giving up. The workers of the queue
+// (consume_queue.go) call handleAll.
+
 import (
 	"context"
 	"fmt"
@@ -9,9 +12,6 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 )
-
-// This file holds the tries of deliveries: calling the handler, logging its error, and giving up. The workers
-// of the queue call handleAll.
 
 // handleAll tries each task once and sets its outcome. A task that the group has given up on uses its tries
 // to reach DEAD.

@@ -1,6 +1,10 @@
 package bus
 
+// The deliveries that a partition holds, and their acknowledgements. Readers add to it, the workers of the
+// queue finish.
+
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,10 +64,10 @@ func (t *task) identity() identity {
 // ledger holds the unfinished deliveries of a partition and the outcomes of the most recent finished ones: an
 // acknowledgement may be lost with the connection, and then the server redelivers a finished delivery.
 type ledger struct {
-	send func(reply, ack string)
+	send func(reply, ack string) // called with mu held; it must not block
 
-	mu       sync.Mutex
-	accepted uint64 // number of new deliveries
+	mu       sync.Mutex // guards the fields below and the last four of the held tasks
+	accepted uint64     // number of new deliveries
 	held     map[identity]*task
 	done     map[identity]completion
 	ring     []identity // ring buffer of the keys of done
@@ -192,6 +196,58 @@ func (l *ledger) stillHeld(arrivals uint64) int {
 		}
 	}
 	return n
+}
+
+// find returns the held task of a sequence, or nil.
+func (l *ledger) find(sequence uint64) *task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, t := range l.held {
+		if id.sequence == sequence {
+			return t
+		}
+	}
+	return nil
+}
+
+// lastFailure returns the error of the last failed try of a task; nil: none has failed.
+func (l *ledger) lastFailure(t *task) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.failed == nil {
+		return nil
+	}
+	return errors.New(t.failed.reason)
+}
+
+// progress returns the progress of a delivery. The linear search is fine: only operators use it.
+func (l *ledger) progress(sequence uint64) (Progress, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, t := range l.held {
+		if id.sequence != sequence {
+			continue
+		}
+		if t.failed == nil {
+			return Progress{State: ProgressWaiting, Attempts: t.delivered}, true
+		}
+		return Progress{
+			State:     ProgressRetrying,
+			Attempts:  t.failed.attempt,
+			LastError: t.failed.reason,
+			NextTry:   t.failed.next.UTC(),
+		}, true
+	}
+	for id, end := range l.done {
+		if id.sequence != sequence {
+			continue
+		}
+		if end.ack == ackTerm {
+			return Progress{State: ProgressDead, Attempts: end.attempts}, true
+		}
+		return Progress{State: ProgressDone, Attempts: end.attempts}, true
+	}
+	return Progress{}, false
 }
 
 // newTask returns the task of a delivery.

@@ -1,5 +1,7 @@
 package bus
 
+// The live replicas of a group: each publishes its state over core NATS. consume_group.go owns it.
+
 import (
 	"encoding/json"
 	"slices"
@@ -15,7 +17,7 @@ import (
 const (
 	// memberHeartbeat is the interval of a replica's heartbeats; after memberTimeout without one it counts as
 	// dead. A false positive is harmless: the server pins one reader per partition, and receivers of a group
-	// with positions drop duplicates.
+	// with offsets drop duplicates.
 	memberHeartbeat = 500 * time.Millisecond
 	memberTimeout   = 2 * time.Second
 	// memberDiscovery is how long a replica waits for the states of others before it reads partitions.
@@ -25,8 +27,8 @@ const (
 // memberState is the state of a replica, published to its group over core NATS.
 type memberState struct {
 	ID string `json:"id"`
-	// Hello requests the state of all other replicas.
-	Hello bool `json:"hello,omitempty"`
+	// RequestState requests the states of all other replicas.
+	RequestState bool `json:"hello,omitempty"`
 	// Leaving: the replica is excluded from the assignment. Left: this is its last message.
 	Leaving bool `json:"leaving,omitempty"`
 	Left    bool `json:"left,omitempty"`
@@ -42,7 +44,7 @@ type members struct {
 	changed        chan struct{} // capacity 1
 	stateRequested chan struct{} // capacity 1: another replica has requested this replica's state
 
-	mu    sync.Mutex
+	mu    sync.Mutex        // guards known
 	known map[string]member // other replicas, by id
 }
 
@@ -84,7 +86,7 @@ func (m *members) receive(s memberState, now time.Time) {
 	if !known || s.Left || before.Leaving != s.Leaving || !slices.Equal(before.Finishing, s.Finishing) {
 		wake(m.changed)
 	}
-	if s.Hello {
+	if s.RequestState {
 		wake(m.stateRequested)
 	}
 }

@@ -1,5 +1,7 @@
 package bus
 
+// What a partition owns however it is read: its ledger, the context of its handlers, and its end.
+
 import (
 	"context"
 	"sync/atomic"

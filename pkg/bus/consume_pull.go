@@ -1,5 +1,7 @@
 package bus
 
+// The pull requests of consume_reader.go, and the errors that end its session.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package bus
 
+// The order of the tries: sequential for a key, concurrent across keys. Readers add, consume_handle.go runs.
+
 import (
 	"runtime"
 	"sync"
@@ -15,7 +17,7 @@ type keyedQueue struct {
 	concurrency int                                     // maximum number of concurrent calls of run
 	maxBatch    int                                     // maximum number of tasks per call
 
-	mu      sync.Mutex
+	mu      sync.Mutex              // guards the fields below, and what their types say
 	byKey   map[queueKey]*taskQueue // keys with tasks
 	shares  shares                  // the keys whose first task can run
 	workers int

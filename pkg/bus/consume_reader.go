@@ -1,5 +1,8 @@
 package bus
 
+// One partition of a group that acknowledges: its durable consumer, batches and reorder buffer. The group
+// starts it.
+
 import (
 	"context"
 	"encoding/json"
@@ -17,9 +20,9 @@ type partitionReader struct {
 	*partition
 	batch int // number of deliveries that are pulled together
 
-	mu      sync.Mutex
-	reorder *reorderBuffer // guarded by mu
-	ended   bool           // guarded by mu: the reader has returned its deliveries
+	mu      sync.Mutex // guards reorder and ended
+	reorder *reorderBuffer
+	ended   bool // the reader has returned its deliveries
 
 	pinned   atomic.Bool   // as of the last delivery
 	failed   chan error    // capacity 1: the error that ends the session

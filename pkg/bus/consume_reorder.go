@@ -1,5 +1,7 @@
 package bus
 
+// The order of deliveries after a gap; consume_reader.go owns the buffer.
+
 import (
 	"cmp"
 	"slices"

@@ -1,5 +1,7 @@
 package bus
 
+// Sessions of a reader: repeated with growing pauses for as long as the partition is assigned.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package bus
 
+// The share of each tenant of the workers of a queue (consume_queue.go).
+
 import "slices"
 
 // share holds the tasks of one tenant that a keyedQueue can run. The queue's mu guards it.

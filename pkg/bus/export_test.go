@@ -18,10 +18,10 @@ func (b *Bus) Crash() { b.conn.Close() }
 // Waiting returns the number of publishers that wait for an acknowledgement.
 func (b *Bus) Waiting() int { return b.acks.waiting() }
 
-// WritePositions saves the same position for each partition.
-func (b *Bus) WritePositions(ctx context.Context, stream, group string, partitions int, p Position) error {
+// WriteOffsets saves the same offset for each partition.
+func (b *Bus) WriteOffsets(ctx context.Context, stream, group string, partitions int, p Offset) error {
 	for partition := range partitions {
-		if err := b.writePosition(ctx, stream, group, partition, p); err != nil {
+		if err := b.writeOffset(ctx, stream, group, partition, p); err != nil {
 			return err
 		}
 	}

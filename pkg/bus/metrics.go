@@ -1,5 +1,7 @@
 package bus
 
+// The metrics of a bus, which all files of the package set.
+
 import (
 	"errors"
 

@@ -1,5 +1,7 @@
 package bus
 
+// The number of partitions of each stream, which decides the stored form of subjects.
+
 import (
 	"context"
 	"sync"
@@ -13,7 +15,7 @@ import (
 type partitionTable struct {
 	bus *Bus
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards counts
 	counts map[string]int
 }
 

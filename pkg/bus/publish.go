@@ -1,5 +1,7 @@
 package bus
 
+// Publishing events: validation, the charge to the account, the message, and the wait for the stream.
+
 import (
 	"context"
 	"errors"
@@ -90,7 +92,7 @@ func (b *Bus) publishEvent(ctx context.Context, a event.Account, e event.Event) 
 	env, _ := b.envelopes.Get().(*envelope)
 	defer b.release(env)
 	env.encode(e, b.source, event.RequestID(ctx), event.TraceParent(ctx))
-	if !validSubject(env.msg.Subject) || !subject.Valid(env.msg.Header[headerID][0]) {
+	if !subject.Literal(env.msg.Subject) || !subject.Valid(env.msg.Header[headerID][0]) {
 		return fmt.Errorf("%w %q, id %q", nats.ErrBadSubject, env.msg.Subject, env.msg.Header[headerID][0])
 	}
 	if !a.Valid() {
@@ -207,25 +209,6 @@ func NotWritable(err error, response *apperr.Error) bool {
 		response.Reason, response.RetryAfter = apperr.StreamNotWritable.Reason, notWritableRetryAfter
 	}
 	return ok
-}
-
-// validSubject reports whether a message can be published on s: s has no empty tokens, wildcards or white space.
-func validSubject(s string) bool {
-	start := true
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '.':
-			if start {
-				return false
-			}
-			start = true
-		case c <= ' ' || c == '*' || c == '>' || c == 0x7f:
-			return false
-		default:
-			start = false
-		}
-	}
-	return !start
 }
 
 // envelope is a reusable message: it keeps its payload buffer, its header map and the map's values.

@@ -1,5 +1,7 @@
 package bus
 
+// The waits for acknowledgements, and the reply subjects by which they are found. publish.go waits.
+
 import (
 	"bytes"
 	"context"
@@ -42,7 +44,7 @@ type ackTable struct {
 }
 
 type ackShard struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards waiting
 	waiting map[uint64]*ackWaiter
 }
 

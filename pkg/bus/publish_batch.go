@@ -1,5 +1,7 @@
 package bus
 
+// The writes of concurrent publishers to the connection, together. publish_ack.go posts.
+
 import (
 	"runtime"
 	"slices"
@@ -15,11 +17,11 @@ type outbox struct {
 	handOver func(*nats.Msg) error
 	refused  func(m *nats.Msg, reason error) // called if handOver fails
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards waiting and leading; locked inside sending
 	waiting []*nats.Msg
 	leading bool // a publisher is about to write the waiting messages
 
-	sending sync.Mutex // held while a batch is handed over
+	sending sync.Mutex // guards batch; held while a batch is handed over
 	batch   []*nats.Msg
 }
 

@@ -1,5 +1,8 @@
 package bus
 
+// The circuit breakers of streams that have stopped acknowledging. publish.go and pkg/file/natsfile call
+// them.
+
 import (
 	"context"
 	"errors"
@@ -43,9 +46,9 @@ type WriteGuard struct {
 	acked    atomic.Uint64 // number of acknowledgements
 	closed   atomic.Bool
 
-	mu    sync.Mutex
-	since time.Time // time of the failure
-	probe time.Time // time of the last probe or failure
+	mu    sync.Mutex // guards the fields below
+	since time.Time  // time of the failure
+	probe time.Time  // time of the last probe or failure
 }
 
 // NewWriteGuard returns a guard for a stream that is written without a Bus.

@@ -1,5 +1,7 @@
 package bus
 
+// Removing messages from streams, for the erasure of a visitor.
+
 import (
 	"context"
 	"errors"

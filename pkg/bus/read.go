@@ -1,5 +1,8 @@
 package bus
 
+// Reading a range of a stream through an ordered consumer. The other read_ files say where they do without
+// one.
+
 import (
 	"context"
 	"errors"

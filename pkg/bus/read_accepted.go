@@ -1,5 +1,7 @@
 package bus
 
+// Looking up an accepted message before the recorder has stored it, for the Client API.
+
 import (
 	"context"
 	"time"

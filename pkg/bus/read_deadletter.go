@@ -1,5 +1,7 @@
 package bus
 
+// Listing and replaying dead letters, for parleyctl and the panel.
+
 import (
 	"context"
 	"fmt"
@@ -128,7 +130,7 @@ func (b *Bus) Replay(ctx context.Context, l DeadLetter) error {
 		return err
 	}
 	m := &nats.Msg{Subject: l.Subject, Data: data, Header: replayHeader(l)}
-	if !validSubject(m.Subject) || !subject.Valid(l.Stream) || !subject.Valid(l.Consumer) {
+	if !subject.Literal(m.Subject) || !subject.Valid(l.Stream) || !subject.Valid(l.Consumer) {
 		return apperr.New(
 			apperr.Invalid,
 			"INVALID_DEAD_LETTER",

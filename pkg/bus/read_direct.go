@@ -1,5 +1,7 @@
 package bus
 
+// Reading through direct gets, without a consumer: cheap for few messages, for the gateways.
+
 import (
 	"context"
 	"encoding/json"
@@ -113,6 +115,23 @@ func (b *Bus) directBatch(
 			return last, false, nil
 		}
 	}
+}
+
+// getDirect returns the message that a direct get selects, or NotFound. target is the stream, followed by a dot and
+// the stored subject for its last message.
+func (b *Bus) getDirect(ctx context.Context, target string, request []byte) (*nats.Msg, error) {
+	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+target, request)
+	if err != nil {
+		return nil, apperr.Unreachable("NATS", fmt.Errorf("reading a message of %s: %w", target, err))
+	}
+	switch m.Header.Get("Status") {
+	case "":
+		return m, nil
+	case "404":
+		return nil, apperr.MessageNotFound.New()
+	}
+	description := m.Header.Get("Description")
+	return nil, apperr.Unreachable("NATS", fmt.Errorf("reading a message of %s: %s", target, description))
 }
 
 func directDelivery(stream string, m *nats.Msg) (Delivery, error) {

@@ -1,5 +1,7 @@
 package bus
 
+// The progress of the consumer groups of a stream, for parleyctl, the panel and the gauges.
+
 import (
 	"cmp"
 	"context"
@@ -31,7 +33,7 @@ type PartitionInfo struct {
 	AckPending  int    // delivered and not acknowledged
 	Redelivered int
 	Delivered   uint64    // stream sequence of the last delivery
-	AckFloor    uint64    // stream sequence up to which the partition is acknowledged or, with positions, handled
+	AckFloor    uint64    // stream sequence up to which the partition is acknowledged or, with offsets, handled
 	Active      time.Time // time of the last delivery; zero: none
 	Read        bool      // a replica reads the partition
 }
@@ -49,13 +51,13 @@ func (g GroupInfo) Missing() (partitions []int) {
 	return partitions
 }
 
-// Groups returns the groups of a stream, sorted by name: durable consumers and groups with positions.
+// Groups returns the groups of a stream, sorted by name: durable consumers and groups with offsets.
 func (b *Bus) Groups(ctx context.Context, stream string) ([]GroupInfo, error) {
 	byName, readers, err := b.durableGroups(ctx, stream)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.addPositionGroups(ctx, stream, readers, byName); err != nil {
+	if err := b.addOffsetGroups(ctx, stream, readers, byName); err != nil {
 		return nil, err
 	}
 	groups := make([]GroupInfo, 0, len(byName))
@@ -101,15 +103,15 @@ func (b *Bus) durableGroups(ctx context.Context, stream string) (
 	return byName, readers, nil
 }
 
-// addPositionGroups adds the groups with positions. Pending counts all events that have not been handled.
-func (b *Bus) addPositionGroups(
+// addOffsetGroups adds the groups with offsets. Pending counts all events that have not been handled.
+func (b *Bus) addOffsetGroups(
 	ctx context.Context, stream string, readers map[string][]*jetstream.ConsumerInfo, byName map[string]*GroupInfo,
 ) error {
 	count, err := b.Partitions(ctx, stream)
 	if err != nil {
 		return err
 	}
-	all, err := b.allPositions(ctx, stream, "*")
+	all, err := b.allOffsets(ctx, stream, "*")
 	if apperr.Is(err, apperr.NotFound) {
 		return nil // the stream POSITIONS does not exist yet
 	}
@@ -120,9 +122,9 @@ func (b *Bus) addPositionGroups(
 	if err != nil {
 		return err
 	}
-	for name, positions := range all {
+	for name, offsets := range all {
 		g := &GroupInfo{Stream: stream, Name: name, Filters: []string{}, count: count, whole: count == 1}
-		for partition, at := range positions {
+		for partition, at := range offsets {
 			p := PartitionInfo{Partition: partition}
 			if at.Stream.Equal(state.Created) {
 				p.AckFloor = at.Sequence
@@ -145,7 +147,7 @@ func (b *Bus) addPositionGroups(
 	return nil
 }
 
-// addActivity sets Active and Read from the ephemeral consumers of a group with positions.
+// addActivity sets Active and Read from the ephemeral consumers of a group with offsets.
 func (p *PartitionInfo) addActivity(readers []*jetstream.ConsumerInfo) {
 	for _, info := range readers {
 		if !slices.Contains(strings.Split(info.Config.Metadata[metadataPartition], ","), strconv.Itoa(p.Partition)) {
@@ -154,7 +156,7 @@ func (p *PartitionInfo) addActivity(readers []*jetstream.ConsumerInfo) {
 		if at := info.Delivered.Last; at != nil && at.After(p.Active) {
 			p.Active = *at
 		}
-		// between dense rounds no request is waiting
+		// between dense batches no request is waiting
 		p.Read = p.Read || info.NumWaiting > 0 || time.Since(p.Active) < time.Second
 	}
 }
@@ -162,8 +164,8 @@ func (p *PartitionInfo) addActivity(readers []*jetstream.ConsumerInfo) {
 // Group returns a group of a stream, or NotFound.
 func (b *Bus) Group(ctx context.Context, stream, name string) (GroupInfo, error) {
 	byName, readers, err := b.durableGroups(ctx, stream)
-	if err == nil && byName[name] == nil { // only groups with positions need the permission to read POSITIONS
-		err = b.addPositionGroups(ctx, stream, readers, byName)
+	if err == nil && byName[name] == nil { // only groups with offsets need the permission to read POSITIONS
+		err = b.addOffsetGroups(ctx, stream, readers, byName)
 	}
 	if err != nil {
 		return GroupInfo{}, err

@@ -1,5 +1,7 @@
 package bus
 
+// The last message on a subject, by a direct get.
+
 import (
 	"context"
 	"fmt"
@@ -7,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -29,32 +30,15 @@ func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	if err != nil {
 		return Delivery{}, err
 	}
-	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+stored, nil)
+	m, err := b.getDirect(ctx, stream+"."+stored, nil)
 	if err != nil {
-		return Delivery{}, apperr.Unreachable("NATS", fmt.Errorf("reading the last message of %s: %w", stream, err))
+		return Delivery{}, err
 	}
-	switch m.Header.Get("Status") {
-	case "":
-	case "404":
-		return Delivery{}, apperr.MessageNotFound.New()
-	default:
-		return Delivery{}, apperr.Unreachable(
-			"NATS",
-			fmt.Errorf("reading the last message of %s: %s", stream, m.Header.Get("Description")),
-		)
-	}
-	at, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
+	d, err := directDelivery(stream, m)
 	if err != nil {
-		return Delivery{}, fmt.Errorf("decoding the time of the last message of %s: %w", stream, err)
+		return Delivery{}, fmt.Errorf("decoding the last message of %s: %w", stream, err)
 	}
-	return Delivery{
-		Stream:  stream,
-		Subject: subject.Published(m.Header.Get(jetstream.SubjectHeader)),
-		Data:    m.Data,
-		Header:  m.Header,
-		ID:      m.Header.Get(headerMsgID),
-		Time:    at,
-	}, nil
+	return d, nil
 }
 
 // lastsPerRequest is the number of subjects per request; nats-server allows 1,024.

@@ -1,5 +1,7 @@
 package bus
 
+// The state of a stream as its leader reports it.
+
 import (
 	"context"
 	"encoding/json"

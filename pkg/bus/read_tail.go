@@ -1,5 +1,7 @@
 package bus
 
+// Several ranges merged and followed, for parleyctl tail and the panel.
+
 import (
 	"context"
 	"iter"

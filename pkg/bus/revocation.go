@@ -1,5 +1,7 @@
 package bus
 
+// The stream REVOCATIONS: pkg/admin writes revocations of tokens, gateways follow them.
+
 import (
 	"context"
 	"errors"

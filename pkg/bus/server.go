@@ -1,5 +1,7 @@
 package bus
 
+// The server and the streams as operators need them, for parleyctl, and for pkg/file/natsfile.
+
 import (
 	"context"
 	"crypto/x509"

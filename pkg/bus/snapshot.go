@@ -1,5 +1,7 @@
 package bus
 
+// Snapshots of streams in the format of JetStream, for `parleyctl streams backup` and `restore`.
+
 import (
 	"context"
 	"encoding/json"
@@ -45,10 +47,11 @@ func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snaps
 		return Snapshot{}, apperr.Unreachable("NATS", err)
 	}
 	defer func() { _ = chunks.Unsubscribe() }()
-	response, err := requestSnapshot(
-		ctx, b.conn, "$JS.API.STREAM.SNAPSHOT."+stream,
-		map[string]any{"deliver_subject": inbox, "chunk_size": snapshotChunk, "jsck": true},
-	)
+	request, err := json.Marshal(map[string]any{"deliver_subject": inbox, "chunk_size": snapshotChunk, "jsck": true})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	response, err := b.snapshotRequest(ctx, "$JS.API.STREAM.SNAPSHOT."+stream, request)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -102,7 +105,11 @@ func (b *Bus) RestoreStream(ctx context.Context, stream string, s Snapshot, repl
 			return err
 		}
 	}
-	response, err := requestSnapshot(ctx, b.conn, "$JS.API.STREAM.RESTORE."+stream, s)
+	request, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	response, err := b.snapshotRequest(ctx, "$JS.API.STREAM.RESTORE."+stream, request)
 	if err != nil {
 		return err
 	}
@@ -114,44 +121,24 @@ func (b *Bus) RestoreStream(ctx context.Context, stream string, s Snapshot, repl
 		if n == 0 {
 			break
 		}
-		if err := sendChunk(ctx, b.conn, response.DeliverSubject, chunk[:n]); err != nil {
+		if _, err := b.snapshotRequest(ctx, response.DeliverSubject, chunk[:n]); err != nil {
 			return err
 		}
 	}
-	return sendChunk(ctx, b.conn, response.DeliverSubject, nil)
+	_, err = b.snapshotRequest(ctx, response.DeliverSubject, nil)
+	return err
 }
 
-func sendChunk(ctx context.Context, conn *nats.Conn, to string, chunk []byte) error {
+// snapshotRequest sends a request of the snapshot API, or a chunk, and returns the response.
+func (b *Bus) snapshotRequest(ctx context.Context, to string, payload []byte) (response snapshotResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	m, err := conn.RequestWithContext(ctx, to, chunk)
+	m, err := b.conn.RequestWithContext(ctx, to, payload)
 	if err != nil {
-		return apperr.Unreachable("NATS", fmt.Errorf("sending a chunk: %w", err))
+		return response, apperr.Unreachable("NATS", fmt.Errorf("requesting %s: %w", to, err))
 	}
-	var response snapshotResponse
-	if len(m.Data) > 0 {
-		if err := json.Unmarshal(m.Data, &response); err != nil {
-			return fmt.Errorf("decoding the response to a chunk: %w", err)
-		}
-	}
-	return snapshotError(response.Error)
-}
-
-func requestSnapshot(
-	ctx context.Context,
-	conn *nats.Conn,
-	subject string,
-	request any,
-) (response snapshotResponse, err error) {
-	text, err := json.Marshal(request)
-	if err != nil {
-		return response, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
-	defer cancel()
-	m, err := conn.RequestWithContext(ctx, subject, text)
-	if err != nil {
-		return response, apperr.Unreachable("NATS", err)
+	if len(m.Data) == 0 { // a chunk was received
+		return response, nil
 	}
 	if err := json.Unmarshal(m.Data, &response); err != nil {
 		return response, fmt.Errorf("decoding the response of NATS: %w", err)

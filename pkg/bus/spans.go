@@ -1,5 +1,7 @@
 package bus
 
+// The spans of publishes and tries, which publish.go and consume_handle.go begin and finish.
+
 import (
 	"context"
 

@@ -1,5 +1,7 @@
 package bus
 
+// The declarations of all streams. apply.go compares them with the server.
+
 import (
 	"cmp"
 	"time"
@@ -21,8 +23,8 @@ const (
 	lastOnlyBytes = 64 << 20
 	// defaultTokenTTL is the default of VISITOR_TOKEN_TTL.
 	defaultTokenTTL = 30 * 24 * time.Hour
-	// positionAge is how long the position of a group is kept that no longer reads.
-	positionAge = 400 * 24 * time.Hour
+	// offsetAge is how long the offset of a group is kept that no longer reads.
+	offsetAge = 400 * 24 * time.Hour
 
 	// partsBytes limits the stream of parts, which discards the oldest: ten seconds of more than 2,000 bots
 	// writing concurrently.
@@ -78,7 +80,7 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 	}
 	if stream.LastOnly {
 		config.MaxMsgsPerSubject = 1
-		config.MaxAge = positionAge
+		config.MaxAge = offsetAge
 		config.MaxBytes = min(s.MaxBytes, lastOnlyBytes)
 	}
 	if stream.Name == subject.Revocations {

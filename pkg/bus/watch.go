@@ -1,5 +1,7 @@
 package bus
 
+// Whether the streams of the Config exist, for Ready. Each connect and each missing stream starts a check.
+
 import (
 	"context"
 	"errors"
@@ -33,8 +35,8 @@ type streamWatcher struct {
 	requests chan struct{} // capacity 1
 	ended    sync.WaitGroup
 
-	mu  sync.Mutex
-	err error // error of the last check; nil: all streams exist
+	mu  sync.Mutex // guards err
+	err error      // error of the last check; nil: all streams exist
 }
 
 func newStreamWatcher(b *Bus) *streamWatcher {
@@ -143,7 +145,7 @@ func (w *streamWatcher) checkOne(ctx context.Context, name string) error {
 func eventStreams() []string {
 	var names []string
 	for _, s := range subject.Streams() {
-		if !s.LastOnly { // revocations and positions are not events
+		if !s.LastOnly { // revocations and offsets are not events
 			names = append(names, s.Name)
 		}
 	}

@@ -65,7 +65,7 @@ type Process struct {
 type Work func(ctx context.Context) error
 
 // Run opens a service, runs its work until ctx is done, and closes everything in reverse order. The operations server
-// responds, as not ready, until the work has ended, and so does the answer to [bus.Bus.Dependencies].
+// responds, as not ready, until the work has ended, and so does the answer to [rpc.Conn.Dependencies].
 func Run(ctx context.Context, name string, base Base, open func(*Process) (Work, error)) (err error) {
 	p := &Process{name: name, base: base}
 	defer func() { err = errors.Join(err, p.close()) }()
@@ -78,7 +78,7 @@ func Run(ctx context.Context, name string, base Base, open func(*Process) (Work,
 		Gatherer: gatherer(base.Registerer), Checks: p.checks,
 	})
 	if p.bus != nil {
-		stop, err := p.bus.HandleDependencies(server.Dependencies)
+		stop, err := p.bus.RPC().HandleDependencies(p.name, server.Dependencies)
 		if err != nil {
 			return err
 		}

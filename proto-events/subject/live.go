@@ -29,8 +29,12 @@ func ReadCursor(side, appID, chatUserID string) string {
 // ReadingRequest returns the subject on which a gateway reads or sets a visitor's read cursor at the Widget
 // API (core NATS request).
 func ReadingRequest(appID, chatUserID string) string {
-	return "parley.ask.reading." + appID + "." + chatUserID
+	return ReadingRequestPrefix + appID + "." + chatUserID
 }
 
-// AllReadingRequests matches the subjects of [ReadingRequest].
-const AllReadingRequests = "parley.ask.reading.*.*"
+// ReadingRequestPrefix precedes the application and the visitor in [ReadingRequest]; AllReadingRequests matches all of
+// its subjects.
+const (
+	ReadingRequestPrefix = "parley.ask.reading."
+	AllReadingRequests   = ReadingRequestPrefix + "*.*"
+)

@@ -240,8 +240,8 @@ func ParseInvalidation(s string) (kind, key string, ok bool) {
 	return kind, key, ok && Valid(kind) && Valid(key)
 }
 
-// Hello returns the core NATS subject on which the replicas of a service announce themselves.
-func Hello(service string) string { return "parley.hello." + service }
+// Replica returns the core NATS subject on which the replicas of a service announce themselves.
+func Replica(service string) string { return "parley.hello." + service }
 
 // Probe is the subject of the message that parleyctl doctor stores in a stream of its own and removes.
 const Probe = "parley.probe"
@@ -255,4 +255,23 @@ func OriginsRequest(appID string) string { return "parley.ask.origins." + appID 
 // Valid reports whether token is a valid single token of a subject.
 func Valid(token string) bool {
 	return token != "" && !strings.ContainsAny(token, ".*> \t\r\n\x00")
+}
+
+// Literal reports whether a message can be published on s: s has no empty tokens, wildcards or white space.
+func Literal(s string) bool {
+	start := true
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '.':
+			if start {
+				return false
+			}
+			start = true
+		case c <= ' ' || c == '*' || c == '>' || c == 0x7f:
+			return false
+		default:
+			start = false
+		}
+	}
+	return !start
 }

@@ -196,6 +196,6 @@ func TestRevocationIsAnnounced(t *testing.T) {
 	succeeded(t, w.send(`{"text":"hi"}`)) // still cached: the hour has not passed
 
 	hash, _ := credential.HashAccessToken(w.token)
-	w.must(w.openBus().Invalidate(t.Context(), store.CachedAccessToken, hash))
+	w.must(w.openBus().RPC().Invalidate(t.Context(), store.CachedAccessToken, hash))
 	timetest.Until(t, "401 after the revocation", func() bool { return w.send(`{"text":"hi"}`).Status == http.StatusUnauthorized })
 }

@@ -55,7 +55,7 @@ func TestClosingIsAnnounced(t *testing.T) {
 	w.must(w.store.CloseChat(t.Context(), w.chatID, time.Now()))
 	succeeded(t, w.send(`{"text":"hi"}`)) // still cached
 
-	w.must(w.openBus().Invalidate(t.Context(), store.CachedChat, w.chatID))
+	w.must(w.openBus().RPC().Invalidate(t.Context(), store.CachedChat, w.chatID))
 	timetest.Until(t, "CHAT_CLOSED after the closing", func() bool {
 		got := w.send(`{"text":"hi"}`)
 		return got.Status == http.StatusBadRequest && got.Problem(t).Code == "CHAT_CLOSED"

@@ -97,7 +97,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	cache := store.NewCache(data, store.CacheConfig{
 		TokenTTL: s.cfg.CacheTTL, TTL: s.cfg.CacheTTL, Registerer: s.cfg.Registerer, TokenUsed: usage.Note,
 	})
-	stopForgetting, err := b.OnInvalidate(cache.Forget)
+	stopForgetting, err := b.RPC().OnInvalidate(cache.Forget)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}

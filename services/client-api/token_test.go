@@ -32,7 +32,7 @@ func TestRevocationReachesEveryReplica(t *testing.T) {
 	}
 	hash, _ := credential.HashAccessToken(w.token)
 	w.must(w.store.ChangeAccessToken(t.Context(), hash, store.TokenChange{RevokedAt: time.Now()}))
-	w.must(b.Invalidate(t.Context(), store.CachedAccessToken, hash))
+	w.must(b.RPC().Invalidate(t.Context(), store.CachedAccessToken, hash))
 	for _, base := range replicas {
 		timetest.Until(t, "the revocation reaching "+base, func() bool { return send(base, w.token) == http.StatusUnauthorized })
 		if got := send(base, kept); got != http.StatusOK {

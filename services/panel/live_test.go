@@ -37,7 +37,7 @@ func TestTyping(t *testing.T) {
 
 	visitorTypes := func(c company, at time.Time) {
 		t.Helper()
-		w.must(w.bus.Signal(event.Typing{CompanyID: c.id, AppID: c.app, ChatUserID: c.visitor, Side: subject.SideVisitor, At: at}))
+		w.must(w.bus.RPC().Signal(event.Typing{CompanyID: c.id, AppID: c.app, ChatUserID: c.visitor, Side: subject.SideVisitor, At: at}))
 	}
 	now := time.Now()
 	visitorTypes(w.other, now)
@@ -113,7 +113,7 @@ func TestReading(t *testing.T) {
 	w.next(here, "ready")
 	agent.done(http.StatusOK, http.MethodPost, path+"/presence", `{}`)
 	w.next(here, "presence")
-	w.must(w.bus.Signal(event.ReadCursorMoved{
+	w.must(w.bus.RPC().Signal(event.ReadCursorMoved{
 		CompanyID: w.acme.id, AppID: w.acme.app, ChatUserID: w.acme.visitor, ChatID: w.acme.chat, Side: subject.SideVisitor, MessageID: first.ID, UpTo: first.CreatedAt,
 	}))
 	if e := w.next(here, "seen"); !strings.Contains(e.data, first.ID) {

@@ -27,7 +27,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
 	cache := store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour}) // expires only by invalidation
-	stop, err := w.bus.OnInvalidate(cache.Forget)
+	stop, err := w.bus.RPC().OnInvalidate(cache.Forget)
 	w.must(err)
 	defer stop()
 	valid := func(secret string) bool {

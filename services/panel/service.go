@@ -167,7 +167,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 			Logger:    s.cfg.Logger, Now: s.cfg.Now,
 		}),
 		OIDC:  s.cfg.oidc(),
-		Admin: operations, Store: e.store, Bus: e.bus, Streams: e.bus, Files: e.files,
+		Admin: operations, Store: e.store, Bus: e.bus, Calls: e.bus.RPC(), Streams: e.bus, Files: e.files,
 		Attachments: s.attachments(e), Forms: form.Limits{MaxBytes: s.cfg.FileMaxBytes, Timeout: s.cfg.UploadTimeout},
 		Presence: e.presence, Typing: limiter("typing", config.Rate{Count: 1, Per: event.TypingPause}),
 		Limits: api.Limits{

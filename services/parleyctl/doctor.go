@@ -208,7 +208,7 @@ func (e *examiner) jetStreamWrite(ctx context.Context, b *bus.Bus) {
 func (e *examiner) services(ctx context.Context, b *bus.Bus) {
 	for _, service := range []string{"client-api", "widget-api", "socket-gateway", "processor", "panel"} {
 		check := "service " + service
-		states, err := b.Dependencies(ctx, service)
+		states, err := b.RPC().Dependencies(ctx, service)
 		switch {
 		case apperr.Is(err, apperr.NotFound) && service == panelService:
 			e.warn(check, "start panel, if agents use it", "not running, or not connected to NATS")

@@ -134,7 +134,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 func (w *world) serve(name string, states map[string]string) (stop func()) {
 	w.t.Helper()
 	b := bustest.OpenConfig(w.t, bus.Config{URL: w.natsURL, Name: name, Streams: []string{}})
-	stop, err := b.HandleDependencies(func(context.Context) map[string]string { return states })
+	stop, err := b.RPC().HandleDependencies(name, func(context.Context) map[string]string { return states })
 	w.must(err)
 	return stop
 }

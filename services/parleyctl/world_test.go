@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	w.store = storetest.OpenAt(t, path)
 	// expires only by invalidation
 	w.cache = store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour, TTL: time.Hour})
-	stop, err := w.bus.OnInvalidate(w.cache.Forget)
+	stop, err := w.bus.RPC().OnInvalidate(w.cache.Forget)
 	w.must(err)
 	t.Cleanup(stop)
 	return w

@@ -194,7 +194,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		return nil, err
 	}
 	cache := store.NewCache(documents, store.CacheConfig{Registerer: s.cfg.Registerer})
-	stopForgetting, err := b.OnInvalidate(cache.Forget)
+	stopForgetting, err := b.RPC().OnInvalidate(cache.Forget)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
@@ -289,8 +289,8 @@ func (s *Service) bot(
 ) (consumers []bus.Consumer, stop func(), err error) {
 	controls := control.New(documents, b, time.Now)
 	answering := bot.New(answerer, cache, documents, controls, b, parts{b}, s.cfg.failureText(), time.Now).
-		WithTyping(b.Signal)
-	release, err := b.HandleStops(answering.Stop)
+		WithTyping(func(s event.Signal) error { return b.RPC().Signal(s) })
+	release, err := b.RPC().HandleStops(answering.Stop)
 	if err != nil {
 		return nil, nil, err
 	}

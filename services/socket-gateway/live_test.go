@@ -13,11 +13,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/redisclient"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/opstest"
@@ -41,7 +41,7 @@ func (c *client) answerTo(event string) string {
 
 func (w *world) supportTypes(v visitor, name string, at time.Time) {
 	w.t.Helper()
-	err := w.bus.Signal(event.Typing{CompanyID: "company", AppID: v.appID, ChatUserID: v.chatUserID, Side: subject.SideSupport, Name: name, At: at})
+	err := w.bus.RPC().Signal(event.Typing{CompanyID: "company", AppID: v.appID, ChatUserID: v.chatUserID, Side: subject.SideSupport, Name: name, At: at})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestSupportTypes(t *testing.T) {
 	w.supportTypes(other, "Nobody", at)
 	w.supportTypes(v, "late", at.Add(-time.Minute))
 	w.supportTypes(v, "Nora", at)
-	w.must(w.bus.Signal(event.ReadCursorMoved{
+	w.must(w.bus.RPC().Signal(event.ReadCursorMoved{
 		CompanyID: "company", AppID: v.appID, ChatUserID: v.chatUserID, ChatID: v.chatID, Side: subject.SideSupport, UpTo: at,
 	}))
 	w.reply(v, `{"text":"after"}`)
@@ -90,7 +90,7 @@ func TestSupportTypes(t *testing.T) {
 func TestOfficialClientTypesAndReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	stop, err := w.bus.HandleReading(new(reader).read)
+	stop, err := w.bus.RPC().HandleReading(new(reader).read)
 	w.must(err)
 	t.Cleanup(stop)
 	g := w.start()
@@ -201,17 +201,17 @@ type reader struct {
 	asked []string
 }
 
-func (r *reader) read(_ context.Context, companyID, _, chatUserID, messageID string) (bus.Reading, error) {
+func (r *reader) read(_ context.Context, companyID, _, chatUserID, messageID string) (rpc.Reading, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked = append(r.asked, companyID+" "+chatUserID+" "+messageID)
 	switch messageID {
 	case "unknown":
-		return bus.Reading{}, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+		return rpc.Reading{}, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
 	case "away":
-		return bus.Reading{}, apperr.Unreachable("store", context.DeadlineExceeded)
+		return rpc.Reading{}, apperr.Unreachable("store", context.DeadlineExceeded)
 	}
-	return bus.Reading{Unread: 3, ReadUpTo: messageID, SeenUpTo: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, nil
+	return rpc.Reading{Unread: 3, ReadUpTo: messageID, SeenUpTo: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, nil
 }
 
 // The acknowledgement of a read says that the Widget API has stored it; what is wrong is refused with a
@@ -220,7 +220,7 @@ func TestVisitorReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := new(reader)
-	stop, err := w.bus.HandleReading(r.read)
+	stop, err := w.bus.RPC().HandleReading(r.read)
 	w.must(err)
 	t.Cleanup(stop)
 	g, v := w.start(), w.visitor()
@@ -258,7 +258,7 @@ func TestVisitorReads(t *testing.T) {
 func TestUnreadAtConnect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	stop, err := w.bus.HandleReading(new(reader).read)
+	stop, err := w.bus.RPC().HandleReading(new(reader).read)
 	w.must(err)
 	t.Cleanup(stop)
 	g, v := w.start(), w.visitor()

@@ -26,7 +26,7 @@ type widgetAPI struct {
 func (w *world) startWidgetAPI(origins map[string][]string) (api *widgetAPI, stop func()) {
 	w.t.Helper()
 	api = &widgetAPI{origins: origins}
-	stop, err := w.bus.HandleOrigins(api.find)
+	stop, err := w.bus.RPC().HandleOrigins(api.find)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestOriginsChange(t *testing.T) {
 		connectFrom(t, g.url, v.token, elsewhere).await("connect_error")
 	}
 	api.set(v.appID, elsewhere)
-	if err := w.bus.Invalidate(t.Context(), "application", v.appID); err != nil {
+	if err := w.bus.RPC().Invalidate(t.Context(), "application", v.appID); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range gateways {
@@ -120,7 +120,7 @@ func TestOriginsChange(t *testing.T) {
 	}
 	// Without the Widget API, cached origins stay valid; unknown applications are refused.
 	stop()
-	if err := w.bus.Invalidate(t.Context(), "application", v.appID); err != nil {
+	if err := w.bus.RPC().Invalidate(t.Context(), "application", v.appID); err != nil {
 		t.Fatal(err)
 	}
 	other := w.visitor()

@@ -84,7 +84,7 @@ func TestWhatIsRecoveredIsReported(t *testing.T) {
 	missed := w.companyReply(v)
 	second := w.start()
 	// until the reply has passed the second gateway, which has no socket for it
-	for at := (bus.Position{}); at.Sequence == 0; {
+	for at := (bus.Offset{}); at.Sequence == 0; {
 		if err := json.Unmarshal(passed.Next().Data, &at); err != nil {
 			t.Fatal(err)
 		}

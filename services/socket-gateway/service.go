@@ -182,7 +182,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		Namespace: namespace,
 		Bus:       s.bus,
 		Tokens:    credential.NewVerifier(keys, s.cfg.Now),
-		Origins:   s.bus.AllowedOrigins,
+		Origins:   s.bus.RPC().AllowedOrigins,
 		Metrics:   metrics,
 		Logger:    s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate,
 		Presence: s.presence(), ID: s.id,
@@ -199,7 +199,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		return nil, err
 	}
 	p.OnClose(s.ingress.close)
-	stopHearing, err := s.bus.OnInvalidate(s.invalidated)
+	stopHearing, err := s.bus.RPC().OnInvalidate(s.invalidated)
 	if err != nil {
 		return nil, fmt.Errorf("listening for invalidations: %w", err)
 	}
@@ -240,7 +240,7 @@ func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	group.Go(func() error { s.ingress.run(running, rest, s.advertiseAddr(ln)); return nil })
 	group.Go(func() error { return s.gateway.Run(rest) })
 	group.Go(func() error {
-		return requireSingleReplica(running, s.bus, announcement{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil})
+		return requireSingleReplica(running, s.bus.RPC(), announcement{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil})
 	})
 	if s.redis != nil {
 		group.Go(func() error { s.redis.watch(rest); return nil })

@@ -10,7 +10,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/rpc"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // announceRetry is the pause before a failed announcement is retried.
@@ -27,6 +28,15 @@ type announcement struct {
 	Alone     bool      `json:"alone"` // without Redis: its emits do not reach the sockets of other gateways
 }
 
+// Subject implements [rpc.Announcement].
+func (a announcement) Subject() string { return subject.Replica(serviceName) }
+
+// AppendJSON implements [rpc.Announcement].
+func (a announcement) AppendJSON(dst []byte) []byte {
+	text, _ := json.Marshal(a) // texts and a time: always encodes
+	return append(dst, text...)
+}
+
 // before reports whether a started before other; equal times are ordered by id.
 func (a announcement) before(other announcement) bool {
 	c := a.StartedAt.Compare(other.StartedAt)
@@ -40,11 +50,10 @@ func (a announcement) before(other announcement) bool {
 // of the two has no Redis: replies would reach only some of the sockets. Otherwise it returns nil when ctx is done.
 //
 // On the announcement of a later gateway it announces itself again, so that the later one stops.
-func requireSingleReplica(ctx context.Context, b *bus.Bus, own announcement) error {
+func requireSingleReplica(ctx context.Context, c *rpc.Conn, own announcement) error {
 	heard := make(chan announcement, 16)
-	stop, err := b.OnHello(serviceName, func(text []byte) {
-		var other announcement
-		if json.Unmarshal(text, &other) != nil || other.ID == own.ID {
+	stop, err := rpc.Listen(c, own.Subject(), "", rpc.DecodeJSON[announcement], func(other announcement) {
+		if other.ID == own.ID {
 			return
 		}
 		select {
@@ -56,10 +65,6 @@ func requireSingleReplica(ctx context.Context, b *bus.Bus, own announcement) err
 		return err
 	}
 	defer stop()
-	text, err := json.Marshal(own)
-	if err != nil {
-		return err
-	}
 	announce := time.NewTimer(0)
 	defer announce.Stop()
 	for {
@@ -67,7 +72,7 @@ func requireSingleReplica(ctx context.Context, b *bus.Bus, own announcement) err
 		case <-ctx.Done():
 			return nil
 		case <-announce.C:
-			if b.Hello(ctx, serviceName, text) != nil {
+			if c.Announce(ctx, own) != nil {
 				announce.Reset(announceRetry)
 			}
 		case other := <-heard:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
@@ -28,19 +29,17 @@ func TestSecondGatewayNeedsRedis(t *testing.T) {
 			began := time.Now()
 			run := func(ctx context.Context, b *bus.Bus, h announcement) <-chan error {
 				done := make(chan error, 1)
-				go func() { done <- requireSingleReplica(ctx, b, h) }()
+				go func() { done <- requireSingleReplica(ctx, b.RPC(), h) }()
 				return done
 			}
 			heard := make(chan struct{}, 16)
 			watcher := bustest.Open(t, url)
-			stop, err := watcher.OnHello(serviceName, func([]byte) { heard <- struct{}{} })
+			// returns when the subscription is active
+			stop, err := watcher.RPC().Subscribe(subject.Replica(serviceName), "", func(string, []byte) { heard <- struct{}{} })
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer stop()
-			if err := watcher.Hello(t.Context(), "nobody", nil); err != nil { // returns when the subscription is active
-				t.Fatal(err)
-			}
 			ctx, cancel := context.WithCancel(t.Context())
 			first := run(ctx, bustest.Open(t, url), announcement{ID: "a", StartedAt: began, Alone: test.first})
 			<-heard

@@ -254,7 +254,7 @@ func (w *world) revoke(token string) {
 	w.t.Helper()
 	id := w.claims(token).ChatUserID
 	w.must(w.store.RevokeVisitorTokens(w.t.Context(), id, credential.RevocationTime(time.Now())))
-	w.must(bustest.Open(w.t, w.engines.NATSURL).Invalidate(w.t.Context(), store.CachedVisitor, id))
+	w.must(bustest.Open(w.t, w.engines.NATSURL).RPC().Invalidate(w.t.Context(), store.CachedVisitor, id))
 }
 
 // Every route refuses revoked tokens; they continue no visitor and stay refused. A new registration is valid at once.

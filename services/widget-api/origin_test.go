@@ -153,7 +153,7 @@ func TestTheListChanges(t *testing.T) {
 			t.Fatalf("before: got %d, want 403", got)
 		}
 	}
-	origins, found, err := b.AllowedOrigins(t.Context(), guardedApp)
+	origins, found, err := b.RPC().AllowedOrigins(t.Context(), guardedApp)
 	if err != nil || !found || chat.Origins(origins).Allow(foreignOrigin) || !chat.Origins(origins).Allow("https://shop.example.com") {
 		t.Errorf("asked over NATS: got %v, %v, %v, want the list", origins, found, err)
 	}
@@ -161,15 +161,15 @@ func TestTheListChanges(t *testing.T) {
 	w.must(err)
 	app.AllowedOrigins = append(app.AllowedOrigins, foreignOrigin)
 	w.must(w.store.PutApplication(t.Context(), app))
-	w.must(b.Invalidate(t.Context(), store.CachedApplication, guardedApp))
+	w.must(b.RPC().Invalidate(t.Context(), store.CachedApplication, guardedApp))
 	for _, base := range replicas {
 		timetest.Until(t, "the change reaching "+base, func() bool { return ask(base) == http.StatusOK })
 	}
 	timetest.Until(t, "the change reaching gateways over NATS", func() bool {
-		origins, _, err := b.AllowedOrigins(t.Context(), guardedApp)
+		origins, _, err := b.RPC().AllowedOrigins(t.Context(), guardedApp)
 		return err == nil && chat.Origins(origins).Allow(foreignOrigin)
 	})
-	if _, found, err := b.AllowedOrigins(t.Context(), unknownID); err != nil || found {
+	if _, found, err := b.RPC().AllowedOrigins(t.Context(), unknownID); err != nil || found {
 		t.Errorf("of an unknown application: got %v, %v, want none", found, err)
 	}
 }

@@ -127,13 +127,13 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	stopForgetting, err := e.bus.OnInvalidate(e.cache.Forget)
+	stopForgetting, err := e.bus.RPC().OnInvalidate(e.cache.Forget)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
 	applications := application.NewFinder(e.cache)
-	stopAnswering, err := e.bus.HandleOrigins(
+	stopAnswering, err := e.bus.RPC().HandleOrigins(
 		func(ctx context.Context, appID string) ([]string, error) { // gateways have no store
 			app, err := applications.FindWidget(ctx, appID)
 			return app.AllowedOrigins, err
@@ -148,7 +148,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	})
 	p.Background(e.files.Run)
 	conversations := s.conversations(e, applications)
-	stopReading, err := e.bus.HandleReading(conversations.ReadThrough) // gateways have no store
+	stopReading, err := e.bus.RPC().HandleReading(conversations.ReadThrough) // gateways have no store
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to read requests: %w", err)
 	}
@@ -209,9 +209,9 @@ func (s *Service) conversations(e *engines, applications *application.Finder) *c
 		Receipts:     e.store,
 		Unread:       e.store,
 		Replies:      replies{e.bus},
-		Bots:         e.bus,
+		Bots:         e.bus.RPC(),
 		Publisher:    e.bus,
-		Signals:      e.bus,
+		Signals:      e.bus.RPC(),
 		Agents:       e.agents,
 		Controls:     control.New(e.store, e.bus, s.cfg.Now), Visitors: e.store, Changed: e.visitorChanged,
 		Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
@@ -258,14 +258,14 @@ func (r replies) LastReply(ctx context.Context, appID, chatUserID string) (event
 
 // keysChanged makes the gateways fetch the keys. If the announcement is lost, they fetch them at their next interval.
 func (e *engines) keysChanged(ctx context.Context) {
-	_ = e.bus.Invalidate(ctx, credential.KindVisitorKeys, credential.AllVisitorKeys)
+	_ = e.bus.RPC().Invalidate(ctx, credential.KindVisitorKeys, credential.AllVisitorKeys)
 }
 
 // visitorChanged invalidates the cached visitor in this replica at once, and in the others soon. If the
 // announcement is lost, they show the old name until their cache expires.
 func (e *engines) visitorChanged(ctx context.Context, chatUserID string) {
 	e.cache.Forget(store.CachedVisitor, chatUserID)
-	_ = e.bus.Invalidate(ctx, store.CachedVisitor, chatUserID)
+	_ = e.bus.RPC().Invalidate(ctx, store.CachedVisitor, chatUserID)
 }
 
 func (s *Service) limits(redis *ratelimit.Redis) api.Limits {

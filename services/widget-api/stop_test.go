@@ -14,7 +14,7 @@ import (
 func (w *world) stopped(token string) {
 	w.t.Helper()
 	bot := bustest.Open(w.t, w.engines.NATSURL)
-	release, err := bot.HandleStops(func(string, string, string) bool { return true })
+	release, err := bot.RPC().HandleStops(func(string, string, string) bool { return true })
 	w.must(err)
 	defer release()
 	w.must(bot.Ready(w.t.Context()))
@@ -31,7 +31,7 @@ func TestStop(t *testing.T) {
 	id := uuid.Must(uuid.NewV7()).String()
 	bot := bustest.Open(t, w.engines.NATSURL)
 	asked := make(chan string, 10)
-	stop, err := bot.HandleStops(func(appID, chatUserID, messageID string) bool {
+	stop, err := bot.RPC().HandleStops(func(appID, chatUserID, messageID string) bool {
 		asked <- chatUserID
 		return chatUserID == w.claims(token).ChatUserID && messageID == id
 	})

@@ -135,7 +135,7 @@ func (a api) getEvents(c echo.Context, who caller) error {
 	if id == "" {
 		id = c.QueryParam("lastEventId")
 	}
-	if p, ok := live.ParsePosition(id); ok {
+	if p, ok := live.ParseCursor(id); ok {
 		browser.From = &p
 	}
 	a.holdAgent(ctxOf(c), company, who.User.ID)

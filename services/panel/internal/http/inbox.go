@@ -16,10 +16,10 @@ import (
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -86,7 +86,7 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 				views[i].VisitorWroteAt, views[i].Unread = chat.Time(wrote), e.Chat.Unread()
 			}
 			if err == nil && e.Chat.Unread() {
-				views[i].UnreadCount, err = a.Store.CountUnread(ctx, e.Chat.ID, false, e.Chat.AgentsRead(), bus.MaxUnread)
+				views[i].UnreadCount, err = a.Store.CountUnread(ctx, e.Chat.ID, false, e.Chat.AgentsRead(), rpc.MaxUnread)
 			}
 			failures[i] = err
 		})

@@ -32,7 +32,7 @@ func (a api) readChat(c echo.Context, _ caller, found chat.Chat, r readRequest) 
 		return nil, err
 	}
 	if upTo.After(found.AgentsReadAt) && found.AppID != "" {
-		_ = a.Bus.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
+		_ = a.Calls.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
 			CompanyID:  found.CompanyID,
 			AppID:      found.AppID,
 			ChatUserID: found.ChatUserID,
@@ -41,7 +41,7 @@ func (a api) readChat(c echo.Context, _ caller, found chat.Chat, r readRequest) 
 			UpTo:       upTo,
 		})
 	}
-	return nil, live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{Kind: live.Read, ChatID: found.ID})
+	return nil, a.Calls.Signal(live.Notice{CompanyID: found.CompanyID, Kind: live.Read, ChatID: found.ID})
 }
 
 // visitorPresence reports whether a visitor is connected, if known.
@@ -52,8 +52,8 @@ type visitorPresence struct {
 
 // notePresence notifies the other agents that this one has the chat open, and answers whether the visitor is online.
 func (a api) notePresence(c echo.Context, who caller, found chat.Chat) (any, error) {
-	err := live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{
-		Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
+	err := a.Calls.Signal(live.Notice{
+		CompanyID: found.CompanyID, Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
 		Expires: int(live.PresenceTTL / time.Second), AppID: applicationOf(found), VisitorID: found.ChatUserID,
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func (a api) noteTyping(c echo.Context, who caller, found chat.Chat) (any, error
 	if !found.Open(a.Now()) || !a.Typing.Take(ctxOf(c), found.ID+"|"+who.User.ID).Allowed {
 		return nil, nil
 	}
-	return nil, a.Bus.Signal(event.Typing{
+	return nil, a.Calls.Signal(event.Typing{
 		CompanyID:  found.CompanyID,
 		AppID:      applicationOf(found),
 		ChatUserID: found.ChatUserID,

@@ -103,7 +103,7 @@ func (a api) editUser(c echo.Context, who caller, u account.User, r admin.UserCh
 // noteAccess ends the event streams of a user at once. If the notice is lost, the next heartbeat of each
 // stream ends it.
 func (a api) noteAccess(c echo.Context, u account.User) {
-	_ = live.Notify(ctxOf(c), a.Bus, u.CompanyID, live.Notice{Kind: live.Access, UserID: u.ID})
+	_ = a.Calls.Signal(live.Notice{CompanyID: u.CompanyID, Kind: live.Access, UserID: u.ID})
 }
 
 func (a api) deleteUser(c echo.Context, who caller, u account.User) (any, error) {

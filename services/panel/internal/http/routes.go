@@ -21,6 +21,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi/form"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/ratelimit"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/panel/internal/live"
@@ -35,6 +36,7 @@ type Config struct {
 	Admin         *admin.Service
 	Store         store.Store
 	Bus           live.Bus
+	Calls         *rpc.Conn
 	Streams       *bus.Bus
 	Files         file.Store
 	Attachments   *attachment.Service
@@ -82,7 +84,7 @@ const anyUser account.Permission = ""
 
 // New returns the panel.
 func New(cfg Config) *echo.Echo {
-	a := api{Config: cfg, bounds: newBounds(), hub: live.NewHub(cfg.Bus)}
+	a := api{Config: cfg, bounds: newBounds(), hub: live.NewHub(cfg.Bus, cfg.Calls)}
 	e := httpapi.New(httpapi.Config{
 		Service:    "panel",
 		Logger:     cfg.Logger,

@@ -29,8 +29,8 @@ type source struct {
 
 func (s source) key() string { return s.companyID + "|" + strings.Join(s.appIDs, ",") }
 
-// ranges returns the company's parts of the streams after a position. Their order is that of a [Position].
-func (s source) ranges(at Position) []bus.Range {
+// ranges returns the company's parts of the streams after a cursor. Their order is that of a [Cursor].
+func (s source) ranges(at Cursor) []bus.Range {
 	inbound := []string{subject.ControlChanged(s.companyID, "*")}
 	var replies []string
 	for _, app := range s.appIDs {
@@ -55,11 +55,11 @@ type feed struct {
 	source
 	bus     Bus
 	cancel  context.CancelFunc
-	started chan struct{} // closed when the feed has its first position, or has ended
+	started chan struct{} // closed when the feed has its first cursor, or has ended
 	users   int           // browsers; guarded by the hub's lock
 
 	mu          sync.Mutex
-	at          Position // of the last event that the subscribers got
+	at          Cursor // of the last event that the subscribers got
 	subscribers map[*subscriber]struct{}
 	ended       error // nil: the feed runs
 }
@@ -79,9 +79,9 @@ func (f *feed) run(ctx context.Context) {
 	f.end(err)
 }
 
-// start sets the position to the end of the streams.
+// start sets the cursor to the end of the streams.
 func (f *feed) start(ctx context.Context) error {
-	var at Position
+	var at Cursor
 	for i, stream := range streams() {
 		state, err := f.bus.State(ctx, stream)
 		if err != nil {
@@ -137,17 +137,17 @@ func (f *feed) publish(d bus.Delivery) error {
 	return nil
 }
 
-// subscribe returns a subscriber that gets all events after the position. It waits until the feed has one.
-func (f *feed) subscribe(ctx context.Context) (*subscriber, Position, error) {
+// subscribe returns a subscriber that gets all events after the cursor. It waits until the feed has one.
+func (f *feed) subscribe(ctx context.Context) (*subscriber, Cursor, error) {
 	select {
 	case <-f.started:
 	case <-ctx.Done():
-		return nil, Position{}, ctx.Err()
+		return nil, Cursor{}, ctx.Err()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended != nil {
-		return nil, Position{}, f.ended
+		return nil, Cursor{}, f.ended
 	}
 	s := &subscriber{events: make(chan Event, subscriberBuffer)}
 	f.subscribers[s] = struct{}{}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -39,13 +40,14 @@ type Browser struct {
 	CompanyID string
 	AppIDs    []string // of the company, sorted
 	UserID    string
-	From      *Position // of the last event that it has; nil: from now on
+	From      *Cursor // of the last event that it has; nil: from now on
 }
 
 // Hub serves the browsers of a process. All browsers of a company share one reader of the streams. It is safe
 // for concurrent use.
 type Hub struct {
 	bus      Bus
+	calls    rpc.Subscriber
 	catchUps *slot.Pool
 
 	mu    sync.Mutex
@@ -53,18 +55,18 @@ type Hub struct {
 }
 
 // NewHub returns a hub. It reads nothing until a browser comes.
-func NewHub(b Bus) *Hub {
-	return &Hub{bus: b, catchUps: slot.NewPool(catchUpsAtOnce, 1), feeds: make(map[string]*feed)}
+func NewHub(b Bus, calls rpc.Subscriber) *Hub {
+	return &Hub{bus: b, calls: calls, catchUps: slot.NewPool(catchUpsAtOnce, 1), feeds: make(map[string]*feed)}
 }
 
 // Run calls send for every event until ctx is done, send fails, NATS disconnects, or the browser is too slow.
 // It returns the error of send, ctx or NATS, and nil when the browser has to come back. send waits for the
 // browser, until its context is done.
 func (h *Hub) Run(ctx context.Context, b Browser, send func(context.Context, Event) error) error {
-	notices := make(chan []byte, noticeBuffer)
-	stop, err := h.bus.OnNotice(subject.PanelNotice(b.CompanyID), func(data []byte) {
+	notices := make(chan Notice, noticeBuffer)
+	stop, err := rpc.Listen(h.calls, subject.PanelNotice(b.CompanyID), "", rpc.DecodeJSON[Notice], func(n Notice) {
 		select {
-		case notices <- data:
+		case notices <- n:
 		default:
 		}
 	})
@@ -118,15 +120,15 @@ func (h *Hub) leave(f *feed) {
 	}
 }
 
-// catchUp sends the stored events between the browser's position and that of the feed, and returns the
-// position from which the feed goes on. It sends "reset" if events may be missing: the streams have dropped
-// those after the browser's position, or were recreated; the browser has missed too much, or has waited too
+// catchUp sends the stored events between the browser's cursor and that of the feed, and returns the
+// cursor from which the feed goes on. It sends "reset" if events may be missing: the streams have dropped
+// those after the browser's cursor, or were recreated; the browser has missed too much, or has waited too
 // long.
 //
 // A browser holds its place while it reads. One that does not read loses it to those that wait, and comes back later.
 func (h *Hub) catchUp(
-	ctx context.Context, f *feed, b Browser, to Position, send func(context.Context, Event) error,
-) (Position, error) {
+	ctx context.Context, f *feed, b Browser, to Cursor, send func(context.Context, Event) error,
+) (Cursor, error) {
 	if b.From == nil {
 		return to, nil
 	}
@@ -153,8 +155,8 @@ func (h *Hub) catchUp(
 	return laterOf(*b.From, to), err
 }
 
-// replay emits the stored events between two positions, or errMissedTooMuch.
-func (h *Hub) replay(ctx context.Context, f *feed, at, to Position, emit func(Event) error) error {
+// replay emits the stored events between two cursors, or errMissedTooMuch.
+func (h *Hub) replay(ctx context.Context, f *feed, at, to Cursor, emit func(Event) error) error {
 	if lost, err := h.outOfReach(ctx, at); lost || err != nil {
 		return cmp.Or(err, errMissedTooMuch)
 	}
@@ -183,24 +185,24 @@ func (h *Hub) replay(ctx context.Context, f *feed, at, to Position, emit func(Ev
 	return nil
 }
 
-// laterOf returns the later of two positions, in each stream.
-func laterOf(a, b Position) Position {
+// laterOf returns the later of two cursors, in each stream.
+func laterOf(a, b Cursor) Cursor {
 	for i := range a {
 		a[i] = max(a[i], b[i])
 	}
 	return a
 }
 
-// emitter adds the position to events.
-func (p *Position) emitter(emit func(Event) error) func(Event) error {
+// emitter adds the cursor to events.
+func (c *Cursor) emitter(emit func(Event) error) func(Event) error {
 	return func(e Event) error {
-		e.ID = p.String()
+		e.ID = c.String()
 		return emit(e)
 	}
 }
 
-// outOfReach reports whether the streams no longer have everything after a position.
-func (h *Hub) outOfReach(ctx context.Context, from Position) (bool, error) {
+// outOfReach reports whether the streams no longer have everything after a cursor.
+func (h *Hub) outOfReach(ctx context.Context, from Cursor) (bool, error) {
 	for i, stream := range streams() {
 		state, err := h.bus.State(ctx, stream)
 		if err != nil {
@@ -216,9 +218,9 @@ func (h *Hub) outOfReach(ctx context.Context, from Position) (bool, error) {
 // follow emits new events and notices. It skips events that the browser has from another replica, which was
 // ahead of this one.
 func (h *Hub) follow(
-	ctx context.Context, b Browser, at Position, s *subscriber, notices <-chan []byte, emit func(Event) error,
+	ctx context.Context, b Browser, at Cursor, s *subscriber, notices <-chan Notice, emit func(Event) error,
 ) error {
-	openChats := newOpenChats(h.bus, b.CompanyID)
+	openChats := newOpenChats(h.calls, b.CompanyID)
 	defer openChats.close()
 	tick := time.NewTicker(PresenceTTL / 3)
 	defer tick.Stop()
@@ -232,8 +234,8 @@ func (h *Hub) follow(
 			openChats.expire(now)
 		case signal := <-openChats.signals:
 			err = openChats.emit(signal, time.Now(), emit)
-		case data := <-notices:
-			err = b.emitNotice(data, openChats, emit)
+		case n := <-notices:
+			err = b.emitNotice(n, openChats, emit)
 		case e, open := <-s.events:
 			if !open {
 				return endOf(s)

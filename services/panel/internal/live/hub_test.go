@@ -28,9 +28,11 @@ type memoryBus struct {
 	events uint64
 
 	mu      sync.Mutex
-	notice  func([]byte)
+	notice  func(Notice)
 	signals map[string]bool // subjects of the subscriptions
 }
+
+func hubOf(b *memoryBus) *Hub { return NewHub(b, b) }
 
 func (b *memoryBus) State(_ context.Context, stream string) (bus.StreamState, error) {
 	if stream == subject.Status {
@@ -64,16 +66,14 @@ func (*memoryBus) Tail(ctx context.Context, _ ...bus.Range) iter.Seq2[bus.Delive
 	return func(func(bus.Delivery, error) bool) { <-ctx.Done() }
 }
 
-func (b *memoryBus) OnNotice(_ string, heard func([]byte)) (stop func(), err error) {
+// Subscribe implements [rpc.Subscriber].
+func (b *memoryBus) Subscribe(filter, _ string, heard func(string, []byte)) (stop func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.notice = heard
-	return func() {}, nil
-}
-
-func (b *memoryBus) OnSignal(filter, _ string, _ func(string, []byte)) (stop func(), err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	if filter == subject.PanelNotice(companyA) || filter == subject.PanelNotice(companyB) {
+		b.notice = func(n Notice) { heard(filter, n.AppendJSON(nil)) }
+		return func() {}, nil
+	}
 	b.signals[filter] = true
 	return func() {
 		b.mu.Lock()
@@ -94,7 +94,7 @@ func browse(t *testing.T, h *Hub, company string, stalled bool) running {
 	ctx, stop := context.WithCancel(t.Context())
 	r := running{got: make(chan Event, 2*catchUpEvents), done: make(chan error, 1), stop: stop}
 	go func() {
-		r.done <- h.Run(ctx, Browser{CompanyID: company, UserID: "agent", From: new(Position)}, func(ctx context.Context, e Event) error {
+		r.done <- h.Run(ctx, Browser{CompanyID: company, UserID: "agent", From: new(Cursor)}, func(ctx context.Context, e Event) error {
 			if stalled {
 				<-ctx.Done()
 				return ctx.Err()
@@ -120,7 +120,7 @@ func (r running) names() map[string]int {
 func TestStalledCatchUps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHub(&memoryBus{events: 5})
+		h := hubOf(&memoryBus{events: 5})
 		var stalled []running
 		for range 2 * catchUpsAtOnce {
 			stalled = append(stalled, browse(t, h, companyA, true))
@@ -165,7 +165,7 @@ func TestStalledCatchUps(t *testing.T) {
 func TestCatchUpEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHub(&memoryBus{events: catchUpEvents})
+		h := hubOf(&memoryBus{events: catchUpEvents})
 		exactly := browse(t, h, companyA, false)
 		synctest.Wait()
 		if got := exactly.names(); got["status"] != catchUpEvents || got["reset"] != 0 {
@@ -173,7 +173,7 @@ func TestCatchUpEnds(t *testing.T) {
 		}
 		exactly.stop()
 		<-exactly.done
-		h = NewHub(&memoryBus{events: 100 * catchUpEvents})
+		h = hubOf(&memoryBus{events: 100 * catchUpEvents})
 		more := browse(t, h, companyA, false)
 		synctest.Wait()
 		more.stop()
@@ -184,7 +184,7 @@ func TestCatchUpEnds(t *testing.T) {
 			last = <-more.got
 			got[last.Name]++
 		}
-		want := Position{0, 0, 0, 100 * catchUpEvents}.String()
+		want := Cursor{0, 0, 0, 100 * catchUpEvents}.String()
 		if got["status"] > catchUpEvents || got["reset"] != 1 || last.Name != "ready" || last.ID != want {
 			t.Errorf("missed more: got %v and %+v, want at most %d events, a reset, and ready at %s", got, last, catchUpEvents, want)
 		}
@@ -210,12 +210,11 @@ func TestOpenChatsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &memoryBus{signals: map[string]bool{}}
-		r := browse(t, NewHub(b), companyA, false)
+		r := browse(t, hubOf(b), companyA, false)
 		synctest.Wait()
 		const chats = 3 * openChatsOfStream
 		name := func(chat int) {
-			data, _ := json.Marshal(Notice{Kind: Presence, UserID: "agent", AppID: "app", VisitorID: fmt.Sprint(chat)})
-			b.notice(data)
+			b.notice(Notice{CompanyID: companyA, Kind: Presence, UserID: "agent", AppID: "app", VisitorID: fmt.Sprint(chat)})
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 		}

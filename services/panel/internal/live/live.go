@@ -3,9 +3,9 @@
 // missed.
 //
 // hub.go: browsers join and leave, and catch up. feed.go: one reader for all browsers of a company. live.go:
-// positions and events. openchats.go: typing and read cursors of the conversations that a browser shows.
+// cursors and events. openchats.go: typing and read cursors of the conversations that a browser shows.
 //
-// A position has the last sequence of each stream that was sent. It is the id of every durable event, so that
+// A cursor has the last sequence of each stream that was sent. It is the id of every durable event, so that
 // any replica can continue from it. Presence, typing and read cursors arrive over core NATS and are not
 // stored.
 package live
@@ -26,46 +26,42 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Bus is the bus of a feed.
+// Bus is what a [Hub] reads of the streams.
 type Bus interface {
 	State(ctx context.Context, stream string) (bus.StreamState, error)
 	Read(ctx context.Context, s bus.Range) iter.Seq2[bus.Delivery, error]
 	Tail(ctx context.Context, ranges ...bus.Range) iter.Seq2[bus.Delivery, error]
-	OnNotice(subj string, heard func(data []byte)) (stop func(), err error)
-	Notify(ctx context.Context, subj string, data []byte) error
-	OnSignal(filter, group string, heard func(subj string, data []byte)) (stop func(), err error)
-	Signal(s event.Signal) error
 }
 
-// Position is the position of a browser: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before
+// Cursor is how far a browser has read: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before
 // the first event of a stream it is 0.
-type Position [4]uint64
+type Cursor [4]uint64
 
-// streams are those of a [Position].
+// streams are those of a [Cursor].
 func streams() [4]string {
 	return [4]string{subject.Inbound, subject.Replies, subject.Outbound, subject.Status}
 }
 
-// String returns the position as an event's id.
-func (p Position) String() string { return fmt.Sprintf("%d-%d-%d-%d", p[0], p[1], p[2], p[3]) }
+// String returns the cursor as an event's id.
+func (c Cursor) String() string { return fmt.Sprintf("%d-%d-%d-%d", c[0], c[1], c[2], c[3]) }
 
-// ParsePosition parses an event's id; false for anything else.
-func ParsePosition(s string) (p Position, ok bool) {
+// ParseCursor parses an event's id; false for anything else.
+func ParseCursor(s string) (c Cursor, ok bool) {
 	parts := strings.Split(s, "-")
-	if len(parts) != len(p) {
-		return p, false
+	if len(parts) != len(c) {
+		return c, false
 	}
 	for i, part := range parts {
 		n, err := strconv.ParseUint(part, 10, 64)
 		if err != nil {
-			return p, false
+			return c, false
 		}
-		p[i] = n
+		c[i] = n
 	}
-	return p, true
+	return c, true
 }
 
-// sourceOf returns the index of a stream in a [Position].
+// sourceOf returns the index of a stream in a [Cursor].
 func sourceOf(stream string) int {
 	for i, s := range streams() {
 		if s == stream {
@@ -77,11 +73,11 @@ func sourceOf(stream string) int {
 
 // Event is a server-sent event.
 type Event struct {
-	ID   string // position; empty: not durable
+	ID   string // cursor; empty: not durable
 	Name string
 	Data json.RawMessage
 
-	source   int    // index of its stream in a [Position]
+	source   int    // index of its stream in a [Cursor]
 	sequence uint64 // in that stream; 0: not durable
 }
 
@@ -216,8 +212,10 @@ func emitJSON(name string, v any, emit func(Event) error) error {
 	return emit(Event{Name: name, Data: data})
 }
 
-// Notice is a notification between agents' browsers.
+// Notice is a notification of all browsers of a company, an [rpc.Announcement].
 type Notice struct {
+	CompanyID string `json:"-"` // in the subject
+
 	Kind    string `json:"kind"`
 	ChatID  string `json:"chatId,omitempty"`
 	UserID  string `json:"userId,omitempty"`
@@ -226,6 +224,15 @@ type Notice struct {
 
 	AppID     string `json:"appId,omitempty"` // of the chat
 	VisitorID string `json:"visitorId,omitempty"`
+}
+
+// Subject implements [rpc.Announcement].
+func (n Notice) Subject() string { return subject.PanelNotice(n.CompanyID) }
+
+// AppendJSON implements [rpc.Announcement].
+func (n Notice) AppendJSON(dst []byte) []byte {
+	text, _ := json.Marshal(n) // texts and a number: always encodes
+	return append(dst, text...)
 }
 
 // Kinds of [Notice].
@@ -249,9 +256,7 @@ type presenceEvent struct {
 }
 
 // emitNotice emits a notice to a browser.
-func (b Browser) emitNotice(data []byte, openChats *openChats, emit func(Event) error) error {
-	var n Notice
-	_ = json.Unmarshal(data, &n) // a malformed notice has no kind
+func (b Browser) emitNotice(n Notice, openChats *openChats, emit func(Event) error) error {
 	switch n.Kind {
 	case Presence:
 		if n.UserID == b.UserID && n.VisitorID != "" {
@@ -268,13 +273,4 @@ func (b Browser) emitNotice(data []byte, openChats *openChats, emit func(Event) 
 		return emitJSON(n.Kind, map[string]string{"chatId": n.ChatID}, emit)
 	}
 	return nil
-}
-
-// Notify sends a notice to all browsers of a company.
-func Notify(ctx context.Context, b Bus, companyID string, n Notice) error {
-	data, err := json.Marshal(n)
-	if err != nil {
-		return fmt.Errorf("encoding a notice: %w", err)
-	}
-	return b.Notify(ctx, subject.PanelNotice(companyID), data)
 }

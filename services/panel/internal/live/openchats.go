@@ -1,11 +1,12 @@
 package live
 
 import (
-	"strings"
+	"errors"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -17,9 +18,9 @@ const openChatsOfStream = 10
 // conversation is open for [PresenceTTL] after the browser's last request, so each browser gets only the
 // signals of what it shows. One more than [openChatsOfStream] closes the one that was named the longest ago.
 type openChats struct {
-	bus       Bus
+	calls     rpc.Subscriber
 	companyID string
-	signals   chan signal
+	signals   chan any // event.Typing or event.ReadCursorMoved
 	open      map[visitor]*opened
 }
 
@@ -30,16 +31,11 @@ type opened struct {
 	stops []func()
 }
 
-type signal struct {
-	subject string
-	data    []byte
-}
-
-func newOpenChats(b Bus, companyID string) *openChats {
+func newOpenChats(calls rpc.Subscriber, companyID string) *openChats {
 	return &openChats{
-		bus:       b,
+		calls:     calls,
 		companyID: companyID,
-		signals:   make(chan signal, noticeBuffer),
+		signals:   make(chan any, noticeBuffer),
 		open:      make(map[visitor]*opened),
 	}
 }
@@ -54,21 +50,34 @@ func (l *openChats) at(v visitor, now time.Time) error {
 		l.closeOldest()
 	}
 	o := &opened{until: now.Add(PresenceTTL)}
-	for _, subj := range []string{subject.Typing("*", v.appID, v.id), subject.ReadCursor(subject.SideVisitor, v.appID, v.id)} {
-		stop, err := l.bus.OnSignal(subj, "", func(subj string, data []byte) {
-			select {
-			case l.signals <- signal{subj, data}:
-			default:
-			}
-		})
-		if err != nil {
-			o.stop()
-			return err
-		}
-		o.stops = append(o.stops, stop)
+	typing := subject.Typing("*", v.appID, v.id)
+	cursors := subject.ReadCursor(subject.SideVisitor, v.appID, v.id)
+	err := errors.Join(
+		listen(l, o, typing, event.Decode[event.Typing]),
+		listen(l, o, cursors, event.Decode[event.ReadCursorMoved]),
+	)
+	if err != nil {
+		o.stop()
+		return err
 	}
 	l.open[v] = o
 	return nil
+}
+
+// listen queues the signals on a subject until o is stopped. It drops those that exceed the queue: they expire soon.
+func listen[E event.Signal](
+	l *openChats, o *opened, subj string, decode func(subj string, data []byte) (E, error),
+) error {
+	stop, err := rpc.Listen(l.calls, subj, "", decode, func(e E) {
+		select {
+		case l.signals <- e:
+		default:
+		}
+	})
+	if err == nil {
+		o.stops = append(o.stops, stop)
+	}
+	return err
 }
 
 func (l *openChats) closeOldest() {
@@ -119,13 +128,11 @@ type seenEvent struct {
 	UpTo      string `json:"upTo"`
 }
 
-const typingPrefix = "chat.typing."
-
-// emit sends a signal. It skips malformed and expired ones, and those of other companies.
-func (l *openChats) emit(s signal, now time.Time, emit func(Event) error) error {
-	if strings.HasPrefix(s.subject, typingPrefix) {
-		e, ok := decodedSignal[event.Typing](s)
-		if !ok || e.CompanyID != l.companyID || now.Sub(e.At) > event.TypingTTL {
+// emit sends a signal. It skips expired ones, and those of other companies.
+func (l *openChats) emit(signal any, now time.Time, emit func(Event) error) error {
+	switch e := signal.(type) {
+	case event.Typing:
+		if e.CompanyID != l.companyID || now.Sub(e.At) > event.TypingTTL {
 			return nil
 		}
 		return emitJSON(
@@ -133,16 +140,11 @@ func (l *openChats) emit(s signal, now time.Time, emit func(Event) error) error 
 			typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)},
 			emit,
 		)
+	case event.ReadCursorMoved:
+		if e.CompanyID != l.companyID {
+			return nil
+		}
+		return emitJSON("seen", seenEvent{e.ChatID, e.MessageID, e.UpTo.Format(chat.TimeFormat)}, emit)
 	}
-	e, ok := decodedSignal[event.ReadCursorMoved](s)
-	if !ok || e.CompanyID != l.companyID {
-		return nil
-	}
-	return emitJSON("seen", seenEvent{e.ChatID, e.MessageID, e.UpTo.Format(chat.TimeFormat)}, emit)
-}
-
-// decodedSignal returns the event of a signal; false if it is malformed.
-func decodedSignal[E event.Signal, P event.Checked[E]](s signal) (E, bool) {
-	e, err := event.Decode[E, P](s.subject, s.data)
-	return e, err == nil
+	return nil
 }

@@ -21,7 +21,7 @@
 //
 // Invariants (the reasons are in docs/decisions/0004-delivery.md):
 //
-//   - The saved position of a partition passes a reply only after Redis has accepted it, and the next reply of
+//   - The saved offset of a partition passes a reply only after Redis has accepted it, and the next reply of
 //     the same room follows only then.
 //   - A room delivers increasing offsets only; other events were delivered before, or were published before
 //     the room had a socket.

@@ -91,7 +91,7 @@ func New(cfg Config) *Gateway {
 
 // Run runs all background work except the consumers until ctx is done.
 func (g *Gateway) Run(ctx context.Context) error {
-	stop, err := g.cfg.Bus.OnInvalidate(g.origins.forget)
+	stop, err := g.cfg.Bus.RPC().OnInvalidate(g.origins.forget)
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/ratelimit"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -49,15 +49,15 @@ var (
 	readRate   = config.Rate{Count: 30, Per: time.Minute}
 )
 
-// readCursors moves a visitor's read cursor; see [bus.Bus.ReadUpTo].
+// readCursors moves a visitor's read cursor; see [rpc.Conn.ReadUpTo].
 type readCursors interface {
-	ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messageID string) (bus.Reading, error)
+	ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messageID string) (rpc.Reading, error)
 }
 
-// signals publishes and receives transient events over core NATS.
+// signals publishes and receives transient events over core NATS; see [rpc.Conn].
 type signals interface {
-	Signal(s event.Signal) error
-	OnSignal(filter, group string, heard func(subj string, data []byte)) (stop func(), err error)
+	rpc.Subscriber
+	Signal(a rpc.Announcement) error
 }
 
 // liveEvents forwards transient events: from visitors to the other services, and from those into the visitors' rooms.
@@ -80,8 +80,8 @@ func newLiveEvents(cfg Config, rooms *rooms) *liveEvents {
 	return &liveEvents{
 		namespace:   cfg.Namespace,
 		rooms:       rooms,
-		signals:     cfg.Bus,
-		reader:      cfg.Bus,
+		signals:     cfg.Bus.RPC(),
+		reader:      cfg.Bus.RPC(),
 		metrics:     cfg.Metrics,
 		now:         cfg.Now,
 		logger:      cfg.Logger,
@@ -219,10 +219,8 @@ type readEvent struct {
 
 // run emits the signals that this gateway receives until ctx is done.
 func (l *liveEvents) run(ctx context.Context) {
-	for filter, take := range map[string]func(subj string, data []byte){
-		subject.AllSupportTyping: l.supportTypes, subject.AllReadCursors: l.cursorMoved,
-	} {
-		stop, err := l.signals.OnSignal(filter, signalGroup, take)
+	for _, listen := range []func() (stop func(), err error){l.listenTyping, l.listenReadCursors} {
+		stop, err := listen()
 		if err != nil {
 			l.logger.ErrorContext(ctx, "subscribing to typing or read events failed, visitors do not receive them", "error", err)
 			continue
@@ -244,21 +242,24 @@ func (l *liveEvents) run(ctx context.Context) {
 	}
 }
 
+func (l *liveEvents) listenTyping() (stop func(), err error) {
+	return rpc.Listen(l.signals, subject.AllSupportTyping, signalGroup, event.Decode[event.Typing], l.supportTypes)
+}
+
+func (l *liveEvents) listenReadCursors() (stop func(), err error) {
+	return rpc.Listen(l.signals, subject.AllReadCursors, signalGroup, event.Decode[event.ReadCursorMoved], l.cursorMoved)
+}
+
 // supportTypes sends the visitor that the support side is typing.
-func (l *liveEvents) supportTypes(subj string, data []byte) {
-	e, err := event.Decode[event.Typing](subj, data)
-	if err != nil || l.now().Sub(e.At) > event.TypingTTL { // expired, for example after an outage
+func (l *liveEvents) supportTypes(e event.Typing) {
+	if l.now().Sub(e.At) > event.TypingTTL { // expired, for example after an outage
 		return
 	}
 	l.queueSignal(e.AppID, e.ChatUserID, true, eventTyping, typingEvent{Name: e.Name, At: e.At.Format(chat.TimeFormat)})
 }
 
 // cursorMoved sends the visitor a moved read cursor of either side.
-func (l *liveEvents) cursorMoved(subj string, data []byte) {
-	e, err := event.Decode[event.ReadCursorMoved](subj, data)
-	if err != nil {
-		return
-	}
+func (l *liveEvents) cursorMoved(e event.ReadCursorMoved) {
 	l.queueSignal(e.AppID, e.ChatUserID, false, eventRead, readEvent{
 		ChatID: e.ChatID, Side: e.Side, MessageID: e.MessageID, UpTo: e.UpTo.Format(chat.TimeFormat),
 	})

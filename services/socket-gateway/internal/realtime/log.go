@@ -86,21 +86,21 @@ func (l *replyLog) lowWatermarks(ctx context.Context, created time.Time) (waterm
 	if err != nil {
 		return nil, err
 	}
-	positions, err := l.bus.Positions(ctx, subject.Replies, durable, created)
+	offsets, err := l.bus.Offsets(ctx, subject.Replies, durable, created)
 	if err != nil {
 		return nil, err
 	}
-	if len(positions) != partitions {
+	if len(offsets) != partitions {
 		return nil, errNotRead
 	}
 	watermarks = make([]uint64, partitions)
 	for p := range watermarks {
-		watermarks[p] = positions[p]
+		watermarks[p] = offsets[p]
 	}
 	return watermarks, nil
 }
 
-var errNotRead = errors.New("some partitions have no saved position yet")
+var errNotRead = errors.New("some partitions have no saved offset yet")
 
 // read calls fn in order with all messages after a sequence whose stored subject matches filter. It stops at
 // the first error of fn and returns it.

@@ -45,7 +45,7 @@ func (p *partPublisher) consumer() bus.Consumer {
 	return bus.Consumer{
 		Stream:      subject.Parts,
 		Durable:     durable,
-		Positions:   true,
+		Offsets:     true,
 		Concurrency: concurrentBatches,
 		MaxPause:    retryPause,
 		HandleBatch: p.publish,

@@ -56,7 +56,7 @@ func (p *replyPublisher) consumer() bus.Consumer {
 	return bus.Consumer{
 		Stream:      subject.Replies,
 		Durable:     durable,
-		Positions:   true,
+		Offsets:     true,
 		Concurrency: concurrentBatches,
 		MaxPause:    retryPause,
 		HandleBatch: p.publish,
@@ -103,7 +103,7 @@ func emitBatch(
 }
 
 // broadcast encodes a reply for its room. It returns nil for a reply older than chat.Window, which must not
-// pop up in a page; the history has it. Such replies occur when positions are lost and the stream is read
+// pop up in a page; the history has it. Such replies occur when offsets are lost and the stream is read
 // from its beginning.
 func (p *replyPublisher) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
 	e, err := event.DecodeReply(delivery.Subject, delivery.Data)

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
@@ -43,7 +44,7 @@ type surroundings struct {
 	readUpTo            string
 	cursor              chat.ReadCursor
 	counted             int // the count that the store returns
-	signals             []event.Signal
+	signals             []rpc.Announcement
 
 	append error
 
@@ -107,7 +108,7 @@ func (s *surroundings) CountUnread(context.Context, string, bool, chat.ReadCurso
 	return s.counted, nil
 }
 
-func (s *surroundings) Signal(e event.Signal) error {
+func (s *surroundings) Signal(e rpc.Announcement) error {
 	s.signals = append(s.signals, e)
 	return nil
 }

@@ -5,17 +5,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
 // Signals publishes live signals to connected browsers.
 type Signals interface {
-	Signal(s event.Signal) error
+	Signal(a rpc.Announcement) error
 }
 
 // Unread counts messages after a cursor; see [store.Store].
@@ -25,7 +24,7 @@ type Unread interface {
 
 // Reading is how far a chat was read, and whether an agent is online.
 type Reading struct {
-	bus.Reading
+	rpc.Reading
 	AgentsKnown  bool
 	AgentsOnline bool
 }
@@ -35,7 +34,7 @@ type Reading struct {
 func (d *Service) ReadThrough(
 	ctx context.Context,
 	companyID, appID, chatUserID, messageID string,
-) (bus.Reading, error) {
+) (rpc.Reading, error) {
 	c, err := d.current(
 		ctx,
 		credential.VisitorClaims{CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, IssuedAt: d.cfg.Now()},
@@ -44,20 +43,20 @@ func (d *Service) ReadThrough(
 		err = d.readUpTo(ctx, c, messageID)
 	}
 	if err != nil {
-		return bus.Reading{}, err
+		return rpc.Reading{}, err
 	}
 	receipts, err := d.cfg.Receipts.ChatReceipts(ctx, c.ID)
 	if err != nil {
-		return bus.Reading{}, err
+		return rpc.Reading{}, err
 	}
 	return d.reading(ctx, c, receipts.ReadUpTo, page{more: true})
 }
 
 // reading counts unread messages: in the page if that reaches back to the cursor, else in the store.
-func (d *Service) reading(ctx context.Context, c chat.Chat, cursor chat.ReadCursor, p page) (r bus.Reading, err error) {
-	r = bus.Reading{ReadUpTo: cursor.MessageID, SeenUpTo: c.AgentsReadAt}
+func (d *Service) reading(ctx context.Context, c chat.Chat, cursor chat.ReadCursor, p page) (r rpc.Reading, err error) {
+	r = rpc.Reading{ReadUpTo: cursor.MessageID, SeenUpTo: c.AgentsReadAt}
 	if p.more && (len(p.messages) == 0 || !cursor.Covers(p.messages[0])) {
-		r.Unread, err = d.cfg.Unread.CountUnread(ctx, c.ID, true, cursor, bus.MaxUnread)
+		r.Unread, err = d.cfg.Unread.CountUnread(ctx, c.ID, true, cursor, rpc.MaxUnread)
 		return r, err
 	}
 	for _, m := range p.messages {
@@ -65,7 +64,7 @@ func (d *Service) reading(ctx context.Context, c chat.Chat, cursor chat.ReadCurs
 			r.Unread++
 		}
 	}
-	r.Unread = min(r.Unread, bus.MaxUnread)
+	r.Unread = min(r.Unread, rpc.MaxUnread)
 	return r, nil
 }
 

@@ -1,10 +1,12 @@
 package bus
 
+// Waking many waiters at once.
+
 import "sync"
 
 // signal wakes all waiters at the next send. The zero value is ready to use.
 type signal struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // guards next
 	next chan struct{}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // receivers drop deliveries not newer than the last one of their key, as required of receivers of a group
-// with positions.
+// with offsets.
 type receivers struct {
 	*sequences
 	mu       sync.Mutex
@@ -49,13 +49,13 @@ func (r *receivers) reset() {
 	r.last, r.sequences = make(map[string]uint64), newSequences()
 }
 
-// byPosition returns a consumer with Positions.
-func byPosition(handle func(context.Context, bus.Delivery) error) bus.Consumer {
-	return bus.Consumer{Positions: true, Concurrency: 4, Handle: handle}
+// byOffset returns a consumer with Offsets.
+func byOffset(handle func(context.Context, bus.Delivery) error) bus.Consumer {
+	return bus.Consumer{Offsets: true, Concurrency: 4, Handle: handle}
 }
 
-// A later consumer resumes at the saved positions. The group's progress is visible, also while no replica reads.
-func TestConsumerResumesAtSavedPositions(t *testing.T) {
+// A later consumer resumes at the saved offsets. The group's progress is visible, also while no replica reads.
+func TestConsumerResumesAtSavedOffsets(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
@@ -68,14 +68,14 @@ func TestConsumerResumesAtSavedPositions(t *testing.T) {
 		return g.Total()
 	}
 	publishAll(t, b, 40, 0, 5)
-	first := startReplica(t, url, byPosition(handled.handle))
+	first := startReplica(t, url, byOffset(handled.handle))
 	timetest.Until(t, "all are handled", func() bool { return handled.len() == 200 })
 	timetest.Until(t, "the group is being read", func() bool { return group().Read })
 	first.end()
 	awaitEmpty(t, b, "tester")
 	publishAll(t, b, 40, 5, 5)
 	timetest.Until(t, "events are pending and nobody reads", func() bool { total := group(); return total.Pending == 200 && !total.Read })
-	startReplica(t, url, byPosition(handled.handle))
+	startReplica(t, url, byOffset(handled.handle))
 	timetest.Until(t, "the rest is handled", func() bool { return handled.len() == 400 })
 	awaitEmpty(t, b, "tester")
 	handled.check(t, 40, 10)
@@ -86,12 +86,12 @@ func TestConsumerResumesAtSavedPositions(t *testing.T) {
 
 // Replicas join, leave and crash while visitors write: partitions are redistributed evenly, and a receiver
 // that drops duplicates gets each visitor's messages completely and in order.
-func TestPositionsMoveDuringTraffic(t *testing.T) {
+func TestOffsetsMoveDuringTraffic(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
 	handled := newReceivers()
-	c := byPosition(handled.handle)
+	c := byOffset(handled.handle)
 	f := startFlow(t, b, 64)
 	replicas := []*replica{startReplica(t, url, c)}
 	awaitEven(t, replicas...)
@@ -111,9 +111,9 @@ func TestPositionsMoveDuringTraffic(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// A failing key does not block others, and the position does not pass unhandled deliveries: after a crash
+// A failing key does not block others, and the offset does not pass unhandled deliveries: after a crash
 // they are delivered again, in order.
-func TestPositionWaitsForFailingDeliveries(t *testing.T) {
+func TestOffsetWaitsForFailingDeliveries(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
@@ -126,25 +126,25 @@ func TestPositionWaitsForFailingDeliveries(t *testing.T) {
 		}
 		return handled.handle(ctx, d)
 	}
-	first := startReplica(t, url, byPosition(handle))
+	first := startReplica(t, url, byOffset(handle))
 	publishAll(t, b, 64, 0, 10) // in 32 partitions
 	timetest.Until(t, "the other keys are handled", func() bool { return handled.len() == 63*10 })
 	first.end()
 	away.Store(false)
-	startReplica(t, url, byPosition(handle))
+	startReplica(t, url, byOffset(handle))
 	timetest.Until(t, "all are handled", func() bool { return handled.len() == 64*10 })
 	handled.check(t, 64, 10)
 	awaitEmpty(t, b, "tester")
 }
 
-// A delivery that fails permanently becomes a dead letter, and the position advances.
-func TestPositionPassesDeadLetters(t *testing.T) {
+// A delivery that fails permanently becomes a dead letter, and the offset advances.
+func TestOffsetPassesDeadLetters(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
 	dead := bustest.Collect(t, url, subject.AllDead)
 	handled := newReceivers()
-	startReplica(t, url, byPosition(func(ctx context.Context, d bus.Delivery) error {
+	startReplica(t, url, byOffset(func(ctx context.Context, d bus.Delivery) error {
 		if number(d) == 0 {
 			return apperr.New(apperr.Invalid, "MALFORMED_EVENT", "No")
 		}
@@ -160,13 +160,13 @@ func TestPositionPassesDeadLetters(t *testing.T) {
 }
 
 // NATS restarts, and then the stream is recreated and its sequences start over.
-func TestPositionsSurviveTheServer(t *testing.T) {
+func TestOffsetsSurviveTheServer(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t)
 	url := e.nats.URL()
 	b := bustest.Open(t, url)
 	handled := newReceivers()
-	startReplica(t, url, byPosition(handled.handle))
+	startReplica(t, url, byOffset(handled.handle))
 	publishAll(t, b, 20, 0, 5)
 	timetest.Until(t, "all are handled", func() bool { return handled.len() == 100 })
 	e.stop()
@@ -192,13 +192,13 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 
 // A stream that lost its last messages, as after a crash of the server's machine, reuses their sequences: no
 // later message is skipped.
-func TestPositionBeyondTheStream(t *testing.T) {
+func TestOffsetBeyondTheStream(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
 	handled := newReceivers()
 	publish(t, b, reply("visitor", 0))
-	first := startReplica(t, url, byPosition(handled.handle))
+	first := startReplica(t, url, byOffset(handled.handle))
 	timetest.Until(t, "it is handled", func() bool { return handled.len() == 1 })
 	first.end()
 	read := func() bool {
@@ -210,10 +210,10 @@ func TestPositionBeyondTheStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.WritePositions(t.Context(), subject.Replies, "tester", 32, bus.Position{Sequence: 100, Stream: state.Created}); err != nil {
+	if err := b.WriteOffsets(t.Context(), subject.Replies, "tester", 32, bus.Offset{Sequence: 100, Stream: state.Created}); err != nil {
 		t.Fatal(err)
 	}
-	startReplica(t, url, byPosition(handled.handle))
+	startReplica(t, url, byOffset(handled.handle))
 	timetest.Until(t, "the partitions are read", read)
 	publish(t, b, reply("visitor", 1))
 	timetest.Until(t, "the next is handled", func() bool { return handled.len() == 2 })
@@ -225,7 +225,7 @@ func TestReplicasCatchUp(t *testing.T) {
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
 	handled, open := newReceivers(), make(chan struct{})
-	c := byPosition(func(ctx context.Context, d bus.Delivery) error {
+	c := byOffset(func(ctx context.Context, d bus.Delivery) error {
 		<-open
 		return handled.handle(ctx, d)
 	})

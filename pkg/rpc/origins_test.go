@@ -1,4 +1,4 @@
-package bus_test
+package rpc_test
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 func TestAllowedOrigins(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
-	requester, responder := bustest.Open(t, url), bustest.Open(t, url)
+	requester, answering := bustest.Open(t, url).RPC(), bustest.Open(t, url)
 	if _, _, err := requester.AllowedOrigins(t.Context(), "app"); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("without a responder: got %v, want Unavailable at once", err)
 	}
-	stop, err := responder.HandleOrigins(func(_ context.Context, appID string) ([]string, error) {
+	stop, err := answering.RPC().HandleOrigins(func(_ context.Context, appID string) ([]string, error) {
 		switch appID {
 		case "app":
 			return []string{"https://a.example"}, nil
@@ -31,7 +31,7 @@ func TestAllowedOrigins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bustest.AwaitReady(t, responder)
+	bustest.AwaitReady(t, answering)
 	for _, test := range []struct {
 		appID string
 		want  []string

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/embedded"
 )
 
-// A sparse round returns each delivery as it arrives, a dense round all available ones together.
-func TestRounds(t *testing.T) {
+// A sparse batch returns each delivery as it arrives, a dense batch all available ones together.
+func TestBatchPuller(t *testing.T) {
 	t.Parallel()
 	server, err := embedded.StartNATS(embedded.NATSConfig{Dir: t.TempDir()})
 	check(t, err)
@@ -32,14 +32,14 @@ func TestRounds(t *testing.T) {
 		check(t, err)
 	}
 
-	r, err := newRounds(conn, "S", "c")
+	r, err := newBatchPuller(conn, "S", "c")
 	check(t, err)
 	defer r.close()
 	check(t, r.next(t.Context()))
-	for n := range sparseRound {
+	for n := range sparseBatch {
 		ended := r.add(<-r.incoming)
-		if ready := r.ready(ended); len(ready) != 1 || ended != (n == sparseRound-1) {
-			t.Fatalf("delivery %d of a sparse round: got %d ready, ended %v", n, len(ready), ended)
+		if ready := r.ready(ended); len(ready) != 1 || ended != (n == sparseBatch-1) {
+			t.Fatalf("delivery %d of a sparse batch: got %d ready, ended %v", n, len(ready), ended)
 		}
 	}
 	r.end()
@@ -56,13 +56,13 @@ func TestRounds(t *testing.T) {
 			ended = r.add(m)
 		}
 		if n := len(r.ready(ended)); n > 0 && !ended {
-			t.Fatalf("got %d deliveries before the end of the round, want none", n)
+			t.Fatalf("got %d deliveries before the end of the batch, want none", n)
 		} else {
 			ready += n
 		}
 	}
-	if ready != count-sparseRound {
-		t.Errorf("got %d deliveries at the end of the round, want %d", ready, count-sparseRound)
+	if ready != count-sparseBatch {
+		t.Errorf("got %d deliveries at the end of the batch, want %d", ready, count-sparseBatch)
 	}
 
 	r.window = time.Now().Add(-time.Second)
@@ -71,14 +71,14 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-func TestRoundStatus(t *testing.T) {
+func TestPullStatus(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]struct{ ended, failed bool }{
 		100: {}, 404: {ended: true}, 408: {ended: true}, 409: {true, true}, 503: {true, true}, 400: {true, true},
 	} {
 		m := nats.NewMsg("inbox")
 		m.Header.Set("Status", strconv.Itoa(status))
-		ended, err := new(rounds).status(m)
+		ended, err := new(batchPuller).status(m)
 		if ended != want.ended || (err != nil) != want.failed {
 			t.Errorf("%d: got %v, %v", status, ended, err)
 		}
@@ -86,10 +86,10 @@ func TestRoundStatus(t *testing.T) {
 }
 
 // The pause is the time in which about gatherDeliveries arrive, within bounds.
-func TestRoundsGather(t *testing.T) {
+func TestBatchPullerGathers(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[float64]time.Duration{denseRate: gatherAtMost, 2500: 8 * time.Millisecond, 20_000: gatherAtLeast} {
-		if got := (&rounds{rate: rate}).gather(); got != want {
+		if got := (&batchPuller{rate: rate}).gather(); got != want {
 			t.Errorf("at %v/s: got %v, want %v", rate, got, want)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 // the session has passed deliveries that the previous reader left unhandled.
 func TestReaderOfAnEarlierSessionGetsNothing(t *testing.T) {
 	t.Parallel()
-	p := &positions{readers: make(map[int]*positionReader), changed: make(chan struct{}, 1)}
-	newReader := func(received uint64) *positionReader {
-		return &positionReader{partition: newPartition(t.Context(), nil, slot{number: 3}, nil, nil), all: p, received: received}
+	p := &offsetConsumer{readers: make(map[int]*offsetReader), changed: make(chan struct{}, 1)}
+	newReader := func(received uint64) *offsetReader {
+		return &offsetReader{partition: newPartition(t.Context(), nil, slot{number: 3}, nil, nil), all: p, received: received}
 	}
 	before, after := newReader(5), newReader(5)
 	p.add(before)
@@ -44,7 +44,7 @@ func TestConsumerFits(t *testing.T) {
 		{reads: 1, pending: caughtUpAt},
 		{reads: 2, want: true},
 	} {
-		p := &positions{count: 2, filtered: c.filtered, reading: make(map[int]*positionReader)}
+		p := &offsetConsumer{count: 2, filtered: c.filtered, reading: make(map[int]*offsetReader)}
 		for number := range c.reads {
 			p.reading[number] = nil
 		}

@@ -1,16 +1,18 @@
 package bus
 
+// What operators ask the processes of a consumer: the progress of a delivery, and to skip it.
+
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -43,20 +45,16 @@ func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence ui
 }
 
 func (b *Bus) requestProgress(ctx context.Context, subj, consumer string, sequence uint64) (Progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
-	defer cancel()
-	m, err := b.conn.RequestWithContext(ctx, subj, strconv.AppendUint(nil, sequence, 10))
-	switch {
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
+	p, err := rpc.Ask[Progress](ctx, b.RPC(), rpc.Question{
+		Subject: subj,
+		Body:    strconv.AppendUint(nil, sequence, 10),
+		Service: "consumer " + consumer,
+		Timeout: progressTimeout,
+	})
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) {
 		return Progress{}, apperr.New(apperr.NotFound, "PROGRESS_UNKNOWN", "No process of the consumer holds the delivery")
-	case err != nil:
-		return Progress{}, apperr.Unreachable("NATS", fmt.Errorf("requesting progress from consumer %s: %w", consumer, err))
 	}
-	var p Progress
-	if err := json.Unmarshal(m.Data, &p); err != nil {
-		return Progress{}, fmt.Errorf("decoding the response of consumer %s: %w", consumer, err)
-	}
-	return p, nil
+	return p, err
 }
 
 // Skip makes a consumer give up on a delivery that it keeps retrying: the delivery becomes a dead letter, and
@@ -117,28 +115,6 @@ func errSkipped(last error) error {
 	return apperr.New(apperr.Invalid, "SKIPPED", "Skipped by an operator").Wrap(last)
 }
 
-// find returns the held task of a sequence, or nil.
-func (l *ledger) find(sequence uint64) *task {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for id, t := range l.held {
-		if id.sequence == sequence {
-			return t
-		}
-	}
-	return nil
-}
-
-// lastFailure returns the error of the last failed try of a task; nil: none has failed.
-func (l *ledger) lastFailure(t *task) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t.failed == nil {
-		return nil
-	}
-	return errors.New(t.failed.reason)
-}
-
 // progress returns the progress of a delivery in the partitions of this replica.
 func (g *group) progress(sequence uint64) (p Progress, ok bool) {
 	for _, r := range g.activePartitions() {
@@ -147,34 +123,4 @@ func (g *group) progress(sequence uint64) (p Progress, ok bool) {
 		}
 	}
 	return p, false
-}
-
-// progress returns the progress of a delivery. The linear search is fine: only operators use it.
-func (l *ledger) progress(sequence uint64) (Progress, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for id, t := range l.held {
-		if id.sequence != sequence {
-			continue
-		}
-		if t.failed == nil {
-			return Progress{State: ProgressWaiting, Attempts: t.delivered}, true
-		}
-		return Progress{
-			State:     ProgressRetrying,
-			Attempts:  t.failed.attempt,
-			LastError: t.failed.reason,
-			NextTry:   t.failed.next.UTC(),
-		}, true
-	}
-	for id, end := range l.done {
-		if id.sequence != sequence {
-			continue
-		}
-		if end.ack == ackTerm {
-			return Progress{State: ProgressDead, Attempts: end.attempts}, true
-		}
-		return Progress{State: ProgressDone, Attempts: end.attempts}, true
-	}
-	return Progress{}, false
 }
