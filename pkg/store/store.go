@@ -246,28 +246,28 @@ type Chats interface {
 	OpenChat(ctx context.Context, v chat.Visitor, n NewChat) (c chat.Chat, opened bool, err error)
 	// CurrentChat returns the visitor's chat that is open at now, or NotFound.
 	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
-	// CloseChat closes the chat; the first close wins. NotFound if the chat does not exist. The caller invalidates
-	// [CachedChat].
-	CloseChat(ctx context.Context, id string, at time.Time) error
+	// ChangeChat records what has happened to the chat, and returns the resulting chat. NotFound if the chat does not
+	// exist. The caller invalidates [CachedChat].
+	ChangeChat(ctx context.Context, id string, change ChatChange) (chat.Chat, error)
 	// Chats lists chats, newest first. NotFound if the page's cursor is not an existing chat.
 	Chats(ctx context.Context, f ChatFilter, p Page) ([]chat.Chat, error)
-	// SetControl assigns the chat to agents or the bot, and returns the resulting chat. The control with the
-	// latest ChangedAt wins. NotFound if the chat does not exist. The caller invalidates [CachedChat].
-	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
-	// RateChat records the visitor's rating of the chat, and returns the resulting chat. The rating with the latest At
-	// wins; its FirstAt is the At of the first one. NotFound if the chat does not exist.
-	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
 	// Ratings sums the ratings of a company's chats that were first rated at since or later, ordered by
 	// application, which is the page's cursor.
 	Ratings(ctx context.Context, companyID string, since time.Time, p Page) ([]Ratings, error)
-	// AgentsRead records up to when the company has read the visitor's messages; the latest wins. NotFound if the chat
-	// does not exist.
-	AgentsRead(ctx context.Context, id string, at time.Time) error
 	// Inbox lists chats with their visitors, most recent activity first (waiting ones, longest wait first),
 	// and the cursor of the next page; nil on the last page. With a selective filter, a page may be short or
 	// empty and still have a next page. For a profile shared by more than [InboxProfiles] visitors, it lists
 	// the chats of that many.
 	Inbox(ctx context.Context, f InboxFilter, p InboxPage) (entries []InboxEntry, next *InboxCursor, err error)
+}
+
+// ChatChange is what has happened to a chat; members with a zero time change nothing. Changes commute. Each member is
+// applied atomically, whichever else the change has.
+type ChatChange struct {
+	ClosedAt     time.Time    // the first close wins
+	Control      chat.Control // whether agents or the bot answer; the one with the latest ChangedAt wins
+	Rating       chat.Rating  // the one with the latest At wins; the stored FirstAt is the At of the first one
+	AgentsReadAt time.Time    // up to when the company has read the visitor's messages; the latest wins
 }
 
 // Messages stores the history of chats, ordered by creation time, then by id.

@@ -52,7 +52,8 @@ func TestClosingIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour })
 	succeeded(t, w.send(`{"text":"hi"}`))
-	w.must(w.store.CloseChat(t.Context(), w.chatID, time.Now()))
+	_, err = w.store.ChangeChat(t.Context(), w.chatID, store.ChatChange{ClosedAt: time.Now()})
+	w.must(err)
 	succeeded(t, w.send(`{"text":"hi"}`)) // still cached
 
 	w.must(w.openBus().Invalidate(t.Context(), store.CachedChat, w.chatID))

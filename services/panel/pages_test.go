@@ -126,7 +126,7 @@ func (w *world) fillLists() {
 		w.must(err)
 		opened, _, err := w.store.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: time.Now()})
 		w.must(err)
-		_, err = w.store.RateChat(ctx, opened.ID, chat.Rating{Score: 1 + i, At: time.Now()})
+		_, err = w.store.ChangeChat(ctx, opened.ID, store.ChatChange{Rating: chat.Rating{Score: 1 + i, At: time.Now()}})
 		w.must(err)
 		w.say(c.chat, "hello", time.Now().Add(time.Duration(i)*time.Millisecond))
 		w.session(w.operator)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
@@ -149,7 +150,7 @@ func TestOfflineMessage(t *testing.T) {
 	w.must(err)
 	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
 	w.must(err)
-	_, err = w.store.SetControl(t.Context(), c.ID, chat.Control{Agent: true, Assignee: "ada", ChangedAt: time.Now().Add(time.Second)})
+	_, err = w.store.ChangeChat(t.Context(), c.ID, store.ChatChange{Control: chat.Control{Agent: true, Assignee: "ada", ChangedAt: time.Now().Add(time.Second)}})
 	w.must(err)
 	if got := w.post("/chat/offline-message", token, strings.Replace(left, "sara", "other", 1)); got.Status != http.StatusCreated {
 		t.Errorf("another one: got %d %s, want 201", got.Status, got.Body)

@@ -93,7 +93,7 @@ func (e Engine) testClosed(t *testing.T) {
 	c := openChat(t, s)
 	closeStore(t, s)
 	closeStore(t, s)
-	wantCode(t, "a write after Close", s.CloseChat(t.Context(), c.ID, noon), apperr.Unavailable)
+	wantCode(t, "a write after Close", errorOf(s.ChangeChat(t.Context(), c.ID, store.ChatChange{ClosedAt: noon})), apperr.Unavailable)
 	_, err := s.Chat(t.Context(), c.ID)
 	wantCode(t, "a read after Close", err, apperr.Unavailable)
 	wantCode(t, "Ready after Close", s.Ready(t.Context()), apperr.Unavailable)

@@ -103,6 +103,9 @@ func get[V any](t testing.TB) func(V, error) V {
 	}
 }
 
+// errorOf returns the error of a call that also returns a value.
+func errorOf[V any](_ V, err error) error { return err }
+
 func want[V any](t testing.TB, what string, got, want V) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {

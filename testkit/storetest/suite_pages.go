@@ -107,7 +107,7 @@ func paged(t *testing.T, s store.Store) []listed {
 			s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: company.ID, AppID: id, FirstName: "Ada"}),
 		)
 		rated := openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon}).chat
-		get[chat.Chat](t)(s.RateChat(ctx, rated.ID, chat.Rating{Score: 1 + i, At: at(time.Minute)}))
+		get[chat.Chat](t)(s.ChangeChat(ctx, rated.ID, store.ChatChange{Rating: chat.Rating{Score: 1 + i, At: at(time.Minute)}}))
 	}
 	lists := []listed{
 		list("tokens", of(s.AccessTokens, company.ID), func(t chat.AccessToken) string { return t.Hash }),

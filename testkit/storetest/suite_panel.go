@@ -124,9 +124,9 @@ func testAudit(t *testing.T, open Opener) {
 func testControl(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	c := openChat(t, s)
-	_, err := s.SetControl(ctx, newID(), chat.Control{Agent: true, ChangedAt: noon})
+	_, err := s.ChangeChat(ctx, newID(), store.ChatChange{Control: chat.Control{Agent: true, ChangedAt: noon}})
 	wantCode(t, "an unknown chat", err, apperr.NotFound)
-	wantCode(t, "reading an unknown chat", s.AgentsRead(ctx, newID(), noon), apperr.NotFound)
+	wantCode(t, "reading an unknown chat", errorOf(s.ChangeChat(ctx, newID(), store.ChatChange{AgentsReadAt: noon})), apperr.NotFound)
 	taken := chat.Control{Agent: true, Assignee: "ada", ChangedAt: at(time.Minute)}
 	for _, step := range []struct{ set, want chat.Control }{
 		{taken, taken},
@@ -134,16 +134,16 @@ func testControl(t *testing.T, open Opener) {
 		{chat.Control{ChangedAt: at(time.Hour)}, chat.Control{ChangedAt: at(time.Hour)}},
 		{taken, chat.Control{ChangedAt: at(time.Hour)}}, // repeated
 	} {
-		got := get[chat.Chat](t)(s.SetControl(ctx, c.ID, step.set))
+		got := get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Control: step.set}))
 		want(t, "the answer's control", got.Control, step.want)
 		want(t, "the stored control", get[chat.Chat](t)(s.Chat(ctx, c.ID)).Control, step.want)
 	}
 	appendAll(t, s, c.ID, text(newID(), noon.Add(time.Minute)))
-	must(t, errors.Join(s.AgentsRead(ctx, c.ID, noon.Add(30*time.Second)), s.AgentsRead(ctx, c.ID, noon.Add(time.Second))))
+	must(t, errors.Join(errorOf(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon.Add(30 * time.Second)})), errorOf(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon.Add(time.Second)}))))
 	if got := get[chat.Chat](t)(s.Chat(ctx, c.ID)); !got.Unread() || !got.AgentsReadAt.Equal(at(30*time.Second)) {
 		t.Errorf("read before the last message: got %+v, want unread", got)
 	}
-	must(t, s.AgentsRead(ctx, c.ID, noon.Add(2*time.Minute)))
+	get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon.Add(2 * time.Minute)}))
 	if got := get[chat.Chat](t)(s.Chat(ctx, c.ID)); got.Unread() {
 		t.Errorf("read after the last message: got %+v, want read", got)
 	}
@@ -183,21 +183,25 @@ func testInbox(t *testing.T, open Opener) {
 	wrote := func(id string) error { return s.AppendMessage(ctx, id, text(newID(), noon.Add(time.Hour))) }
 	change(0, wrote)
 	change(1, wrote)
-	change(1, func(id string) error { return s.AgentsRead(ctx, id, noon.Add(2*time.Hour)) })
-	change(2, func(id string) error { return s.CloseChat(ctx, id, noon.Add(time.Hour)) })
+	change(1, func(id string) error {
+		return errorOf(s.ChangeChat(ctx, id, store.ChatChange{AgentsReadAt: noon.Add(2 * time.Hour)}))
+	})
+	change(2, func(id string) error {
+		return errorOf(s.ChangeChat(ctx, id, store.ChatChange{ClosedAt: noon.Add(time.Hour)}))
+	})
 	change(3, func(id string) error {
-		_, err := s.SetControl(ctx, id, chat.Control{Agent: true, Assignee: "ada", ChangedAt: noon})
+		_, err := s.ChangeChat(ctx, id, store.ChatChange{Control: chat.Control{Agent: true, Assignee: "ada", ChangedAt: noon}})
 		return err
 	})
 	for n, since := range map[int]time.Duration{0: 2 * time.Minute, 4: time.Minute, 6: time.Minute} {
 		change(n, func(id string) error {
 			by := chat.Handover{By: chat.ByNoBot, At: noon.Add(since)}
-			_, err := s.SetControl(ctx, id, chat.Control{Agent: true, ChangedAt: noon.Add(since), Handover: by})
+			_, err := s.ChangeChat(ctx, id, store.ChatChange{Control: chat.Control{Agent: true, ChangedAt: noon.Add(since), Handover: by}})
 			return err
 		})
 	}
 	change(5, func(id string) error { // not waiting: the visitor has not written
-		_, err := s.SetControl(ctx, id, chat.Control{Agent: true, ChangedAt: noon})
+		_, err := s.ChangeChat(ctx, id, store.ChatChange{Control: chat.Control{Agent: true, ChangedAt: noon}})
 		return err
 	})
 	slices.SortFunc(all, func(a, b store.InboxEntry) int {

@@ -67,13 +67,13 @@ func Fill(t testing.TB, s store.Store) {
 			get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, fromCompany("b", noon.Add(time.Second)), true))
 			get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, fromCompany("a.$", noon.Add(time.Minute)), false))
 			if number == 0 {
-				get[chat.Chat](t)(s.SetControl(ctx, c.ID, chat.Control{
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Control: chat.Control{
 					Agent: true, Assignee: "ada", ChangedAt: noon, Handover: chat.Handover{By: chat.ByVisitor, Reason: "é", Note: "n", At: noon},
-				}))
-				get[chat.Chat](t)(s.RateChat(ctx, c.ID, chat.Rating{Score: 4, Comment: "é", At: noon}))
-				get[chat.Chat](t)(s.RateChat(ctx, c.ID, chat.Rating{Score: 5, Comment: "é!", At: noon.Add(time.Minute)}))
-				must(t, s.AgentsRead(ctx, c.ID, noon))
-				must(t, s.CloseChat(ctx, c.ID, noon))
+				}}))
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Rating: chat.Rating{Score: 4, Comment: "é", At: noon}}))
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Rating: chat.Rating{Score: 5, Comment: "é!", At: noon.Add(time.Minute)}}))
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon}))
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: noon}))
 				get[[]string](t)(s.ReadUpTo(ctx, c.ID, m, noon))
 			}
 		}

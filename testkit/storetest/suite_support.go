@@ -43,9 +43,9 @@ func testSupport(t *testing.T, open Opener) {
 	handed := chat.Control{
 		Agent: true, ChangedAt: at(time.Minute), Handover: chat.Handover{By: chat.ByBot, Reason: "refund", Note: "é", At: at(time.Minute)},
 	}
-	want(t, "a handover", get[chat.Chat](t)(s.SetControl(ctx, c.ID, handed)).Control, handed)
+	want(t, "a handover", get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Control: handed})).Control, handed)
 	back := chat.Control{ChangedAt: at(time.Hour)}
-	want(t, "the way back", get[chat.Chat](t)(s.SetControl(ctx, c.ID, back)).Control, back)
+	want(t, "the way back", get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Control: back})).Control, back)
 }
 
 func testRatings(t *testing.T, open Opener) {
@@ -54,7 +54,7 @@ func testRatings(t *testing.T, open Opener) {
 	if apps[0] > apps[1] {
 		apps[0], apps[1] = apps[1], apps[0]
 	}
-	_, err := s.RateChat(ctx, newID(), chat.Rating{Score: 1, At: noon})
+	_, err := s.ChangeChat(ctx, newID(), store.ChatChange{Rating: chat.Rating{Score: 1, At: noon}})
 	wantCode(t, "an unknown chat", err, apperr.NotFound)
 	var rated []chat.Chat
 	for i := range 4 {
@@ -67,13 +67,13 @@ func testRatings(t *testing.T, open Opener) {
 		{chat.Rating{Score: 5, At: at(time.Hour)}, chat.Rating{Score: 5, FirstAt: at(time.Minute), At: at(time.Hour)}},
 		{chat.Rating{Score: 1, At: at(2 * time.Minute)}, chat.Rating{Score: 5, FirstAt: at(time.Minute), At: at(time.Hour)}}, // late
 	} {
-		want(t, "the answer's rating", get[chat.Chat](t)(s.RateChat(ctx, rated[0].ID, step.rate)).Rating, step.want)
+		want(t, "the answer's rating", get[chat.Chat](t)(s.ChangeChat(ctx, rated[0].ID, store.ChatChange{Rating: step.rate})).Rating, step.want)
 		want(t, "the stored rating", get[chat.Chat](t)(s.Chat(ctx, rated[0].ID)).Rating, step.want)
 	}
 	// before the period of the sum
-	get[chat.Chat](t)(s.RateChat(ctx, rated[1].ID, chat.Rating{Score: 5, At: at(time.Second)}))
-	get[chat.Chat](t)(s.RateChat(ctx, rated[2].ID, chat.Rating{Score: 4, At: at(time.Minute)}))
-	get[chat.Chat](t)(s.RateChat(ctx, rated[3].ID, chat.Rating{Score: 1, At: at(time.Minute)}))
+	get[chat.Chat](t)(s.ChangeChat(ctx, rated[1].ID, store.ChatChange{Rating: chat.Rating{Score: 5, At: at(time.Second)}}))
+	get[chat.Chat](t)(s.ChangeChat(ctx, rated[2].ID, store.ChatChange{Rating: chat.Rating{Score: 4, At: at(time.Minute)}}))
+	get[chat.Chat](t)(s.ChangeChat(ctx, rated[3].ID, store.ChatChange{Rating: chat.Rating{Score: 1, At: at(time.Minute)}}))
 	sums := get[[]store.Ratings](t)(s.Ratings(ctx, company, at(time.Minute), store.Page{}))
 	want(t, "the ratings", sums, []store.Ratings{{AppID: apps[0], Scores: [5]int{3: 1, 4: 1}}, {AppID: apps[1], Scores: [5]int{0: 1}}})
 	want(t, "the average", sums[0].Average(), 4.5)

@@ -66,22 +66,6 @@ func (s *Store) SetSupport(ctx context.Context, appID string, support chat.Suppo
 	return err
 }
 
-// RateChat implements [store.Chats].
-func (s *Store) RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error) {
-	at := store.UTC(r.At)
-	older := append(byID(id), bson.E{Key: "$or", Value: bson.A{
-		bson.D{{Key: "rating.at", Value: bson.D{{Key: "$lt", Value: at}}}},
-		bson.D{{Key: "rating.at", Value: bson.D{{Key: "$exists", Value: false}}}},
-	}})
-	if _, err := s.updateOne(ctx, chats, older, bson.D{
-		{Key: "$set", Value: bson.D{{Key: "rating", Value: ratingDocument{Score: r.Score, Comment: r.Comment, At: at}}}},
-		{Key: "$min", Value: bson.D{{Key: "ratedAt", Value: at}}},
-	}); err != nil {
-		return chat.Chat{}, err
-	}
-	return s.Chat(ctx, id)
-}
-
 // Ratings implements [store.Chats]. It sums in Go, because MongoDB-compatible servers aggregate differently.
 func (s *Store) Ratings(ctx context.Context, companyID string, since time.Time, p store.Page) ([]store.Ratings, error) {
 	q := listQuery{filter: bson.D{

@@ -122,7 +122,7 @@ func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserI
 
 // RevokeVisitorTokens implements [store.Visitors].
 func (s *Store) RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error {
-	return s.moveTime(ctx, visitors, chatUserID, "$max", "tokensValidFrom", at)
+	return s.change(ctx, visitors, chatUserID, movingTimes(movedTime{"$max", "tokensValidFrom", at}))
 }
 
 // countChats records the visitor's number of chats, unless the visitor's document had it when it was read.

@@ -24,22 +24,6 @@ func (s *Store) SetSupport(ctx context.Context, appID string, support chat.Suppo
 	})
 }
 
-// RateChat implements [store.Chats].
-func (s *Store) RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error) {
-	return write(ctx, s, "rating a chat", func(c *conn) (rated chat.Chat, err error) {
-		if _, err := c.exec(`UPDATE chats SET rating_score = ?2, rating_comment = ?3, rating_at = ?4,
-				rating_first_at = min(ifnull(rating_first_at, ?4), ?4)
-			WHERE id = ?1 AND ifnull(rating_at < ?4, TRUE)`, id, r.Score, r.Comment, r.At); err != nil {
-			return chat.Chat{}, err
-		}
-		found, err := c.first(`SELECT `+chatColumns+` FROM chats WHERE id = ?`, func(r *row) { rated = s.readChat(r) }, id)
-		if err == nil && !found {
-			err = apperr.ChatNotFound.New()
-		}
-		return rated, err
-	})
-}
-
 const countRatings = `SELECT app_id, rating_score, count(*) FROM chats
 	WHERE company_id = ? AND rating_first_at >= ? GROUP BY app_id, rating_score`
 

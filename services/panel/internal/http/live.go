@@ -11,6 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/panel/internal/live"
 )
@@ -39,7 +40,7 @@ func (a api) readChat(c echo.Context, who caller) error {
 	if upTo.IsZero() || upTo.After(latest) {
 		upTo = latest
 	}
-	if err := a.Store.AgentsRead(ctxOf(c), found.ID, upTo); err != nil {
+	if _, err := a.Store.ChangeChat(ctxOf(c), found.ID, store.ChatChange{AgentsReadAt: upTo}); err != nil {
 		return err
 	}
 	if upTo.After(found.AgentsReadAt) && found.AppID != "" {

@@ -73,7 +73,7 @@ func (*surroundings) Chats(context.Context, store.ChatFilter, store.Page) ([]cha
 	return nil, nil
 }
 
-func (*surroundings) RateChat(context.Context, string, chat.Rating) (chat.Chat, error) {
+func (*surroundings) ChangeChat(context.Context, string, store.ChatChange) (chat.Chat, error) {
 	return chat.Chat{}, nil
 }
 

@@ -199,7 +199,7 @@ func (d *Service) Rate(
 	if err != nil {
 		return State{}, err
 	}
-	if c, err = d.cfg.Chats.RateChat(ctx, c.ID, r); err != nil {
+	if c, err = d.cfg.Chats.ChangeChat(ctx, c.ID, store.ChatChange{Rating: r}); err != nil {
 		return State{}, err
 	}
 	return d.stateOf(ctx, c, app), nil
