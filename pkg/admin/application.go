@@ -51,7 +51,7 @@ func (s *Service) CreateApplication(ctx context.Context, by Actor, a chat.Applic
 	if err != nil {
 		return a, err
 	}
-	if err := s.store.SetVerification(ctx, a.ID, chat.VerificationSession); err != nil {
+	if err := s.store.ChangeApplication(ctx, a.ID, store.ApplicationChange{Verification: chat.VerificationSession}); err != nil {
 		return a, err
 	}
 	return s.changedApplication(ctx, by, change{action: actionCreate, id: a.ID})
@@ -115,7 +115,7 @@ func (s *Service) SetVerification(
 	if err != nil {
 		return before, err
 	}
-	if err := s.store.SetVerification(ctx, appID, mode); err != nil {
+	if err := s.store.ChangeApplication(ctx, appID, store.ApplicationChange{Verification: mode}); err != nil {
 		return before, err
 	}
 	return s.changedApplication(
@@ -136,7 +136,8 @@ func (s *Service) RotateIdentitySecret(
 		return "", chat.Application{}, apperr.Fields{{Name: "overlapSeconds", Message: "must be 0 to 2592000"}}.Err()
 	}
 	fresh := credential.NewIdentitySecret()
-	if _, err := s.store.ChangeIdentitySecrets(ctx, appID, store.RotateSecret(fresh, s.now(), overlap)); err != nil {
+	rotated := store.ApplicationChange{Secrets: store.RotateSecret(fresh, s.now(), overlap)}
+	if err := s.store.ChangeApplication(ctx, appID, rotated); err != nil {
 		return "", chat.Application{}, err
 	}
 	a, err := s.changedApplication(ctx, by, change{action: "application.secret", id: appID})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // SetSupport sets how agents serve an application's visitors.
@@ -17,7 +18,7 @@ func (s *Service) SetSupport(
 	if err != nil {
 		return before, err
 	}
-	if err := s.store.SetSupport(ctx, appID, support); err != nil {
+	if err := s.store.ChangeApplication(ctx, appID, store.ApplicationChange{Support: &support}); err != nil {
 		return before, err
 	}
 	return s.changedApplication(

@@ -31,7 +31,8 @@ func TestCacheOfEachKind(t *testing.T) {
 		store.CachedAccessToken: {
 			"hash",
 			func(state string) error {
-				return s.PutAccessToken(t.Context(), chat.AccessToken{Hash: "hash", Name: state})
+				token := store.Record{Key: "hash", Value: chat.AccessToken{Hash: "hash", Name: state}}
+				return s.WriteRecords(t.Context(), "accessTokens", []store.Record{token})
 			},
 			func(key string) (string, error) { d, err := cache.AccessToken(t.Context(), key); return d.Name, err },
 		},

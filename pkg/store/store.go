@@ -58,8 +58,6 @@ type AccessTokens interface {
 	// CreateAccessToken adds a token. Errors: NotFound (no such company), Invalid (see [CheckAccessToken]),
 	// Conflict (the hash exists).
 	CreateAccessToken(ctx context.Context, t chat.AccessToken) error
-	// PutAccessToken writes the token, whether or not it exists.
-	PutAccessToken(ctx context.Context, t chat.AccessToken) error
 	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation.
 	// NotFound if the page's cursor is not the hash of one of them.
 	AccessTokens(ctx context.Context, companyID string, p Page) ([]chat.AccessToken, error)
@@ -82,25 +80,51 @@ type TokenChange struct {
 type Applications interface {
 	// Application returns the application, or NotFound.
 	Application(ctx context.Context, id string) (chat.Application, error)
-	// PutApplication writes the application, whether or not it exists, except for its identity verification
-	// and its support. Invalid: see [CheckApplication]. The caller invalidates [CachedApplication].
+	// PutApplication writes the application, whether or not it exists, except for what [ApplicationChange] has.
+	// Invalid: see [CheckApplication]. The caller invalidates [CachedApplication].
 	PutApplication(ctx context.Context, a chat.Application) error
 	// Applications lists the applications of a company, or all if companyID is empty, ordered by id.
 	Applications(ctx context.Context, companyID string, p Page) ([]chat.Application, error)
 	// ApplicationIDs lists the ids of the applications of a company, sorted. It reads no settings, which may
 	// have a megabyte each.
 	ApplicationIDs(ctx context.Context, companyID string, p Page) ([]string, error)
-	// SetVerification sets how visitors prove their identity. Errors: NotFound; Invalid for an unknown mode, or for a
-	// mode that requires a secret if the application has none.
-	SetVerification(ctx context.Context, appID string, mode chat.Verification) error
-	// SetSupport sets how agents serve the application's visitors. Errors: NotFound; Invalid (see
-	// [CheckSupport]). The caller invalidates [CachedApplication].
-	SetSupport(ctx context.Context, appID string, s chat.Support) error
-	// ChangeIdentitySecrets replaces the application's identity secrets by those that change returns, and
-	// returns the resulting verification. It calls change again if the secrets were changed concurrently: no
-	// concurrent change loses a secret. Errors: NotFound; those of change; Conflict if concurrent changes
-	// keep interfering.
-	ChangeIdentitySecrets(ctx context.Context, appID string, change ChangeSecrets) (chat.IdentityVerification, error)
+	// ChangeApplication changes the application's identity verification and its support. It applies the change again if
+	// the secrets were changed concurrently: no concurrent change loses a secret. Errors: NotFound; those of
+	// [ApplicationChange.Apply]; Conflict if concurrent changes keep interfering. The caller invalidates
+	// [CachedApplication].
+	ChangeApplication(ctx context.Context, id string, change ApplicationChange) error
+}
+
+// ApplicationChange changes how an application treats its visitors; zero members change nothing.
+type ApplicationChange struct {
+	Verification chat.Verification // how visitors prove their identity
+	Secrets      ChangeSecrets     // replaces the identity secrets
+	Support      *chat.Support     // how agents serve the visitors
+}
+
+// Apply returns the changed application. It has no effects. Errors: Invalid (see [CheckVerification], [CheckSupport]);
+// those of Secrets.
+func (c ApplicationChange) Apply(a chat.Application) (chat.Application, error) {
+	if c.Secrets != nil {
+		secrets, err := c.Secrets(a.Identity)
+		if err != nil {
+			return a, err
+		}
+		a.Identity.Secrets = secrets
+	}
+	if c.Verification != "" {
+		if err := CheckVerification(c.Verification, a.Identity); err != nil {
+			return a, err
+		}
+		a.Identity.Mode = c.Verification
+	}
+	if c.Support != nil {
+		if err := CheckSupport(*c.Support); err != nil {
+			return a, err
+		}
+		a.Support = *c.Support
+	}
+	return a, nil
 }
 
 // ChangeSecrets returns the new identity secrets of an application. It has no effects.

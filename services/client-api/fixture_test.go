@@ -106,7 +106,7 @@ func (w *world) must(err error) {
 func (w *world) addToken(company string) string {
 	w.t.Helper()
 	secret, token := credential.NewAccessToken(company, "test", time.Now(), time.Time{})
-	w.must(w.store.PutAccessToken(w.t.Context(), token))
+	w.must(w.store.CreateAccessToken(w.t.Context(), token))
 	return secret
 }
 

@@ -174,7 +174,7 @@ func TestRatingsAreCharged(t *testing.T) {
 	w.served(appID, chat.Support{Rating: true})
 	token := w.register(appID, `"email":"a@example.com"`)
 	c := w.chatOf(w.get("/chat", token))
-	_, err = w.store.ChangeChat(t.Context(), c.ChatID, store.ChatChange{ClosedAt: time.Now().UTC()})
+	_, err := w.store.ChangeChat(t.Context(), c.ChatID, store.ChatChange{ClosedAt: time.Now().UTC()})
 	w.must(err)
 	body := `{"score":5,"comment":"` + strings.Repeat("x", 1000) + `"}`
 	accepted := 0

@@ -50,7 +50,7 @@ func (w *world) chatOf(a httpapitest.Response) (s chatState) {
 // served configures an application with agents. The service must not cache.
 func (w *world) served(app string, s chat.Support) {
 	w.t.Helper()
-	w.must(w.store.SetSupport(w.t.Context(), app, s))
+	w.must(w.store.ChangeApplication(w.t.Context(), app, store.ApplicationChange{Support: new(s)}))
 	time.Sleep(2 * time.Millisecond) // the cache's TTL
 }
 

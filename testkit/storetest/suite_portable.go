@@ -44,9 +44,9 @@ func Fill(t testing.TB, s store.Store) {
 		must(t, s.PutApplication(ctx, app))
 		app.ID, app.AllowedOrigins, app.FileRetention = newID(), []string{"https://a.example"}, time.Hour
 		must(t, s.PutApplication(ctx, app))
-		get[chat.IdentityVerification](t)(s.ChangeIdentitySecrets(ctx, app.ID, store.RotateSecret("first", noon, time.Hour)))
-		get[chat.IdentityVerification](t)(s.ChangeIdentitySecrets(ctx, app.ID, store.RotateSecret("second", noon, time.Hour)))
-		must(t, s.SetVerification(ctx, app.ID, chat.VerificationSession))
+		must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Secrets: store.RotateSecret("first", noon, time.Hour)}))
+		must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Secrets: store.RotateSecret("second", noon, time.Hour)}))
+		must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Verification: chat.VerificationSession}))
 	}
 	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID, Parameters: []chat.TemplateParameter{{Name: "a", Default: "b"}}}))
 	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID}))

@@ -24,16 +24,16 @@ func berlin() chat.Support {
 func testSupport(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	app := chat.Application{ID: newID(), CompanyID: newID(), Provider: chat.ProviderWidget, WidgetConfigs: []byte(`{}`)}
-	wantCode(t, "an unknown application", s.SetSupport(ctx, app.ID, berlin()), apperr.NotFound)
+	wantCode(t, "an unknown application", s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Support: new(berlin())}), apperr.NotFound)
 	must(t, s.PutApplication(ctx, app))
 	want(t, "an application without settings", get[chat.Application](t)(s.Application(ctx, app.ID)).Support, chat.Support{})
-	must(t, s.SetSupport(ctx, app.ID, berlin()))
+	must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Support: new(berlin())}))
 	must(t, s.PutApplication(ctx, app))
 	want(t, "the settings after another write", get[chat.Application](t)(s.Application(ctx, app.ID)).Support, berlin())
 	wrong := berlin()
 	wrong.Hours.TimeZone = "Mars/Olympus"
-	wantCode(t, "an unknown time zone", s.SetSupport(ctx, app.ID, wrong), apperr.Invalid)
-	must(t, s.SetSupport(ctx, app.ID, chat.Support{}))
+	wantCode(t, "an unknown time zone", s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Support: new(wrong)}), apperr.Invalid)
+	must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Support: &chat.Support{}}))
 	want(t, "the settings after their removal", get[chat.Application](t)(s.Application(ctx, app.ID)).Support, chat.Support{})
 
 	v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: newID(), AppID: app.ID}))

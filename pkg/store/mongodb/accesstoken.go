@@ -58,11 +58,6 @@ func (s *Store) CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 	return err
 }
 
-// PutAccessToken implements [store.AccessTokens].
-func (s *Store) PutAccessToken(ctx context.Context, t chat.AccessToken) error {
-	return s.put(ctx, accessTokens, t.Hash, accessTokenDocumentOf(t))
-}
-
 // AccessTokens implements [store.AccessTokens].
 func (s *Store) AccessTokens(ctx context.Context, companyID string, p store.Page) ([]chat.AccessToken, error) {
 	q := listQuery{

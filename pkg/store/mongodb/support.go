@@ -51,21 +51,6 @@ func (d chatDocument) rating() chat.Rating {
 	}
 }
 
-// SetSupport implements [store.Applications].
-func (s *Store) SetSupport(ctx context.Context, appID string, support chat.Support) error {
-	if err := store.CheckSupport(support); err != nil {
-		return err
-	}
-	found, err := s.update(
-		ctx, applications, appID,
-		bson.D{{Key: "$set", Value: bson.D{{Key: "support", Value: store.SupportText(support)}}}},
-	)
-	if err == nil && !found {
-		return notFound(applications)
-	}
-	return err
-}
-
 // Ratings implements [store.Chats]. It sums in Go, because MongoDB-compatible servers aggregate differently.
 func (s *Store) Ratings(ctx context.Context, companyID string, since time.Time, p store.Page) ([]store.Ratings, error) {
 	q := listQuery{filter: bson.D{

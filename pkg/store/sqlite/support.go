@@ -4,25 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/apperr"
-
-	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
-
-// SetSupport implements [store.Applications].
-func (s *Store) SetSupport(ctx context.Context, appID string, support chat.Support) error {
-	if err := store.CheckSupport(support); err != nil {
-		return err
-	}
-	return update(ctx, s, "setting how agents serve an application", func(c *conn) error {
-		changed, err := c.exec(`UPDATE applications SET support = ? WHERE id = ?`, store.SupportText(support), appID)
-		if err == nil && changed == 0 {
-			err = apperr.ApplicationNotFound.New()
-		}
-		return err
-	})
-}
 
 const countRatings = `SELECT app_id, rating_score, count(*) FROM chats
 	WHERE company_id = ? AND rating_first_at >= ? GROUP BY app_id, rating_score`

@@ -262,7 +262,7 @@ func TestGetMessageWithoutAnOpenChat(t *testing.T) {
 	p := commonStandalone(t).place
 	s := openStore(t, p)
 	c := openChat(t, s, p, time.Now())
-	_, err = s.ChangeChat(t.Context(), c.ID, store.ChatChange{ClosedAt: time.Now()})
+	_, err := s.ChangeChat(t.Context(), c.ID, store.ChatChange{ClosedAt: time.Now()})
 	check(t, err)
 	v := visitor{place: p, api: p.widgetAPI(t), token: sign(t, p, claims(p, c.ChatUserID))}
 	got := wantError(t, 404, v.api.call(t, http.MethodGet, "/message", nil, bearer(v.token)))

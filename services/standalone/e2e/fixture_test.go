@@ -45,8 +45,9 @@ func putCompany(t testing.TB, s store.Store) (app chat.Application, template cha
 
 func putToken(t testing.TB, s store.Store, companyID string, expires time.Time) (secret string) {
 	t.Helper()
-	secret, token := credential.NewAccessToken(companyID, "e2e", time.Now(), expires)
-	check(t, s.PutAccessToken(t.Context(), token))
+	secret, token := credential.NewAccessToken(companyID, "e2e", time.Now(), time.Time{})
+	check(t, s.CreateAccessToken(t.Context(), token))
+	check(t, s.ChangeAccessToken(t.Context(), token.Hash, store.TokenChange{ExpiresAt: expires}))
 	return secret
 }
 

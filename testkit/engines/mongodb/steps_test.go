@@ -65,7 +65,6 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"companies, next page", 1, func() error { _, err := s.Companies(ctx, store.Page{After: "0", Limit: 10}); return err }},
 
 		{"create an access token", 2, func() error { return s.CreateAccessToken(ctx, token) }},
-		{"put an access token", 1, func() error { return s.PutAccessToken(ctx, token) }},
 		{"access token", 1, func() error { _, err := s.AccessToken(ctx, hash); return err }},
 		{"access tokens", 1, func() error { _, err := s.AccessTokens(ctx, company, store.Page{}); return err }},
 		{"access tokens, next page", 2, func() error { _, err := s.AccessTokens(ctx, company, store.Page{After: hash}); return err }},
@@ -81,14 +80,16 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"the ids of applications", 1, func() error { _, err := s.ApplicationIDs(ctx, company, store.Page{After: "a"}); return err }},
 		{"all applications", 1, func() error { _, err := s.Applications(ctx, "", store.Page{}); return err }},
 		{"rotate an identity secret", 2, func() error {
-			_, err := s.ChangeIdentitySecrets(ctx, "app", store.RotateSecret("secret", at(0), time.Hour))
+			err := s.ChangeApplication(ctx, "app", store.ApplicationChange{Secrets: store.RotateSecret("secret", at(0), time.Hour)})
 			return err
 		}},
 		{"rotate an identity secret again", 2, func() error {
-			_, err := s.ChangeIdentitySecrets(ctx, "app", store.RotateSecret("secret 2", at(0), time.Hour))
+			err := s.ChangeApplication(ctx, "app", store.ApplicationChange{Secrets: store.RotateSecret("secret 2", at(0), time.Hour)})
 			return err
 		}},
-		{"set the verification", 2, func() error { return s.SetVerification(ctx, "app", chat.VerificationRequired) }},
+		{"set the verification", 2, func() error {
+			return s.ChangeApplication(ctx, "app", store.ApplicationChange{Verification: chat.VerificationRequired})
+		}},
 
 		{"put a new template", 2, func() error { return s.PutTemplate(ctx, chat.MessageTemplate{ID: "template", CompanyID: company}) }},
 		{"template", 1, func() error { _, err := s.Template(ctx, "template"); return err }},
