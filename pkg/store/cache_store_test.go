@@ -53,7 +53,7 @@ func TestCacheOfEachKind(t *testing.T) {
 		store.CachedVisitor: {
 			v.ID,
 			func(state string) error {
-				_, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: v.ID, FirstName: state})
+				_, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: v.ID, FirstName: state}})
 				return err
 			},
 			func(key string) (string, error) { d, err := cache.Visitor(t.Context(), key); return d.FirstName, err },
@@ -110,7 +110,8 @@ func testFreshChat(t *testing.T, s store.Store, cache *store.Cache, c chat.Chat)
 
 func newVisitor(t testing.TB, s store.Store) chat.Visitor {
 	t.Helper()
-	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: "c", AppID: "a"})
+	registered, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: "c", AppID: "a"}})
+	v := registered.Visitor
 	if err != nil {
 		t.Fatalf("saving a visitor: %v", err)
 	}

@@ -171,22 +171,18 @@ type Identity struct {
 type Visitors interface {
 	// Visitor returns the visitor, or NotFound.
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
-	// SaveVisitor creates the visitor or updates the profile: non-empty profile fields overwrite, empty ones
-	// keep what is stored. CompanyID, AppID and VerifiedBy stay those of the first call; ChatNumber and
-	// TokensValidFrom are not written. It returns the visitor as stored.
-	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
-	// ResolveVisitor returns the chatUserId that owns these identities; created reports that no visitor owned any of
-	// them before.
-	//
-	// Unowned identities become this visitor's; one that another visitor owns stays theirs. If they belong to several
-	// visitors, the strongest decides, and nothing is merged. Concurrent calls are serializable: two new identities
-	// that arrive together lead to one visitor. Identities with an empty value are ignored; without any, Invalid.
-	ResolveVisitor(ctx context.Context, identities []Identity) (chatUserID string, created bool, err error)
 	// FindVisitor returns the chatUserId that owns the identity, or NotFound.
 	FindVisitor(ctx context.Context, i Identity) (chatUserID string, err error)
-	// Register finds or creates a visitor, saves the profile and opens a chat if none is open:
-	// [Visitors.ResolveVisitor], [Visitors.SaveVisitor] and [Chats.OpenChat] in one call, with their guarantees and
-	// errors. A repeat after an error completes the registration.
+	// Register finds or creates a visitor, saves the profile, and opens a chat if none is open: [Chats.OpenChat] with
+	// its guarantees and errors. A repeat after an error completes the registration.
+	//
+	// Without an id, the visitor is the one that owns the identities. Unowned identities become this visitor's; one
+	// that another visitor owns stays theirs. If they belong to several visitors, the strongest decides, and nothing is
+	// merged. Concurrent calls are serializable: two new identities that arrive together lead to one visitor.
+	// Identities with an empty value are ignored; without any, Invalid.
+	//
+	// Non-empty fields of the profile overwrite, empty ones keep what is stored. CompanyID, AppID and VerifiedBy stay
+	// those of the first call; ChatNumber and TokensValidFrom are not written.
 	Register(ctx context.Context, r Registration) (Registered, error)
 	// RevokeVisitorTokens invalidates all tokens of the visitor issued before at; the latest time wins. NotFound if the
 	// visitor does not exist. The caller invalidates [CachedVisitor].
@@ -222,7 +218,8 @@ type Registration struct {
 	// OnlyUnowned keeps Identities from matching a known visitor: if another visitor owns any of them, the
 	// result is a new visitor without identities.
 	OnlyUnowned bool
-	Chat        NewChat
+	// Chat is opened if none is open; nil: no chat is opened.
+	Chat *NewChat
 }
 
 // PushRecipient returns the registration of a push recipient: within the company, by the digits of the phone number
@@ -231,16 +228,16 @@ func PushRecipient(companyID, phone, name string, at time.Time) Registration {
 	return Registration{
 		Identities: []Identity{{Scope: companyID, Kind: KindPhone, Value: strings.TrimPrefix(phone, "+")}},
 		Visitor:    chat.Visitor{CompanyID: companyID, Phone: phone, FirstName: name},
-		Chat:       NewChat{Channel: chat.ChannelPhone, Now: at},
+		Chat:       &NewChat{Channel: chat.ChannelPhone, Now: at},
 	}
 }
 
 // Registered is the result of [Visitors.Register].
 type Registered struct {
-	Visitor chat.Visitor
-	Chat    chat.Chat
-	Opened  bool // the chat is new
-	Created bool // the visitor is new
+	Visitor chat.Visitor // as stored
+	Chat    chat.Chat    // zero if the registration has none
+	Opened  bool         // the chat is new
+	Created bool         // no visitor owned any of the identities before
 }
 
 // NewChat describes the chat that [Chats.OpenChat] creates if none is open.

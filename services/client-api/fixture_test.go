@@ -133,9 +133,8 @@ func (w *world) seed() {
 func (w *world) openChat(email string, began time.Time) (chat.Visitor, string) {
 	w.t.Helper()
 	ctx := w.t.Context()
-	id, _, err := w.store.ResolveVisitor(ctx, []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: email}})
-	w.must(err)
-	v, err := w.store.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: companyID, AppID: appID, Email: email})
+	registered, err := w.store.Register(ctx, store.Registration{Identities: []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: email}}, Visitor: chat.Visitor{CompanyID: companyID, AppID: appID, Email: email}})
+	v := registered.Visitor
 	w.must(err)
 	c, _, err := w.store.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: began})
 	w.must(err)

@@ -36,7 +36,8 @@ func TestLifecycle(t *testing.T) {
 		},
 	} {
 		for state, want := range chattest.Answers(t, lifecycle, endpoint) {
-			v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: companyID, AppID: appID})
+			registered, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: companyID, AppID: appID}})
+			v := registered.Visitor
 			w.must(err)
 			a := ask(chattest.Bring(t, s, v, chat.ChannelWidget, state, now))
 			got := a.Outcome(t)
@@ -52,7 +53,7 @@ func TestClosingIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour })
 	succeeded(t, w.send(`{"text":"hi"}`))
-	_, err = w.store.ChangeChat(t.Context(), w.chatID, store.ChatChange{ClosedAt: time.Now()})
+	_, err := w.store.ChangeChat(t.Context(), w.chatID, store.ChatChange{ClosedAt: time.Now()})
 	w.must(err)
 	succeeded(t, w.send(`{"text":"hi"}`)) // still cached
 

@@ -253,7 +253,7 @@ func (w *world) showAgents(token, closed string) {
 	v := w.claims(fresh).ChatUserID
 	_, err := w.store.EraseVisitor(w.t.Context(), v)
 	w.must(err)
-	_, err = w.store.SaveVisitor(w.t.Context(), chat.Visitor{ID: v, CompanyID: companyID, AppID: appID}) // without a chat
+	_, err = w.store.Register(w.t.Context(), store.Registration{Visitor: chat.Visitor{ID: v, CompanyID: companyID, AppID: appID}}) // without a chat
 	w.must(err)
 	timetest.Until(w.t, "a visitor without a chat", func() bool { return w.get("/chat", fresh).Status == http.StatusNotFound })
 	w.post("/chat/handover", closed, "")

@@ -188,20 +188,20 @@ func Converse(ctx context.Context, s store.Store) error { return converse(ctx, s
 // converse registers a visitor, who then writes.
 func converse(ctx context.Context, s store.Store, acknowledged func(words ...string)) error {
 	identity := store.Identity{Scope: "app", Kind: store.KindUserID, Value: newID()}
-	id, _, err := s.ResolveVisitor(ctx, []store.Identity{identity})
+	registered, err := s.Register(ctx, store.Registration{
+		Identities: []store.Identity{identity},
+		Visitor:    chat.Visitor{CompanyID: newID(), AppID: newID(), FirstName: "Ada"},
+	})
 	if err != nil {
 		return err
 	}
-	acknowledged("visitor", identity.Value, id)
-	v, err := s.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: newID(), AppID: newID(), FirstName: "Ada"})
-	if err != nil {
-		return err
-	}
+	v := registered.Visitor
+	acknowledged("visitor", identity.Value, v.ID)
 	c, _, err := s.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon, Greetings: []chat.Message{fromCompany(newID(), noon)}})
 	if err != nil {
 		return err
 	}
-	acknowledged("chat", c.ID, id)
+	acknowledged("chat", c.ID, v.ID)
 	for i := range 3 {
 		m := text(newID(), noon.Add(time.Duration(i+1)*time.Minute))
 		if err := s.AppendMessage(ctx, c.ID, m); err != nil {

@@ -169,10 +169,16 @@ func count(values []bool) (n int) {
 	return n
 }
 
+// save creates a visitor or saves the profile, without a chat.
+func save(t testing.TB, s store.Store, v chat.Visitor) chat.Visitor {
+	t.Helper()
+	return get[store.Registered](t)(s.Register(t.Context(), store.Registration{Visitor: v})).Visitor
+}
+
 // openChat returns a new chat of a new visitor.
 func openChat(t testing.TB, s store.Store, greetings ...chat.Message) chat.Chat {
 	t.Helper()
-	v := get[chat.Visitor](t)(s.SaveVisitor(t.Context(), chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()}))
+	v := save(t, s, chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()})
 	c, opened, err := s.OpenChat(t.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: noon, Greetings: greetings})
 	must(t, err)
 	if !opened {

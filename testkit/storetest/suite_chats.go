@@ -30,7 +30,7 @@ func testChats(t *testing.T, open Opener) {
 	const idle = 48 * time.Hour
 	s, ctx := open(t, Options{IdleClose: idle}), t.Context()
 	visitor := func(t testing.TB) chat.Visitor {
-		return get[chat.Visitor](t)(s.SaveVisitor(t.Context(), chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()}))
+		return save(t, s, chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()})
 	}
 	now := func(after time.Duration) store.NewChat {
 		return store.NewChat{Channel: chat.ChannelWidget, Now: noon.Add(after)}
@@ -122,7 +122,7 @@ func testChatList(t *testing.T, s store.Store) {
 	company, apps := newID(), []string{newID(), newID()}
 	var all []chat.Chat // newest first
 	for i := range 8 {
-		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: company, AppID: apps[i%2]}))
+		v := save(t, s, chat.Visitor{ID: newID(), CompanyID: company, AppID: apps[i%2]})
 		// two share each time
 		all = append(all, openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon.Add(time.Duration(i/2) * time.Hour)}).chat)
 	}

@@ -164,7 +164,7 @@ func testInbox(t *testing.T, open Opener) {
 		case 4:
 			v.Phone, v.Email = "989121234567", "ada3@example.com"
 		}
-		v = get[chat.Visitor](t)(s.SaveVisitor(ctx, v))
+		v = save(t, s, v)
 		created := noon.Add(time.Duration(i/2) * time.Minute) // some at the same time
 		c, _, err := s.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: created})
 		must(t, err)
@@ -264,9 +264,7 @@ func testErase(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	company := newID()
 	visitor := func(email string) (chat.Visitor, chat.Chat) {
-		id, _, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: email}, {Scope: "app", Kind: store.KindUserID, Value: email}})
-		must(t, err)
-		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: company, AppID: "app"}))
+		v := get[store.Registered](t)(s.Register(ctx, store.Registration{Identities: []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: email}, {Scope: "app", Kind: store.KindUserID, Value: email}}, Visitor: chat.Visitor{CompanyID: company, AppID: "app"}})).Visitor
 		c, _, err := s.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon})
 		must(t, err)
 		reply := fromCompany(newID(), noon)
@@ -274,7 +272,7 @@ func testErase(t *testing.T, open Opener) {
 		get[chat.MessageStatus](t)(s.JoinMessageStatus(ctx, company, reply.ID, chat.MessageStatus{StoredAt: noon}))
 		get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, reply, false))
 		get[bool](t)(s.InsertWebhookDelivery(ctx, webhook.Delivery{ID: "delivery-" + email, CompanyID: company, ChatID: c.ID, CreatedAt: noon, Status: webhook.Delivered}))
-		must(t, s.PutFile(ctx, chat.StoredFile{ID: "file-" + email, ChatUserID: id, CompanyID: company, CreatedAt: noon}))
+		must(t, s.PutFile(ctx, chat.StoredFile{ID: "file-" + email, ChatUserID: v.ID, CompanyID: company, CreatedAt: noon}))
 		return v, c
 	}
 	ada, adasChat := visitor("ada")
@@ -290,8 +288,8 @@ func testErase(t *testing.T, open Opener) {
 	if left := get[store.ChatReceipts](t)(s.ChatReceipts(ctx, adasChat.ID)).Undelivered; len(left) != 0 {
 		t.Errorf("receipts of the erased chat: got %v, want none", left)
 	}
-	if id, created, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: "ada"}}); err != nil || !created || id == ada.ID {
-		t.Errorf("registering the erased visitor again:  got %s, created %v, %v, want a new id", id, created, err)
+	if again := resolve(t, s, store.Identity{Scope: "app", Kind: store.KindEmail, Value: "ada"}); !again.created || again.id == ada.ID {
+		t.Errorf("registering the erased visitor again: got %+v, want a new id", again)
 	}
 	_, err = s.WebhookDelivery(ctx, "delivery-ada")
 	wantCode(t, "the erased visitor's webhook delivery", err, apperr.NotFound)

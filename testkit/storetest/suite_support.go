@@ -36,7 +36,7 @@ func testSupport(t *testing.T, open Opener) {
 	must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Support: &chat.Support{}}))
 	want(t, "the settings after their removal", get[chat.Application](t)(s.Application(ctx, app.ID)).Support, chat.Support{})
 
-	v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: newID(), AppID: app.ID}))
+	v := save(t, s, chat.Visitor{ID: newID(), CompanyID: newID(), AppID: app.ID})
 	c := openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon, AgentsOnly: true}).chat
 	want(t, "who answers a new chat of agents", c.Control, chat.Control{Agent: true, ChangedAt: at(0)})
 	want(t, "the stored chat", get[chat.Chat](t)(s.Chat(ctx, c.ID)), c)
@@ -58,7 +58,7 @@ func testRatings(t *testing.T, open Opener) {
 	wantCode(t, "an unknown chat", err, apperr.NotFound)
 	var rated []chat.Chat
 	for i := range 4 {
-		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: company, AppID: apps[i/3]}))
+		v := save(t, s, chat.Visitor{ID: newID(), CompanyID: company, AppID: apps[i/3]})
 		rated = append(rated, openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon}).chat)
 	}
 	want(t, "a chat without a rating", get[chat.Chat](t)(s.Chat(ctx, rated[0].ID)).Rating, chat.Rating{})

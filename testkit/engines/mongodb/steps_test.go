@@ -35,11 +35,16 @@ func allSteps(t testing.TB, s store.Store) []step {
 		v.ChatNumber = 1
 		return err
 	}
-	save := func() (err error) {
-		v, err = s.SaveVisitor(ctx, chat.Visitor{ID: visitorID, CompanyID: company, AppID: "app", FirstName: "Ada"})
+	save := func() error {
+		r, err := s.Register(ctx, store.Registration{Visitor: chat.Visitor{ID: visitorID, CompanyID: company, AppID: "app", FirstName: "Ada"}})
+		v = r.Visitor
 		return err
 	}
-	resolve := func() (err error) { visitorID, _, err = s.ResolveVisitor(ctx, identity); return err }
+	register := func() error {
+		r, err := s.Register(ctx, store.Registration{Identities: identity, Visitor: chat.Visitor{CompanyID: company, AppID: "app", FirstName: "Ada"}})
+		visitorID = r.Visitor.ID
+		return err
+	}
 	message, answer := text("m", at(1), false), text("a", at(2), true)
 	history := func(q store.HistoryQuery) func() error {
 		return func() error { _, _, err := s.History(ctx, c.ID, q); return err }
@@ -95,10 +100,9 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"template", 1, func() error { _, err := s.Template(ctx, "template"); return err }},
 		{"templates", 1, func() error { _, err := s.Templates(ctx, company, store.Page{After: "a"}); return err }},
 
-		{"resolve a new visitor", 3, resolve},
-		{"resolve a known visitor", 2, resolve},
+		{"register a new visitor", 5, register},
+		{"register a known visitor", 3, register},
 		{"find a visitor", 2, func() error { _, err := s.FindVisitor(ctx, identity[0]); return err }},
-		{"save a new visitor", 2, save},
 		{"save a known visitor", 1, save},
 		{"visitor", 1, func() error { _, err := s.Visitor(ctx, visitorID); return err }},
 		{"revoke a visitor's tokens", 1, func() error { return s.RevokeVisitorTokens(ctx, visitorID, at(0)) }},
