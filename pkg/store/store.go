@@ -304,9 +304,7 @@ type Messages interface {
 	// CountUnread counts the messages after the cursor that were sent by the company, or else by the visitor, up to
 	// limit, which is positive. An unknown chat has none.
 	CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error)
-	// Message returns a message of the chat, or NotFound, also if it belongs to another chat.
-	Message(ctx context.Context, chatID, id string) (chat.Message, error)
-	// FindMessage returns a message by its id alone, and its chat. NotFound if it is in no history.
+	// FindMessage returns a message and its chat, or NotFound. A caller that serves one chat compares the chat.
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
 
@@ -390,11 +388,12 @@ type Sessions interface {
 	// UserSessions lists a user's sessions in the order of their creation. NotFound if the page's cursor is
 	// not one of them.
 	UserSessions(ctx context.Context, userID string, p Page) ([]account.Session, error)
-	// DeleteSession removes a session; a missing one is not an error.
-	DeleteSession(ctx context.Context, id string) error
-	// DeleteUserSessions removes all sessions of a user but one; an empty id keeps none.
-	DeleteUserSessions(ctx context.Context, userID, keepID string) error
+	// DeleteSessions removes sessions; that there are none is not an error.
+	DeleteSessions(ctx context.Context, of SessionFilter) error
 }
+
+// SessionFilter selects one session, or all of a user; one of its fields is set.
+type SessionFilter struct{ ID, UserID string }
 
 // AuditFilter selects entries of the audit log; an empty field matches all.
 type AuditFilter struct {

@@ -285,7 +285,10 @@ func (e Engine) verify(t testing.TB, s store.Store, processes ...[]string) {
 			case "chat":
 				_, err = s.Chat(ctx, words[1])
 			case "message":
-				_, err = s.Message(ctx, words[1], words[2])
+				var at string
+				if at, _, err = s.FindMessage(ctx, words[2]); err == nil && at != words[1] {
+					err = fmt.Errorf("it is in chat %s", at)
+				}
 			}
 			if err != nil {
 				t.Errorf("acknowledged before the kill: %s: got %v", line, err)

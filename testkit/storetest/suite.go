@@ -196,6 +196,15 @@ func ids(messages []chat.Message) []string {
 	return all
 }
 
+// message returns a message of the chat.
+func message(t testing.TB, s store.Store, chatID, id string) chat.Message {
+	t.Helper()
+	at, m, err := s.FindMessage(t.Context(), id)
+	must(t, err)
+	want(t, "the chat of message "+id, at, chatID)
+	return m
+}
+
 // appendAll appends messages one after the other.
 func appendAll(t testing.TB, s store.Store, chatID string, messages ...chat.Message) {
 	t.Helper()

@@ -131,7 +131,6 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"history", 1, func() error { return history(store.HistoryQuery{})() }},
 		{"the newest page", 1, func() error { return history(store.HistoryQuery{Limit: 2})() }},
 		{"an earlier page", 2, func() error { return history(store.HistoryQuery{Before: "a", Limit: 10, MaxBytes: 1})() }},
-		{"message", 1, func() error { _, err := s.Message(ctx, c.ID, "m"); return err }},
 		{"find a message", 1, func() error { _, _, err := s.FindMessage(ctx, "m"); return err }},
 
 		{"join a new status", 2, func() error {
@@ -223,7 +222,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 			step{"count " + string(kind), 1, func() error { _, err := s.CountRecords(ctx, kind); return err }},
 		)
 	}
-	return append(steps, step{"delete an idempotency record", 1, func() error { return s.DeleteIdempotencyRecord(ctx, "key") }})
+	return steps
 }
 
 // manyMessages appends enough messages for several of the driver's default batches.

@@ -34,7 +34,6 @@ type Chats interface {
 	ChangeChat(ctx context.Context, id string, change store.ChatChange) (chat.Chat, error)
 	OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error)
 	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
-	Message(ctx context.Context, chatID, id string) (chat.Message, error)
 	History(ctx context.Context, chatID string, q store.HistoryQuery) (messages []chat.Message, more bool, err error)
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
