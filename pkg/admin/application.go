@@ -51,7 +51,8 @@ func (s *Service) CreateApplication(ctx context.Context, by Actor, a chat.Applic
 	if err != nil {
 		return a, err
 	}
-	if err := s.store.ChangeApplication(ctx, a.ID, store.ApplicationChange{Verification: chat.VerificationSession}); err != nil {
+	verified := store.ApplicationChange{Verification: chat.VerificationSession}
+	if err := s.store.ChangeApplication(ctx, a.ID, verified); err != nil {
 		return a, err
 	}
 	return s.changedApplication(ctx, by, change{action: actionCreate, id: a.ID})
@@ -113,6 +114,9 @@ func (s *Service) SetVerification(
 ) (chat.Application, error) {
 	before, err := s.store.Application(ctx, appID)
 	if err != nil {
+		return before, err
+	}
+	if err := store.CheckVerification(mode, before.Identity); err != nil { // an empty mode would change nothing
 		return before, err
 	}
 	if err := s.store.ChangeApplication(ctx, appID, store.ApplicationChange{Verification: mode}); err != nil {

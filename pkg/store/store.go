@@ -237,7 +237,7 @@ type Registered struct {
 	Visitor chat.Visitor // as stored
 	Chat    chat.Chat    // zero if the registration has none
 	Opened  bool         // the chat is new
-	Created bool         // no visitor owned any of the identities before
+	Created bool         // the identities led to a new visitor
 }
 
 // NewChat describes the chat that [Chats.OpenChat] creates if none is open.

@@ -66,6 +66,9 @@ func start(t *testing.T, options ...option) *world {
 	t.Helper()
 	w := &world{t: t, engines: enginetest.Start(t)}
 	w.store = w.engines.Store
+	for _, id := range []string{companyID, otherCompanyID} {
+		w.must(w.store.PutCompany(t.Context(), chat.Company{ID: id, Name: "Acme"}))
+	}
 	w.token, w.other = w.addToken(companyID), w.addToken(otherCompanyID)
 	w.seed()
 	w.run(options...)
