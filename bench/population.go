@@ -63,16 +63,16 @@ func (p *population) visitors(ctx context.Context, n int) ([]visitor, error) {
 
 func (p *population) visitor(ctx context.Context) (visitor, error) {
 	now := time.Now()
-	v, err := p.store.SaveVisitor(ctx, chat.Visitor{
-		ID: uuid.NewString(), CompanyID: p.demo.CompanyID, AppID: p.demo.AppID, FirstName: "Ada",
+	registered, err := p.store.Register(ctx, store.Registration{
+		Visitor: chat.Visitor{
+			ID: uuid.NewString(), CompanyID: p.demo.CompanyID, AppID: p.demo.AppID, FirstName: "Ada",
+		},
+		Chat: &store.NewChat{Channel: chat.ChannelWidget, Now: now},
 	})
 	if err != nil {
 		return visitor{}, err
 	}
-	c, _, err := p.store.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: now})
-	if err != nil {
-		return visitor{}, err
-	}
+	v, c := registered.Visitor, registered.Chat
 	token, err := p.keys.Sign(credential.VisitorClaims{
 		ChatUserID: v.ID, AppID: v.AppID, CompanyID: v.CompanyID, TokenID: uuid.NewString(),
 		IssuedAt: now, ExpiresAt: now.Add(time.Hour),

@@ -51,7 +51,8 @@ func (s *Service) CreateApplication(ctx context.Context, by Actor, a chat.Applic
 	if err != nil {
 		return a, err
 	}
-	if err := s.store.SetVerification(ctx, a.ID, chat.VerificationSession); err != nil {
+	verified := store.ApplicationChange{Verification: chat.VerificationSession}
+	if err := s.store.ChangeApplication(ctx, a.ID, verified); err != nil {
 		return a, err
 	}
 	return s.changedApplication(ctx, by, change{action: actionCreate, id: a.ID})
@@ -70,7 +71,10 @@ func (s *Service) SetVerification(
 	ctx context.Context, by Actor, appID string, mode chat.Verification,
 ) (chat.Application, error) {
 	return s.changeApplication(ctx, by, "application.verification", appID, func() error {
-		return s.store.SetVerification(ctx, appID, mode)
+		if !mode.Known() { // an empty one would change nothing
+			return store.CheckVerification(mode, chat.IdentityVerification{})
+		}
+		return s.store.ChangeApplication(ctx, appID, store.ApplicationChange{Verification: mode})
 	})
 }
 
@@ -79,7 +83,7 @@ func (s *Service) SetSupport(
 	ctx context.Context, by Actor, appID string, support chat.Support,
 ) (chat.Application, error) {
 	return s.changeApplication(ctx, by, "application.support", appID, func() error {
-		return s.store.SetSupport(ctx, appID, support)
+		return s.store.ChangeApplication(ctx, appID, store.ApplicationChange{Support: &support})
 	})
 }
 
@@ -143,7 +147,8 @@ func (s *Service) RotateIdentitySecret(
 		return "", chat.Application{}, apperr.Fields{{Name: "overlapSeconds", Message: "must be 0 to 2592000"}}.Err()
 	}
 	fresh := credential.NewIdentitySecret()
-	if _, err := s.store.ChangeIdentitySecrets(ctx, appID, store.RotateSecret(fresh, s.now(), overlap)); err != nil {
+	rotated := store.ApplicationChange{Secrets: store.RotateSecret(fresh, s.now(), overlap)}
+	if err := s.store.ChangeApplication(ctx, appID, rotated); err != nil {
 		return "", chat.Application{}, err
 	}
 	a, err := s.changedApplication(ctx, by, change{action: "application.secret", id: appID})

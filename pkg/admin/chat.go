@@ -215,11 +215,6 @@ func (s *Service) changeControl(
 	if _, err := s.control.Apply(ctx, event.ForAgent(c.CompanyID, by.UserID), c, applied); err != nil {
 		return c, err
 	}
-	if !closedAt.IsZero() {
-		if err := s.store.CloseChat(ctx, c.ID, closedAt); err != nil {
-			return c, err
-		}
-	}
 	if err := s.bus.RPC().Invalidate(ctx, store.CachedChat, c.ID); err != nil {
 		return c, err
 	}

@@ -169,7 +169,7 @@ func (s *Service) UnbindIdentity(ctx context.Context, by Actor, id string) (acco
 	if err != nil {
 		return u, err
 	}
-	return u, s.store.DeleteUserSessions(ctx, id, "")
+	return u, s.store.DeleteSessions(ctx, store.SessionFilter{UserID: id})
 }
 
 // updates limits the retries of a change that conflicts with concurrent changes.
@@ -239,7 +239,7 @@ func (s *Service) EditUser(ctx context.Context, by Actor, id string, c UserChang
 		return nil
 	})
 	if err == nil && u.Disabled {
-		err = s.store.DeleteUserSessions(ctx, u.ID, "")
+		err = s.store.DeleteSessions(ctx, store.SessionFilter{UserID: u.ID})
 	}
 	return u, err
 }
@@ -302,7 +302,7 @@ func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password
 	if err != nil {
 		return u, err
 	}
-	return u, s.store.DeleteUserSessions(ctx, id, "")
+	return u, s.store.DeleteSessions(ctx, store.SessionFilter{UserID: id})
 }
 
 // EndSessions ends all of a user's sessions and forgets the user's devices.
@@ -314,7 +314,7 @@ func (s *Service) EndSessions(ctx context.Context, by Actor, u account.User) err
 	if err != nil {
 		return err
 	}
-	if err := s.store.DeleteUserSessions(ctx, u.ID, ""); err != nil {
+	if err := s.store.DeleteSessions(ctx, store.SessionFilter{UserID: u.ID}); err != nil {
 		return err
 	}
 	return s.audit(ctx, by, change{companyID: u.CompanyID, action: "user.sign-out", target: "user", id: u.ID})

@@ -15,7 +15,7 @@ import (
 
 // Store stores the control of a chat; see [store.Chats].
 type Store interface {
-	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
+	ChangeChat(ctx context.Context, id string, change store.ChatChange) (chat.Chat, error)
 }
 
 // Service changes the control of chats. It is safe for concurrent use.
@@ -62,7 +62,7 @@ func (s *Service) Apply(ctx context.Context, a event.Account, c chat.Chat, chang
 	if err := s.publisher.Publish(ctx, a, e); err != nil {
 		return c, err
 	}
-	return s.store.SetControl(ctx, c.ID, to)
+	return s.store.ChangeChat(ctx, c.ID, store.ChatChange{Control: to, ClosedAt: change.ClosedAt})
 }
 
 // HandOver moves a chat from the bot to the agents' queue for the reason h. A chat that agents already have is

@@ -36,6 +36,4 @@ type Records interface {
 	// AnswerIdempotencyRecord stores an answer, ends the lease, and returns the first stored answer. It
 	// returns NotFound if the record no longer exists.
 	AnswerIdempotencyRecord(ctx context.Context, id, answer string) (first string, err error)
-	// DeleteIdempotencyRecord deletes the record; only for the holder of its lease.
-	DeleteIdempotencyRecord(ctx context.Context, id string) error
 }

@@ -31,7 +31,8 @@ func TestCacheOfEachKind(t *testing.T) {
 		store.CachedAccessToken: {
 			"hash",
 			func(state string) error {
-				return s.PutAccessToken(t.Context(), chat.AccessToken{Hash: "hash", Name: state})
+				token := store.Record{Key: "hash", Value: chat.AccessToken{Hash: "hash", Name: state}}
+				return s.WriteRecords(t.Context(), "accessTokens", []store.Record{token})
 			},
 			func(key string) (string, error) { d, err := cache.AccessToken(t.Context(), key); return d.Name, err },
 		},
@@ -52,7 +53,7 @@ func TestCacheOfEachKind(t *testing.T) {
 		store.CachedVisitor: {
 			v.ID,
 			func(state string) error {
-				_, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: v.ID, FirstName: state})
+				_, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: v.ID, FirstName: state}})
 				return err
 			},
 			func(key string) (string, error) { d, err := cache.Visitor(t.Context(), key); return d.FirstName, err },
@@ -109,7 +110,8 @@ func testFreshChat(t *testing.T, s store.Store, cache *store.Cache, c chat.Chat)
 
 func newVisitor(t testing.TB, s store.Store) chat.Visitor {
 	t.Helper()
-	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: "c", AppID: "a"})
+	registered, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: "c", AppID: "a"}})
+	v := registered.Visitor
 	if err != nil {
 		t.Fatalf("saving a visitor: %v", err)
 	}

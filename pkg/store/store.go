@@ -58,8 +58,6 @@ type AccessTokens interface {
 	// CreateAccessToken adds a token. Errors: NotFound (no such company), Invalid (see [CheckAccessToken]),
 	// Conflict (the hash exists).
 	CreateAccessToken(ctx context.Context, t chat.AccessToken) error
-	// PutAccessToken writes the token, whether or not it exists.
-	PutAccessToken(ctx context.Context, t chat.AccessToken) error
 	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation.
 	// NotFound if the page's cursor is not the hash of one of them.
 	AccessTokens(ctx context.Context, companyID string, p Page) ([]chat.AccessToken, error)
@@ -82,25 +80,51 @@ type TokenChange struct {
 type Applications interface {
 	// Application returns the application, or NotFound.
 	Application(ctx context.Context, id string) (chat.Application, error)
-	// PutApplication writes the application, whether or not it exists, except for its identity verification
-	// and its support. Invalid: see [CheckApplication]. The caller invalidates [CachedApplication].
+	// PutApplication writes the application, whether or not it exists, except for what [ApplicationChange] has.
+	// Invalid: see [CheckApplication]. The caller invalidates [CachedApplication].
 	PutApplication(ctx context.Context, a chat.Application) error
 	// Applications lists the applications of a company, or all if companyID is empty, ordered by id.
 	Applications(ctx context.Context, companyID string, p Page) ([]chat.Application, error)
 	// ApplicationIDs lists the ids of the applications of a company, sorted. It reads no settings, which may
 	// have a megabyte each.
 	ApplicationIDs(ctx context.Context, companyID string, p Page) ([]string, error)
-	// SetVerification sets how visitors prove their identity. Errors: NotFound; Invalid for an unknown mode, or for a
-	// mode that requires a secret if the application has none.
-	SetVerification(ctx context.Context, appID string, mode chat.Verification) error
-	// SetSupport sets how agents serve the application's visitors. Errors: NotFound; Invalid (see
-	// [CheckSupport]). The caller invalidates [CachedApplication].
-	SetSupport(ctx context.Context, appID string, s chat.Support) error
-	// ChangeIdentitySecrets replaces the application's identity secrets by those that change returns, and
-	// returns the resulting verification. It calls change again if the secrets were changed concurrently: no
-	// concurrent change loses a secret. Errors: NotFound; those of change; Conflict if concurrent changes
-	// keep interfering.
-	ChangeIdentitySecrets(ctx context.Context, appID string, change ChangeSecrets) (chat.IdentityVerification, error)
+	// ChangeApplication changes the application's identity verification and its support. It applies the change again if
+	// the secrets were changed concurrently: no concurrent change loses a secret. Errors: NotFound; those of
+	// [ApplicationChange.Apply]; Conflict if concurrent changes keep interfering. The caller invalidates
+	// [CachedApplication].
+	ChangeApplication(ctx context.Context, id string, change ApplicationChange) error
+}
+
+// ApplicationChange changes how an application treats its visitors; zero members change nothing.
+type ApplicationChange struct {
+	Verification chat.Verification // how visitors prove their identity
+	Secrets      ChangeSecrets     // replaces the identity secrets
+	Support      *chat.Support     // how agents serve the visitors
+}
+
+// Apply returns the changed application. It has no effects. Errors: Invalid (see [CheckVerification], [CheckSupport]);
+// those of Secrets.
+func (c ApplicationChange) Apply(a chat.Application) (chat.Application, error) {
+	if c.Secrets != nil {
+		secrets, err := c.Secrets(a.Identity)
+		if err != nil {
+			return a, err
+		}
+		a.Identity.Secrets = secrets
+	}
+	if c.Verification != "" {
+		if err := CheckVerification(c.Verification, a.Identity); err != nil {
+			return a, err
+		}
+		a.Identity.Mode = c.Verification
+	}
+	if c.Support != nil {
+		if err := CheckSupport(*c.Support); err != nil {
+			return a, err
+		}
+		a.Support = *c.Support
+	}
+	return a, nil
 }
 
 // ChangeSecrets returns the new identity secrets of an application. It has no effects.
@@ -147,22 +171,18 @@ type Identity struct {
 type Visitors interface {
 	// Visitor returns the visitor, or NotFound.
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
-	// SaveVisitor creates the visitor or updates the profile: non-empty profile fields overwrite, empty ones
-	// keep what is stored. CompanyID, AppID and VerifiedBy stay those of the first call; ChatNumber and
-	// TokensValidFrom are not written. It returns the visitor as stored.
-	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
-	// ResolveVisitor returns the chatUserId that owns these identities; created reports that no visitor owned any of
-	// them before.
-	//
-	// Unowned identities become this visitor's; one that another visitor owns stays theirs. If they belong to several
-	// visitors, the strongest decides, and nothing is merged. Concurrent calls are serializable: two new identities
-	// that arrive together lead to one visitor. Identities with an empty value are ignored; without any, Invalid.
-	ResolveVisitor(ctx context.Context, identities []Identity) (chatUserID string, created bool, err error)
 	// FindVisitor returns the chatUserId that owns the identity, or NotFound.
 	FindVisitor(ctx context.Context, i Identity) (chatUserID string, err error)
-	// Register finds or creates a visitor, saves the profile and opens a chat if none is open:
-	// [Visitors.ResolveVisitor], [Visitors.SaveVisitor] and [Chats.OpenChat] in one call, with their guarantees and
-	// errors. A repeat after an error completes the registration.
+	// Register finds or creates a visitor, saves the profile, and opens a chat if none is open: [Chats.OpenChat] with
+	// its guarantees and errors. A repeat after an error completes the registration.
+	//
+	// Without an id, the visitor is the one that owns the identities. Unowned identities become this visitor's; one
+	// that another visitor owns stays theirs. If they belong to several visitors, the strongest decides, and nothing is
+	// merged. Concurrent calls are serializable: two new identities that arrive together lead to one visitor.
+	// Identities with an empty value are ignored; without any, Invalid.
+	//
+	// Non-empty fields of the profile overwrite, empty ones keep what is stored. CompanyID, AppID and VerifiedBy stay
+	// those of the first call; ChatNumber and TokensValidFrom are not written.
 	Register(ctx context.Context, r Registration) (Registered, error)
 	// RevokeVisitorTokens invalidates all tokens of the visitor issued before at; the latest time wins. NotFound if the
 	// visitor does not exist. The caller invalidates [CachedVisitor].
@@ -198,7 +218,8 @@ type Registration struct {
 	// OnlyUnowned keeps Identities from matching a known visitor: if another visitor owns any of them, the
 	// result is a new visitor without identities.
 	OnlyUnowned bool
-	Chat        NewChat
+	// Chat is opened if none is open; nil: no chat is opened.
+	Chat *NewChat
 }
 
 // PushRecipient returns the registration of a push recipient: within the company, by the digits of the phone number
@@ -207,16 +228,16 @@ func PushRecipient(companyID, phone, name string, at time.Time) Registration {
 	return Registration{
 		Identities: []Identity{{Scope: companyID, Kind: KindPhone, Value: strings.TrimPrefix(phone, "+")}},
 		Visitor:    chat.Visitor{CompanyID: companyID, Phone: phone, FirstName: name},
-		Chat:       NewChat{Channel: chat.ChannelPhone, Now: at},
+		Chat:       &NewChat{Channel: chat.ChannelPhone, Now: at},
 	}
 }
 
 // Registered is the result of [Visitors.Register].
 type Registered struct {
-	Visitor chat.Visitor
-	Chat    chat.Chat
-	Opened  bool // the chat is new
-	Created bool // the visitor is new
+	Visitor chat.Visitor // as stored
+	Chat    chat.Chat    // zero if the registration has none
+	Opened  bool         // the chat is new
+	Created bool         // the identities led to a new visitor
 }
 
 // NewChat describes the chat that [Chats.OpenChat] creates if none is open.
@@ -246,28 +267,28 @@ type Chats interface {
 	OpenChat(ctx context.Context, v chat.Visitor, n NewChat) (c chat.Chat, opened bool, err error)
 	// CurrentChat returns the visitor's chat that is open at now, or NotFound.
 	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
-	// CloseChat closes the chat; the first close wins. NotFound if the chat does not exist. The caller invalidates
-	// [CachedChat].
-	CloseChat(ctx context.Context, id string, at time.Time) error
+	// ChangeChat records what has happened to the chat, and returns the resulting chat. NotFound if the chat does not
+	// exist. The caller invalidates [CachedChat].
+	ChangeChat(ctx context.Context, id string, change ChatChange) (chat.Chat, error)
 	// Chats lists chats, newest first. NotFound if the page's cursor is not an existing chat.
 	Chats(ctx context.Context, f ChatFilter, p Page) ([]chat.Chat, error)
-	// SetControl assigns the chat to agents or the bot, and returns the resulting chat. The control with the
-	// latest ChangedAt wins. NotFound if the chat does not exist. The caller invalidates [CachedChat].
-	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
-	// RateChat records the visitor's rating of the chat, and returns the resulting chat. The rating with the latest At
-	// wins; its FirstAt is the At of the first one. NotFound if the chat does not exist.
-	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
 	// Ratings sums the ratings of a company's chats that were first rated at since or later, ordered by
 	// application, which is the page's cursor.
 	Ratings(ctx context.Context, companyID string, since time.Time, p Page) ([]Ratings, error)
-	// AgentsRead records up to when the company has read the visitor's messages; the latest wins. NotFound if the chat
-	// does not exist.
-	AgentsRead(ctx context.Context, id string, at time.Time) error
 	// Inbox lists chats with their visitors, most recent activity first (waiting ones, longest wait first),
 	// and the cursor of the next page; nil on the last page. With a selective filter, a page may be short or
 	// empty and still have a next page. For a profile shared by more than [InboxProfiles] visitors, it lists
 	// the chats of that many.
 	Inbox(ctx context.Context, f InboxFilter, p InboxPage) (entries []InboxEntry, next *InboxCursor, err error)
+}
+
+// ChatChange is what has happened to a chat; members with a zero time change nothing. Changes commute. Each member is
+// applied atomically, whichever else the change has.
+type ChatChange struct {
+	ClosedAt     time.Time    // the first close wins
+	Control      chat.Control // whether agents or the bot answer; the one with the latest ChangedAt wins
+	Rating       chat.Rating  // the one with the latest At wins; the stored FirstAt is the At of the first one
+	AgentsReadAt time.Time    // up to when the company has read the visitor's messages; the latest wins
 }
 
 // Messages stores the history of chats, ordered by creation time, then by id.
@@ -283,9 +304,7 @@ type Messages interface {
 	// CountUnread counts the messages after the cursor that were sent by the company, or else by the visitor, up to
 	// limit, which is positive. An unknown chat has none.
 	CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error)
-	// Message returns a message of the chat, or NotFound, also if it belongs to another chat.
-	Message(ctx context.Context, chatID, id string) (chat.Message, error)
-	// FindMessage returns a message by its id alone, and its chat. NotFound if it is in no history.
+	// FindMessage returns a message and its chat, or NotFound. A caller that serves one chat compares the chat.
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
 
@@ -369,11 +388,12 @@ type Sessions interface {
 	// UserSessions lists a user's sessions in the order of their creation. NotFound if the page's cursor is
 	// not one of them.
 	UserSessions(ctx context.Context, userID string, p Page) ([]account.Session, error)
-	// DeleteSession removes a session; a missing one is not an error.
-	DeleteSession(ctx context.Context, id string) error
-	// DeleteUserSessions removes all sessions of a user but one; an empty id keeps none.
-	DeleteUserSessions(ctx context.Context, userID, keepID string) error
+	// DeleteSessions removes sessions; that there are none is not an error.
+	DeleteSessions(ctx context.Context, of SessionFilter) error
 }
+
+// SessionFilter selects one session, or all of a user; one of its fields is set.
+type SessionFilter struct{ ID, UserID string }
 
 // AuditFilter selects entries of the audit log; an empty field matches all.
 type AuditFilter struct {

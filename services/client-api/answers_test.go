@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 var mustBeAllowed = "must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(chat.CompanyTypes()), " ", ", "), "[]")
@@ -20,9 +21,11 @@ func TestErrors(t *testing.T) {
 	w := start(t)
 	_, oldChat := w.openChat("old@example.com", time.Now().Add(-24*time.Hour-time.Minute))
 	_, closedChat := w.openChat("closed@example.com", time.Now())
-	w.must(w.store.CloseChat(t.Context(), closedChat, time.Now()))
+	_, err := w.store.ChangeChat(t.Context(), closedChat, store.ChatChange{ClosedAt: time.Now()})
+	w.must(err)
 	_, oldClosed := w.openChat("old-closed@example.com", time.Now().Add(-24*time.Hour-time.Minute))
-	w.must(w.store.CloseChat(t.Context(), oldClosed, time.Now()))
+	_, err = w.store.ChangeChat(t.Context(), oldClosed, store.ChatChange{ClosedAt: time.Now()})
+	w.must(err)
 	expired, revoked := w.addToken(companyID), w.addToken(companyID)
 	w.expire(expired)
 	w.revoke(revoked)

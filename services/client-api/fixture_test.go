@@ -66,6 +66,9 @@ func start(t *testing.T, options ...option) *world {
 	t.Helper()
 	w := &world{t: t, engines: enginetest.Start(t)}
 	w.store = w.engines.Store
+	for _, id := range []string{companyID, otherCompanyID} {
+		w.must(w.store.PutCompany(t.Context(), chat.Company{ID: id, Name: "Acme"}))
+	}
 	w.token, w.other = w.addToken(companyID), w.addToken(otherCompanyID)
 	w.seed()
 	w.run(options...)
@@ -106,7 +109,7 @@ func (w *world) must(err error) {
 func (w *world) addToken(company string) string {
 	w.t.Helper()
 	secret, token := credential.NewAccessToken(company, "test", time.Now(), time.Time{})
-	w.must(w.store.PutAccessToken(w.t.Context(), token))
+	w.must(w.store.CreateAccessToken(w.t.Context(), token))
 	return secret
 }
 
@@ -133,9 +136,8 @@ func (w *world) seed() {
 func (w *world) openChat(email string, began time.Time) (chat.Visitor, string) {
 	w.t.Helper()
 	ctx := w.t.Context()
-	id, _, err := w.store.ResolveVisitor(ctx, []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: email}})
-	w.must(err)
-	v, err := w.store.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: companyID, AppID: appID, Email: email})
+	registered, err := w.store.Register(ctx, store.Registration{Identities: []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: email}}, Visitor: chat.Visitor{CompanyID: companyID, AppID: appID, Email: email}})
+	v := registered.Visitor
 	w.must(err)
 	c, _, err := w.store.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: began})
 	w.must(err)

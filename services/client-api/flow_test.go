@@ -21,10 +21,7 @@ import (
 func (w *world) expire(secret string) {
 	w.t.Helper()
 	hash, _ := credential.HashAccessToken(secret)
-	token, err := w.store.AccessToken(w.t.Context(), hash)
-	w.must(err)
-	token.ExpiresAt = time.Now().Add(-time.Second)
-	w.must(w.store.PutAccessToken(w.t.Context(), token))
+	w.must(w.store.ChangeAccessToken(w.t.Context(), hash, store.TokenChange{ExpiresAt: time.Now().Add(-time.Second)}))
 }
 
 func (w *world) revoke(secret string) {

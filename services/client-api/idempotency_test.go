@@ -22,6 +22,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
@@ -240,7 +241,8 @@ func TestAProcessDiedLongAgo(t *testing.T) {
 	const data = `{"text":"hi"}`
 	id := w.dead("k", "/message/send", idempotency.Fingerprint("TEXT", w.chatID, data), began)
 	w.must(w.store.AppendMessage(t.Context(), w.chatID, chat.Message{ID: id, CreatedAt: began, Type: chat.Text, Data: json.RawMessage(data), IsFromSupport: true}))
-	w.must(w.store.CloseChat(t.Context(), w.chatID, time.Now()))
+	_, err := w.store.ChangeChat(t.Context(), w.chatID, store.ChatChange{ClosedAt: time.Now()})
+	w.must(err)
 	if got := succeeded(t, w.keyed("k", "/message/send", sendBody("TEXT", data, w.chatID))).MessageID; got != id {
 		t.Errorf("got the message %s, want %s", got, id)
 	}

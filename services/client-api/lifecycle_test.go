@@ -36,7 +36,8 @@ func TestLifecycle(t *testing.T) {
 		},
 	} {
 		for state, want := range chattest.Answers(t, lifecycle, endpoint) {
-			v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: companyID, AppID: appID})
+			registered, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: companyID, AppID: appID}})
+			v := registered.Visitor
 			w.must(err)
 			a := ask(chattest.Bring(t, s, v, chat.ChannelWidget, state, now))
 			got := a.Outcome(t)
@@ -52,7 +53,8 @@ func TestClosingIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour })
 	succeeded(t, w.send(`{"text":"hi"}`))
-	w.must(w.store.CloseChat(t.Context(), w.chatID, time.Now()))
+	_, err := w.store.ChangeChat(t.Context(), w.chatID, store.ChatChange{ClosedAt: time.Now()})
+	w.must(err)
 	succeeded(t, w.send(`{"text":"hi"}`)) // still cached
 
 	w.must(w.openBus().RPC().Invalidate(t.Context(), store.CachedChat, w.chatID))

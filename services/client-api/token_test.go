@@ -60,7 +60,7 @@ func TestAccessTokenExpiresOnTheInstant(t *testing.T) {
 	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.CacheTTL = c.Now, time.Hour })
 	_, w.chatID = w.openChat("expiry@example.com", began)
 	secret, token := credential.NewAccessToken(companyID, "short", began, began.Add(time.Minute))
-	w.must(w.store.PutAccessToken(t.Context(), token))
+	w.must(w.store.CreateAccessToken(t.Context(), token))
 	w.token = secret
 	for _, test := range []struct {
 		after time.Duration

@@ -114,7 +114,8 @@ func (w *world) seed(name, digit string) company {
 	w.must(w.store.PutCompany(ctx, chat.Company{ID: c.id, Name: name}))
 	w.must(w.store.PutApplication(ctx, chat.Application{ID: c.app, CompanyID: c.id, Provider: chat.ProviderWidget, Name: name, BotName: "Polly", WidgetConfigs: []byte(`{"own":1}`)}))
 	w.must(w.store.PutTemplate(ctx, chat.MessageTemplate{ID: c.template, CompanyID: c.id, Name: "hello", Status: chat.TemplateApproved, Text: "Hello {{username}}"}))
-	v, err := w.store.SaveVisitor(ctx, chat.Visitor{ID: c.visitor, CompanyID: c.id, AppID: c.app, FirstName: "Ada", Email: "ada@" + name + ".example"})
+	registered, err := w.store.Register(ctx, store.Registration{Visitor: chat.Visitor{ID: c.visitor, CompanyID: c.id, AppID: c.app, FirstName: "Ada", Email: "ada@" + name + ".example"}})
+	v := registered.Visitor
 	w.must(err)
 	opened, _, err := w.store.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: time.Now()})
 	w.must(err)

@@ -132,7 +132,8 @@ func TestWindow(t *testing.T) {
 	w := newWorld(t, unlimited)
 	day := 24 * time.Hour
 	opened := func(channel chat.Channel) chat.Chat {
-		v, err := w.store.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: w.acme.id, AppID: w.acme.app, FirstName: "Old", Phone: "+4917012345678"})
+		registered, err := w.store.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: w.acme.id, AppID: w.acme.app, FirstName: "Old", Phone: "+4917012345678"}})
+		v := registered.Visitor
 		w.must(err)
 		c, _, err := w.store.OpenChat(t.Context(), v, store.NewChat{Channel: channel, Now: time.Now().Add(-3 * day)})
 		w.must(err)

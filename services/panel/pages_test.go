@@ -122,11 +122,12 @@ func (w *world) fillLists() {
 			ID: id, CompanyID: c.id, URL: "https://crm.example", CreatedAt: time.Now(), Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, time.Now())},
 		}))
 		w.failedDelivery(time.Now())
-		v, err := w.store.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: c.id, AppID: id, FirstName: "Ada"})
+		registered, err := w.store.Register(ctx, store.Registration{Visitor: chat.Visitor{ID: id, CompanyID: c.id, AppID: id, FirstName: "Ada"}})
+		v := registered.Visitor
 		w.must(err)
 		opened, _, err := w.store.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: time.Now()})
 		w.must(err)
-		_, err = w.store.RateChat(ctx, opened.ID, chat.Rating{Score: 1 + i, At: time.Now()})
+		_, err = w.store.ChangeChat(ctx, opened.ID, store.ChatChange{Rating: chat.Rating{Score: 1 + i, At: time.Now()}})
 		w.must(err)
 		w.say(c.chat, "hello", time.Now().Add(time.Duration(i)*time.Millisecond))
 		w.session(w.operator)
@@ -278,7 +279,8 @@ func TestPagesOfTheInboxHaveFewBytes(t *testing.T) {
 	w := newWorld(t, unlimited)
 	data := []byte(`{"text":"x","own":"` + strings.Repeat("x", 60<<10) + `"}`)
 	for range stored {
-		v, err := w.store.SaveVisitor(t.Context(), chat.Visitor{ID: chat.NewID(), CompanyID: w.acme.id, AppID: w.acme.app})
+		registered, err := w.store.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: chat.NewID(), CompanyID: w.acme.id, AppID: w.acme.app}})
+		v := registered.Visitor
 		w.must(err)
 		opened, _, err := w.store.OpenChat(t.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: time.Now()})
 		w.must(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -20,7 +21,7 @@ func TestQueue(t *testing.T) {
 	w := newWorld(t, unlimited)
 	agent := w.as(w.acme.users[account.Agent])
 	h := chat.Handover{By: chat.ByBot, Reason: "refund", Note: "paid twice", At: time.Now().Add(-time.Minute).UTC().Truncate(time.Millisecond)}
-	_, err := w.store.SetControl(t.Context(), w.acme.chat, chat.Control{Agent: true, ChangedAt: h.At, Handover: h})
+	_, err := w.store.ChangeChat(t.Context(), w.acme.chat, store.ChatChange{Control: chat.Control{Agent: true, ChangedAt: h.At, Handover: h}})
 	w.must(err)
 	type row struct {
 		Waiting  bool
@@ -58,7 +59,7 @@ func TestQueue(t *testing.T) {
 		t.Errorf("returned to the bot:  got %+v, want no reason", back)
 	}
 	agent.done(http.StatusOK, http.MethodPost, path+"/close", `{}`)
-	_, err = w.store.RateChat(t.Context(), w.acme.chat, chat.Rating{Score: 4, Comment: "Good.", At: time.Now()})
+	_, err = w.store.ChangeChat(t.Context(), w.acme.chat, store.ChatChange{Rating: chat.Rating{Score: 4, Comment: "Good.", At: time.Now()}})
 	w.must(err)
 	agent.done(http.StatusOK, http.MethodGet, path, "").Into(t, &closed)
 	if closed.Rating == nil || closed.Rating.Score != 4 || closed.Rating.Comment != "Good." {
@@ -147,7 +148,7 @@ func TestCounts(t *testing.T) {
 		t.Errorf("the bot answers: got %+v, want nothing counted", got)
 	}
 	set := func(assignee string, at time.Time) {
-		_, err := w.store.SetControl(t.Context(), w.acme.chat, chat.Control{Agent: true, Assignee: assignee, ChangedAt: at})
+		_, err := w.store.ChangeChat(t.Context(), w.acme.chat, store.ChatChange{Control: chat.Control{Agent: true, Assignee: assignee, ChangedAt: at}})
 		w.must(err)
 	}
 	set("", time.Now())

@@ -343,9 +343,8 @@ func TestVisitors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.seed()
-	id, _, err := w.store.ResolveVisitor(t.Context(), []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: "ada@example.com"}})
-	w.must(err)
-	_, err = w.store.SaveVisitor(t.Context(), chat.Visitor{ID: id, CompanyID: companyID, AppID: appID, FirstName: "Ada", Email: "ada@example.com"})
+	registered, err := w.store.Register(t.Context(), store.Registration{Identities: []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: "ada@example.com"}}, Visitor: chat.Visitor{CompanyID: companyID, AppID: appID, FirstName: "Ada", Email: "ada@example.com"}})
+	id := registered.Visitor.ID
 	w.must(err)
 	if _, err := w.cache.Visitor(t.Context(), id); err != nil {
 		t.Fatal(err)

@@ -162,7 +162,8 @@ func (w *world) open(v chat.Visitor, channel chat.Channel, at time.Time) chat.Ch
 	if v.ID == "" {
 		v.ID = uuid.NewString()
 	}
-	v, err := w.store.SaveVisitor(w.t.Context(), v)
+	registered, err := w.store.Register(w.t.Context(), store.Registration{Visitor: v})
+	v = registered.Visitor
 	w.must(err)
 	c, _, err := w.store.OpenChat(w.t.Context(), v, store.NewChat{Channel: channel, Now: at})
 	w.must(err)

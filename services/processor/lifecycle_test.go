@@ -80,7 +80,8 @@ func (w *world) newVisitor(v chat.Visitor) chat.Visitor {
 		v.ID = uuid.NewString()
 	}
 	v.CompanyID = w.company.ID
-	visitor, err := w.store.SaveVisitor(w.t.Context(), v)
+	registered, err := w.store.Register(w.t.Context(), store.Registration{Visitor: v})
+	visitor := registered.Visitor
 	w.must(err)
 	return visitor
 }
@@ -99,9 +100,12 @@ func (w *world) awaitKept(chatID string, ids ...string) {
 func (w *world) pushInto(state string, next func() *nats.Msg) string {
 	w.t.Helper()
 	number := fmt.Sprintf("4915112345%03d", slices.Index(chattest.States(), state))
-	id, _, err := w.store.ResolveVisitor(w.t.Context(), []store.Identity{{Scope: w.company.ID, Kind: store.KindPhone, Value: number}})
+	registered, err := w.store.Register(w.t.Context(), store.Registration{
+		Identities: []store.Identity{{Scope: w.company.ID, Kind: store.KindPhone, Value: number}},
+		Visitor:    chat.Visitor{CompanyID: w.company.ID, Phone: number},
+	})
 	w.must(err)
-	recipient := w.newVisitor(chat.Visitor{ID: id, Phone: number})
+	recipient := registered.Visitor
 	e := w.push(number, "Sara")
 	before := chattest.Bring(w.t, w.store, recipient, chat.ChannelPhone, state, e.CreatedAt)
 	w.publish(e)

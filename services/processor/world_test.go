@@ -73,7 +73,8 @@ func (w *world) seed() {
 func (w *world) open(v chat.Visitor, channel chat.Channel) (chat.Visitor, chat.Chat) {
 	w.t.Helper()
 	v.ID, v.CompanyID = uuid.NewString(), w.company.ID
-	visitor, err := w.store.SaveVisitor(w.t.Context(), v)
+	registered, err := w.store.Register(w.t.Context(), store.Registration{Visitor: v})
+	visitor := registered.Visitor
 	w.must(err)
 	c, _, err := w.store.OpenChat(w.t.Context(), visitor, store.NewChat{Channel: channel, Now: now()})
 	w.must(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -167,7 +168,8 @@ func (w *world) closeChat(token string) {
 	w.must(err)
 	c, err := w.store.CurrentChat(ctx, v, time.Now())
 	w.must(err)
-	w.must(w.store.CloseChat(ctx, c.ID, time.Now()))
+	_, err = w.store.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: time.Now()})
+	w.must(err)
 }
 
 func TestKeysAreServed(t *testing.T) {

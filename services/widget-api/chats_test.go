@@ -84,7 +84,8 @@ func TestAClaimReadsNoEarlierChats(t *testing.T) {
 	w.writeText(token, "my secret")
 	all, _ := w.chats("/chats", token)
 	history := "/chats/" + all[0].ChatID + "/messages"
-	w.must(w.store.CloseChat(t.Context(), all[0].ChatID, time.Now().Add(-time.Minute)))
+	_, err := w.store.ChangeChat(t.Context(), all[0].ChatID, store.ChatChange{ClosedAt: time.Now().Add(-time.Minute)})
+	w.must(err)
 	w.writeText(later, "new")
 	if page, _ := w.chats("/chats", later); len(page) != 1 || page[0].Status != "active" {
 		t.Errorf("with a later token: got %+v, want only the open chat", page)
@@ -95,9 +96,9 @@ func TestAClaimReadsNoEarlierChats(t *testing.T) {
 	if page, _ := w.page(history, token); len(page) != 3 {
 		t.Errorf("with the token of that time: got %+v, want the chat", page)
 	}
-	_, err := w.store.ChangeIdentitySecrets(t.Context(), appID, store.RotateSecret(credential.NewIdentitySecret(), time.Now(), 0))
+	err = w.store.ChangeApplication(t.Context(), appID, store.ApplicationChange{Secrets: store.RotateSecret(credential.NewIdentitySecret(), time.Now(), 0)})
 	w.must(err)
-	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationSession))
+	w.must(w.store.ChangeApplication(t.Context(), appID, store.ApplicationChange{Verification: chat.VerificationSession}))
 	time.Sleep(2 * time.Millisecond) // the cache's TTL
 	if page, _ := w.chats("/chats", later); len(page) != 2 {
 		t.Errorf("with verified identities: got %+v, want both chats", page)

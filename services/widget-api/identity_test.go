@@ -23,9 +23,9 @@ import (
 func (w *world) verify(app string, mode chat.Verification) chat.Secret {
 	w.t.Helper()
 	secret := credential.NewIdentitySecret()
-	_, err := w.store.ChangeIdentitySecrets(w.t.Context(), app, store.RotateSecret(secret, time.Now(), time.Hour))
+	err := w.store.ChangeApplication(w.t.Context(), app, store.ApplicationChange{Secrets: store.RotateSecret(secret, time.Now(), time.Hour)})
 	w.must(err)
-	w.must(w.store.SetVerification(w.t.Context(), app, mode))
+	w.must(w.store.ChangeApplication(w.t.Context(), app, store.ApplicationChange{Verification: mode}))
 	return secret
 }
 
@@ -158,7 +158,7 @@ func (w *world) registerAs(token, app, members string) string {
 func TestModeSession(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
-	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationSession)) // no secret is needed
+	w.must(w.store.ChangeApplication(t.Context(), appID, store.ApplicationChange{Verification: chat.VerificationSession})) // no secret is needed
 	visitor := func(token string) string { return w.claims(token).ChatUserID }
 	const email = `"email":"Sara@example.com"`
 	sara := w.register(appID, email)
@@ -198,7 +198,7 @@ func TestModeSession(t *testing.T) {
 		t.Error("with jo's token and another address: got jo, want a new visitor")
 	}
 	// Off, as in the specification: a claim is enough.
-	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
+	w.must(w.store.ChangeApplication(t.Context(), appID, store.ApplicationChange{Verification: chat.VerificationOff}))
 	timetest.Until(t, "the mode off", func() bool { return visitor(w.register(appID, email)) == visitor(sara) })
 }
 
@@ -261,7 +261,7 @@ func (w *world) revoke(token string) {
 func TestRevokedTokens(t *testing.T) {
 	t.Parallel()
 	w := start(t) // with the production cache
-	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationSession))
+	w.must(w.store.ChangeApplication(t.Context(), appID, store.ApplicationChange{Verification: chat.VerificationSession}))
 	const email = `"email":"sara@example.com"`
 	sara, jo := w.register(appID, email), w.register(appID, `"email":"jo@example.com"`)
 	w.write(sara, "before")
@@ -281,7 +281,7 @@ func TestRevokedTokens(t *testing.T) {
 	if got := w.get("/message", jo); got.Status != http.StatusOK {
 		t.Errorf("another visitor: got %d, want 200", got.Status)
 	}
-	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
+	w.must(w.store.ChangeApplication(t.Context(), appID, store.ApplicationChange{Verification: chat.VerificationOff}))
 	var again string
 	timetest.Until(t, "the mode off", func() bool {
 		again = w.register(appID, email)
@@ -340,7 +340,7 @@ func TestVerificationIsRequiredLater(t *testing.T) {
 	w := start(t, fast)
 	secret := w.verify(appID, chat.VerificationSession)
 	plain, owner := w.register(appID, `"userId":"u1"`), w.register(appID, proved(secret, "u1", `"userId":"u1"`))
-	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationRequired))
+	w.must(w.store.ChangeApplication(t.Context(), appID, store.ApplicationChange{Verification: chat.VerificationRequired}))
 	timetest.Until(t, "the plain token being refused", func() bool { return w.get("/message", plain).Status == http.StatusUnauthorized })
 	if got := w.post("/message", plain, hello); got.Status != http.StatusUnauthorized || got.Problem(t).Code != "UNAUTHORIZED" {
 		t.Errorf("writing with a plain token: got %d %s, want 401", got.Status, got.Body)
@@ -348,7 +348,7 @@ func TestVerificationIsRequiredLater(t *testing.T) {
 	if got := w.post("/message", owner, hello); got.Status != http.StatusCreated {
 		t.Errorf("writing with a proved token: got %d %s, want 201", got.Status, got.Body)
 	}
-	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
+	w.must(w.store.ChangeApplication(t.Context(), appID, store.ApplicationChange{Verification: chat.VerificationOff}))
 	timetest.Until(t, "the plain token being valid again", func() bool { return w.get("/message", plain).Status == http.StatusOK })
 }
 
@@ -359,7 +359,7 @@ func TestIdentitySecretsRotate(t *testing.T) {
 	old := w.verify(appID, chat.VerificationRequired)
 	fresh := credential.NewIdentitySecret()
 	now := c.Now()
-	_, err := w.store.ChangeIdentitySecrets(t.Context(), appID, store.RotateSecret(fresh, now, time.Minute))
+	err := w.store.ChangeApplication(t.Context(), appID, store.ApplicationChange{Secrets: store.RotateSecret(fresh, now, time.Minute)})
 	w.must(err)
 	status := func(secret chat.Secret) int {
 		return w.tryRegister(appID, proved(secret, "u1", `"userId":"u1"`)).Status

@@ -41,9 +41,8 @@ func TestLifecycle(t *testing.T) {
 	for endpoint, ask := range endpoints {
 		for state, want := range chattest.Answers(t, lifecycle, endpoint) {
 			email := uuid.NewString() + "@example.com"
-			id, _, err := s.ResolveVisitor(t.Context(), []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: email}})
-			w.must(err)
-			v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: id, CompanyID: companyID, AppID: appID, Email: email})
+			registered, err := s.Register(t.Context(), store.Registration{Identities: []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: email}}, Visitor: chat.Visitor{CompanyID: companyID, AppID: appID, Email: email}})
+			v := registered.Visitor
 			w.must(err)
 			before := chattest.Bring(t, s, v, chat.ChannelWidget, state, now)
 			a := ask(email, w.sign(credential.VisitorClaims{ChatUserID: v.ID, AppID: appID, CompanyID: companyID}))

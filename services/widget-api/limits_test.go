@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
@@ -173,7 +174,8 @@ func TestRatingsAreCharged(t *testing.T) {
 	w.served(appID, chat.Support{Rating: true})
 	token := w.register(appID, `"email":"a@example.com"`)
 	c := w.chatOf(w.get("/chat", token))
-	w.must(w.store.CloseChat(t.Context(), c.ChatID, time.Now().UTC()))
+	_, err := w.store.ChangeChat(t.Context(), c.ChatID, store.ChatChange{ClosedAt: time.Now().UTC()})
+	w.must(err)
 	body := `{"score":5,"comment":"` + strings.Repeat("x", 1000) + `"}`
 	accepted := 0
 	for range 30 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
@@ -49,7 +50,7 @@ func (w *world) chatOf(a httpapitest.Response) (s chatState) {
 // served configures an application with agents. The service must not cache.
 func (w *world) served(app string, s chat.Support) {
 	w.t.Helper()
-	w.must(w.store.SetSupport(w.t.Context(), app, s))
+	w.must(w.store.ChangeApplication(w.t.Context(), app, store.ApplicationChange{Support: new(s)}))
 	time.Sleep(2 * time.Millisecond) // the cache's TTL
 }
 
@@ -149,7 +150,7 @@ func TestOfflineMessage(t *testing.T) {
 	w.must(err)
 	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
 	w.must(err)
-	_, err = w.store.SetControl(t.Context(), c.ID, chat.Control{Agent: true, Assignee: "ada", ChangedAt: time.Now().Add(time.Second)})
+	_, err = w.store.ChangeChat(t.Context(), c.ID, store.ChatChange{Control: chat.Control{Agent: true, Assignee: "ada", ChangedAt: time.Now().Add(time.Second)}})
 	w.must(err)
 	if got := w.post("/chat/offline-message", token, strings.Replace(left, "sara", "other", 1)); got.Status != http.StatusCreated {
 		t.Errorf("another one: got %d %s, want 201", got.Status, got.Body)
@@ -252,7 +253,7 @@ func (w *world) showAgents(token, closed string) {
 	v := w.claims(fresh).ChatUserID
 	_, err := w.store.EraseVisitor(w.t.Context(), v)
 	w.must(err)
-	_, err = w.store.SaveVisitor(w.t.Context(), chat.Visitor{ID: v, CompanyID: companyID, AppID: appID}) // without a chat
+	_, err = w.store.Register(w.t.Context(), store.Registration{Visitor: chat.Visitor{ID: v, CompanyID: companyID, AppID: appID}}) // without a chat
 	w.must(err)
 	timetest.Until(w.t, "a visitor without a chat", func() bool { return w.get("/chat", fresh).Status == http.StatusNotFound })
 	w.post("/chat/handover", closed, "")

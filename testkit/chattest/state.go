@@ -41,7 +41,7 @@ func Bring(t testing.TB, s store.Store, v chat.Visitor, channel chat.Channel, st
 		}
 	}
 	if state == Closed {
-		if err := s.CloseChat(t.Context(), c.ID, now); err != nil {
+		if _, err := s.ChangeChat(t.Context(), c.ID, store.ChatChange{ClosedAt: now}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -93,7 +93,7 @@ func (e Engine) testClosed(t *testing.T) {
 	c := openChat(t, s)
 	closeStore(t, s)
 	closeStore(t, s)
-	wantCode(t, "a write after Close", s.CloseChat(t.Context(), c.ID, noon), apperr.Unavailable)
+	wantCode(t, "a write after Close", errorOf(s.ChangeChat(t.Context(), c.ID, store.ChatChange{ClosedAt: noon})), apperr.Unavailable)
 	_, err := s.Chat(t.Context(), c.ID)
 	wantCode(t, "a read after Close", err, apperr.Unavailable)
 	wantCode(t, "Ready after Close", s.Ready(t.Context()), apperr.Unavailable)
@@ -188,20 +188,20 @@ func Converse(ctx context.Context, s store.Store) error { return converse(ctx, s
 // converse registers a visitor, who then writes.
 func converse(ctx context.Context, s store.Store, acknowledged func(words ...string)) error {
 	identity := store.Identity{Scope: "app", Kind: store.KindUserID, Value: newID()}
-	id, _, err := s.ResolveVisitor(ctx, []store.Identity{identity})
+	registered, err := s.Register(ctx, store.Registration{
+		Identities: []store.Identity{identity},
+		Visitor:    chat.Visitor{CompanyID: newID(), AppID: newID(), FirstName: "Ada"},
+	})
 	if err != nil {
 		return err
 	}
-	acknowledged("visitor", identity.Value, id)
-	v, err := s.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: newID(), AppID: newID(), FirstName: "Ada"})
-	if err != nil {
-		return err
-	}
+	v := registered.Visitor
+	acknowledged("visitor", identity.Value, v.ID)
 	c, _, err := s.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon, Greetings: []chat.Message{fromCompany(newID(), noon)}})
 	if err != nil {
 		return err
 	}
-	acknowledged("chat", c.ID, id)
+	acknowledged("chat", c.ID, v.ID)
 	for i := range 3 {
 		m := text(newID(), noon.Add(time.Duration(i+1)*time.Minute))
 		if err := s.AppendMessage(ctx, c.ID, m); err != nil {
@@ -285,7 +285,10 @@ func (e Engine) verify(t testing.TB, s store.Store, processes ...[]string) {
 			case "chat":
 				_, err = s.Chat(ctx, words[1])
 			case "message":
-				_, err = s.Message(ctx, words[1], words[2])
+				var at string
+				if at, _, err = s.FindMessage(ctx, words[2]); err == nil && at != words[1] {
+					err = fmt.Errorf("it is in chat %s", at)
+				}
 			}
 			if err != nil {
 				t.Errorf("acknowledged before the kill: %s: got %v", line, err)

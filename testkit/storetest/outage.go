@@ -72,14 +72,6 @@ func (o *Outage) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, 
 	return o.Store.Visitor(ctx, chatUserID)
 }
 
-// ResolveVisitor implements [store.Visitors].
-func (o *Outage) ResolveVisitor(ctx context.Context, identities []store.Identity) (string, bool, error) {
-	if err := o.check(); err != nil {
-		return "", false, err
-	}
-	return o.Store.ResolveVisitor(ctx, identities)
-}
-
 // Register implements [store.Visitors].
 func (o *Outage) Register(ctx context.Context, r store.Registration) (store.Registered, error) {
 	if err := o.check(); err != nil {

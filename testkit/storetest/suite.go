@@ -103,6 +103,9 @@ func get[V any](t testing.TB) func(V, error) V {
 	}
 }
 
+// errorOf returns the error of a call that also returns a value.
+func errorOf[V any](_ V, err error) error { return err }
+
 func want[V any](t testing.TB, what string, got, want V) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -166,10 +169,16 @@ func count(values []bool) (n int) {
 	return n
 }
 
+// save creates a visitor or saves the profile, without a chat.
+func save(t testing.TB, s store.Store, v chat.Visitor) chat.Visitor {
+	t.Helper()
+	return get[store.Registered](t)(s.Register(t.Context(), store.Registration{Visitor: v})).Visitor
+}
+
 // openChat returns a new chat of a new visitor.
 func openChat(t testing.TB, s store.Store, greetings ...chat.Message) chat.Chat {
 	t.Helper()
-	v := get[chat.Visitor](t)(s.SaveVisitor(t.Context(), chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()}))
+	v := save(t, s, chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()})
 	c, opened, err := s.OpenChat(t.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: noon, Greetings: greetings})
 	must(t, err)
 	if !opened {
@@ -185,6 +194,15 @@ func ids(messages []chat.Message) []string {
 		all = append(all, m.ID)
 	}
 	return all
+}
+
+// message returns a message of the chat.
+func message(t testing.TB, s store.Store, chatID, id string) chat.Message {
+	t.Helper()
+	at, m, err := s.FindMessage(t.Context(), id)
+	must(t, err)
+	want(t, "the chat of message "+id, at, chatID)
+	return m
 }
 
 // appendAll appends messages one after the other.

@@ -54,8 +54,7 @@ func testAccessTokens(t *testing.T, open Opener) {
 	wantCode(t, "a token without a name", s.CreateAccessToken(ctx, chat.AccessToken{Hash: hash(3), CompanyID: company.ID}), apperr.Invalid)
 	must(t, s.CreateAccessToken(ctx, first))
 	wantReason(t, "a token again", s.CreateAccessToken(ctx, first), apperr.Conflict, "ACCESS_TOKEN_EXISTS")
-	must(t, s.PutAccessToken(ctx, chat.AccessToken{Hash: hash(2)}))
-	must(t, s.PutAccessToken(ctx, second))
+	must(t, s.CreateAccessToken(ctx, second))
 	want(t, "a token", get[chat.AccessToken](t)(s.AccessToken(ctx, hash(1))), first)
 
 	want(t, "a company's tokens", get[[]chat.AccessToken](t)(s.AccessTokens(ctx, company.ID, store.Page{})), []chat.AccessToken{second, first})
@@ -106,22 +105,22 @@ func testApplications(t *testing.T, open Opener) {
 	}
 
 	t.Run("identity verification", func(t *testing.T) {
-		wantCode(t, "an unknown mode", s.SetVerification(ctx, app.ID, "maybe"), apperr.Invalid)
-		wantReason(t, "a mode without a secret", s.SetVerification(ctx, app.ID, chat.VerificationRequired), apperr.Invalid, "NO_IDENTITY_SECRET")
-		wantCode(t, "an unknown application", s.SetVerification(ctx, newID(), chat.VerificationOff), apperr.NotFound)
-		_, err := s.ChangeIdentitySecrets(ctx, newID(), store.RotateSecret("x", noon, 0))
+		wantCode(t, "an unknown mode", s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Verification: "maybe"}), apperr.Invalid)
+		wantReason(t, "a mode without a secret", s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Verification: chat.VerificationRequired}), apperr.Invalid, "NO_IDENTITY_SECRET")
+		wantCode(t, "an unknown application", s.ChangeApplication(ctx, newID(), store.ApplicationChange{Verification: chat.VerificationOff}), apperr.NotFound)
+		err := s.ChangeApplication(ctx, newID(), store.ApplicationChange{Secrets: store.RotateSecret("x", noon, 0)})
 		wantCode(t, "a secret of an unknown application", err, apperr.NotFound)
 
 		const rotations = 5 // as many secrets as an application keeps
-		together(t, rotations, func(n int) (chat.IdentityVerification, error) {
+		together(t, rotations, func(n int) (struct{}, error) {
 			for {
-				v, err := s.ChangeIdentitySecrets(ctx, app.ID, store.RotateSecret(chat.Secret(fmt.Sprint("secret", n)), noon, time.Hour))
+				err := s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Secrets: store.RotateSecret(chat.Secret(fmt.Sprint("secret", n)), noon, time.Hour)})
 				if !apperr.Is(err, apperr.Conflict) { // documented as: retry
-					return v, err
+					return struct{}{}, err
 				}
 			}
 		})
-		must(t, s.SetVerification(ctx, app.ID, chat.VerificationRequired))
+		must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Verification: chat.VerificationRequired}))
 		changed := app
 		changed.Name = "Renamed"
 		must(t, s.PutApplication(ctx, changed))
@@ -129,8 +128,8 @@ func testApplications(t *testing.T, open Opener) {
 		if got.Identity.Mode != chat.VerificationRequired || len(got.Identity.Secrets) != rotations || got.Name != "Renamed" {
 			t.Fatalf("after %d rotations at once and a change: got %+v, want all secrets, the mode and the change", rotations, got)
 		}
-		v := get[chat.IdentityVerification](t)(s.ChangeIdentitySecrets(ctx, app.ID, store.RotateSecret("last", noon.Add(2*time.Hour), time.Hour)))
-		want(t, "rotating when the others have expired", v, get[chat.Application](t)(s.Application(ctx, app.ID)).Identity)
+		must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Secrets: store.RotateSecret("last", noon.Add(2*time.Hour), time.Hour)}))
+		v := get[chat.Application](t)(s.Application(ctx, app.ID)).Identity
 		if len(v.Secrets) != 2 || v.Secrets[0].Value != "last" || !v.Secrets[1].ExpiresAt.Equal(at(3*time.Hour)) {
 			t.Errorf("got %d secrets, want the new one, and the one before for an hour", len(v.Secrets))
 		}

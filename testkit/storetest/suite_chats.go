@@ -30,7 +30,7 @@ func testChats(t *testing.T, open Opener) {
 	const idle = 48 * time.Hour
 	s, ctx := open(t, Options{IdleClose: idle}), t.Context()
 	visitor := func(t testing.TB) chat.Visitor {
-		return get[chat.Visitor](t)(s.SaveVisitor(t.Context(), chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()}))
+		return save(t, s, chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()})
 	}
 	now := func(after time.Duration) store.NewChat {
 		return store.NewChat{Channel: chat.ChannelWidget, Now: noon.Add(after)}
@@ -40,7 +40,7 @@ func testChats(t *testing.T, open Opener) {
 		v := visitor(t)
 		_, err := s.Chat(ctx, newID())
 		wantReason(t, "an unknown chat", err, apperr.NotFound, "CHAT_NOT_FOUND")
-		wantCode(t, "closing an unknown chat", s.CloseChat(ctx, newID(), noon), apperr.NotFound)
+		wantCode(t, "closing an unknown chat", errorOf(s.ChangeChat(ctx, newID(), store.ChatChange{ClosedAt: noon})), apperr.NotFound)
 		_, err = s.CurrentChat(ctx, v, noon)
 		wantCode(t, "a visitor without a chat", err, apperr.NotFound)
 		_, _, err = s.OpenChat(ctx, chat.Visitor{ID: "x"}, now(0))
@@ -62,9 +62,9 @@ func testChats(t *testing.T, open Opener) {
 		}
 		want(t, "the current chat", get[chat.Chat](t)(s.CurrentChat(ctx, v, noon)), first.chat)
 
-		must(t, s.CloseChat(ctx, first.chat.ID, noon.Add(2*time.Hour)))
-		must(t, s.CloseChat(ctx, first.chat.ID, noon.Add(3*time.Hour)))
-		must(t, s.CloseChat(ctx, first.chat.ID, noon.Add(time.Hour)))
+		get[chat.Chat](t)(s.ChangeChat(ctx, first.chat.ID, store.ChatChange{ClosedAt: noon.Add(2 * time.Hour)}))
+		get[chat.Chat](t)(s.ChangeChat(ctx, first.chat.ID, store.ChatChange{ClosedAt: noon.Add(3 * time.Hour)}))
+		get[chat.Chat](t)(s.ChangeChat(ctx, first.chat.ID, store.ChatChange{ClosedAt: noon.Add(time.Hour)}))
 		want(t, "the first closing", get[chat.Chat](t)(s.Chat(ctx, first.chat.ID)).ClosedAt, at(time.Hour))
 		_, err = s.CurrentChat(ctx, v, noon.Add(4*time.Hour))
 		wantCode(t, "a visitor whose chat is closed", err, apperr.NotFound)
@@ -122,7 +122,7 @@ func testChatList(t *testing.T, s store.Store) {
 	company, apps := newID(), []string{newID(), newID()}
 	var all []chat.Chat // newest first
 	for i := range 8 {
-		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: company, AppID: apps[i%2]}))
+		v := save(t, s, chat.Visitor{ID: newID(), CompanyID: company, AppID: apps[i%2]})
 		// two share each time
 		all = append(all, openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon.Add(time.Duration(i/2) * time.Hour)}).chat)
 	}
@@ -132,7 +132,7 @@ func testChatList(t *testing.T, s store.Store) {
 		}
 		return slices.Compare([]byte(a.ID), []byte(b.ID))
 	})
-	must(t, s.CloseChat(ctx, all[0].ID, noon))
+	get[chat.Chat](t)(s.ChangeChat(ctx, all[0].ID, store.ChatChange{ClosedAt: noon}))
 	appendAll(t, s, all[1].ID, text(newID(), all[1].CreatedAt))
 	all[0], all[1] = get[chat.Chat](t)(s.Chat(ctx, all[0].ID)), get[chat.Chat](t)(s.Chat(ctx, all[1].ID))
 	chosen := func(keep func(chat.Chat) bool) (some []chat.Chat) {

@@ -72,7 +72,7 @@ func paged(t *testing.T, s store.Store) []listed {
 	ctx := t.Context()
 	company, user := chat.Company{ID: newID()}, newID()
 	must(t, s.PutCompany(ctx, company))
-	rater := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: newID()}))
+	rater := save(t, s, chat.Visitor{ID: newID(), CompanyID: newID()})
 	start := store.UTC(time.Now()) // sessions expire
 	for i := range 5 {
 		id := newID()
@@ -101,13 +101,9 @@ func paged(t *testing.T, s store.Store) []listed {
 			ID: id, CompanyID: company.ID, EndpointID: hook.ID, CreatedAt: at(time.Duration(i/2) * time.Second), Status: webhook.Failed,
 		}))
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: id, ChatUserID: rater.ID, CompanyID: company.ID, CreatedAt: at(0)}))
-		v := get[chat.Visitor](
-			t,
-		)(
-			s.SaveVisitor(ctx, chat.Visitor{ID: newID(), CompanyID: company.ID, AppID: id, FirstName: "Ada"}),
-		)
+		v := save(t, s, chat.Visitor{ID: newID(), CompanyID: company.ID, AppID: id, FirstName: "Ada"})
 		rated := openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon}).chat
-		get[chat.Chat](t)(s.RateChat(ctx, rated.ID, chat.Rating{Score: 1 + i, At: at(time.Minute)}))
+		get[chat.Chat](t)(s.ChangeChat(ctx, rated.ID, store.ChatChange{Rating: chat.Rating{Score: 1 + i, At: at(time.Minute)}}))
 	}
 	lists := []listed{
 		list("tokens", of(s.AccessTokens, company.ID), func(t chat.AccessToken) string { return t.Hash }),

@@ -86,12 +86,13 @@ func testSessions(t *testing.T, open Opener) {
 	wantCode(t, "use of an unknown session", s.SessionUsed(ctx, "unknown", start, start), apperr.NotFound)
 	want(t, "a session", get[account.Session](t)(s.Session(ctx, all[0].ID)), all[0])
 	want(t, "a user's sessions", get[[]account.Session](t)(s.UserSessions(ctx, "ada", store.Page{})), all)
-	must(t, errors.Join(s.DeleteSession(ctx, all[0].ID), s.DeleteSession(ctx, all[0].ID)))
+	for range 2 {
+		must(t, s.DeleteSessions(ctx, store.SessionFilter{ID: all[0].ID}))
+	}
 	_, err = s.UserSessions(ctx, "bob", store.Page{After: all[0].ID})
 	wantCode(t, "a page after another user's session", err, apperr.NotFound)
-	must(t, s.DeleteUserSessions(ctx, "ada", all[2].ID))
-	want(t, "the session that was kept", get[[]account.Session](t)(s.UserSessions(ctx, "ada", store.Page{})), all[2:])
-	must(t, s.DeleteUserSessions(ctx, "ada", ""))
+	want(t, "the sessions that were kept", get[[]account.Session](t)(s.UserSessions(ctx, "ada", store.Page{})), all[1:])
+	must(t, s.DeleteSessions(ctx, store.SessionFilter{UserID: "ada"}))
 	want(t, "another user's sessions", get[[]account.Session](t)(s.UserSessions(ctx, "bob", store.Page{})), []account.Session{foreign})
 	if left := get[[]account.Session](t)(s.UserSessions(ctx, "ada", store.Page{})); len(left) != 0 {
 		t.Errorf("sessions that were ended: got %v, want none", left)
@@ -124,9 +125,9 @@ func testAudit(t *testing.T, open Opener) {
 func testControl(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	c := openChat(t, s)
-	_, err := s.SetControl(ctx, newID(), chat.Control{Agent: true, ChangedAt: noon})
+	_, err := s.ChangeChat(ctx, newID(), store.ChatChange{Control: chat.Control{Agent: true, ChangedAt: noon}})
 	wantCode(t, "an unknown chat", err, apperr.NotFound)
-	wantCode(t, "reading an unknown chat", s.AgentsRead(ctx, newID(), noon), apperr.NotFound)
+	wantCode(t, "reading an unknown chat", errorOf(s.ChangeChat(ctx, newID(), store.ChatChange{AgentsReadAt: noon})), apperr.NotFound)
 	taken := chat.Control{Agent: true, Assignee: "ada", ChangedAt: at(time.Minute)}
 	for _, step := range []struct{ set, want chat.Control }{
 		{taken, taken},
@@ -134,16 +135,16 @@ func testControl(t *testing.T, open Opener) {
 		{chat.Control{ChangedAt: at(time.Hour)}, chat.Control{ChangedAt: at(time.Hour)}},
 		{taken, chat.Control{ChangedAt: at(time.Hour)}}, // repeated
 	} {
-		got := get[chat.Chat](t)(s.SetControl(ctx, c.ID, step.set))
+		got := get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Control: step.set}))
 		want(t, "the answer's control", got.Control, step.want)
 		want(t, "the stored control", get[chat.Chat](t)(s.Chat(ctx, c.ID)).Control, step.want)
 	}
 	appendAll(t, s, c.ID, text(newID(), noon.Add(time.Minute)))
-	must(t, errors.Join(s.AgentsRead(ctx, c.ID, noon.Add(30*time.Second)), s.AgentsRead(ctx, c.ID, noon.Add(time.Second))))
+	must(t, errors.Join(errorOf(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon.Add(30 * time.Second)})), errorOf(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon.Add(time.Second)}))))
 	if got := get[chat.Chat](t)(s.Chat(ctx, c.ID)); !got.Unread() || !got.AgentsReadAt.Equal(at(30*time.Second)) {
 		t.Errorf("read before the last message: got %+v, want unread", got)
 	}
-	must(t, s.AgentsRead(ctx, c.ID, noon.Add(2*time.Minute)))
+	get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon.Add(2 * time.Minute)}))
 	if got := get[chat.Chat](t)(s.Chat(ctx, c.ID)); got.Unread() {
 		t.Errorf("read after the last message: got %+v, want read", got)
 	}
@@ -164,7 +165,7 @@ func testInbox(t *testing.T, open Opener) {
 		case 4:
 			v.Phone, v.Email = "989121234567", "ada3@example.com"
 		}
-		v = get[chat.Visitor](t)(s.SaveVisitor(ctx, v))
+		v = save(t, s, v)
 		created := noon.Add(time.Duration(i/2) * time.Minute) // some at the same time
 		c, _, err := s.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: created})
 		must(t, err)
@@ -183,21 +184,25 @@ func testInbox(t *testing.T, open Opener) {
 	wrote := func(id string) error { return s.AppendMessage(ctx, id, text(newID(), noon.Add(time.Hour))) }
 	change(0, wrote)
 	change(1, wrote)
-	change(1, func(id string) error { return s.AgentsRead(ctx, id, noon.Add(2*time.Hour)) })
-	change(2, func(id string) error { return s.CloseChat(ctx, id, noon.Add(time.Hour)) })
+	change(1, func(id string) error {
+		return errorOf(s.ChangeChat(ctx, id, store.ChatChange{AgentsReadAt: noon.Add(2 * time.Hour)}))
+	})
+	change(2, func(id string) error {
+		return errorOf(s.ChangeChat(ctx, id, store.ChatChange{ClosedAt: noon.Add(time.Hour)}))
+	})
 	change(3, func(id string) error {
-		_, err := s.SetControl(ctx, id, chat.Control{Agent: true, Assignee: "ada", ChangedAt: noon})
+		_, err := s.ChangeChat(ctx, id, store.ChatChange{Control: chat.Control{Agent: true, Assignee: "ada", ChangedAt: noon}})
 		return err
 	})
 	for n, since := range map[int]time.Duration{0: 2 * time.Minute, 4: time.Minute, 6: time.Minute} {
 		change(n, func(id string) error {
 			by := chat.Handover{By: chat.ByNoBot, At: noon.Add(since)}
-			_, err := s.SetControl(ctx, id, chat.Control{Agent: true, ChangedAt: noon.Add(since), Handover: by})
+			_, err := s.ChangeChat(ctx, id, store.ChatChange{Control: chat.Control{Agent: true, ChangedAt: noon.Add(since), Handover: by}})
 			return err
 		})
 	}
 	change(5, func(id string) error { // not waiting: the visitor has not written
-		_, err := s.SetControl(ctx, id, chat.Control{Agent: true, ChangedAt: noon})
+		_, err := s.ChangeChat(ctx, id, store.ChatChange{Control: chat.Control{Agent: true, ChangedAt: noon}})
 		return err
 	})
 	slices.SortFunc(all, func(a, b store.InboxEntry) int {
@@ -260,9 +265,7 @@ func testErase(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	company := newID()
 	visitor := func(email string) (chat.Visitor, chat.Chat) {
-		id, _, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: email}, {Scope: "app", Kind: store.KindUserID, Value: email}})
-		must(t, err)
-		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: company, AppID: "app"}))
+		v := get[store.Registered](t)(s.Register(ctx, store.Registration{Identities: []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: email}, {Scope: "app", Kind: store.KindUserID, Value: email}}, Visitor: chat.Visitor{CompanyID: company, AppID: "app"}})).Visitor
 		c, _, err := s.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon})
 		must(t, err)
 		reply := fromCompany(newID(), noon)
@@ -270,7 +273,7 @@ func testErase(t *testing.T, open Opener) {
 		get[chat.MessageStatus](t)(s.JoinMessageStatus(ctx, company, reply.ID, chat.MessageStatus{StoredAt: noon}))
 		get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, reply, false))
 		get[bool](t)(s.InsertWebhookDelivery(ctx, webhook.Delivery{ID: "delivery-" + email, CompanyID: company, ChatID: c.ID, CreatedAt: noon, Status: webhook.Delivered}))
-		must(t, s.PutFile(ctx, chat.StoredFile{ID: "file-" + email, ChatUserID: id, CompanyID: company, CreatedAt: noon}))
+		must(t, s.PutFile(ctx, chat.StoredFile{ID: "file-" + email, ChatUserID: v.ID, CompanyID: company, CreatedAt: noon}))
 		return v, c
 	}
 	ada, adasChat := visitor("ada")
@@ -286,8 +289,8 @@ func testErase(t *testing.T, open Opener) {
 	if left := get[store.ChatReceipts](t)(s.ChatReceipts(ctx, adasChat.ID)).Undelivered; len(left) != 0 {
 		t.Errorf("receipts of the erased chat: got %v, want none", left)
 	}
-	if id, created, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: "ada"}}); err != nil || !created || id == ada.ID {
-		t.Errorf("registering the erased visitor again:  got %s, created %v, %v, want a new id", id, created, err)
+	if again := resolve(t, s, store.Identity{Scope: "app", Kind: store.KindEmail, Value: "ada"}); !again.created || again.id == ada.ID {
+		t.Errorf("registering the erased visitor again: got %+v, want a new id", again)
 	}
 	_, err = s.WebhookDelivery(ctx, "delivery-ada")
 	wantCode(t, "the erased visitor's webhook delivery", err, apperr.NotFound)

@@ -44,9 +44,9 @@ func Fill(t testing.TB, s store.Store) {
 		must(t, s.PutApplication(ctx, app))
 		app.ID, app.AllowedOrigins, app.FileRetention = newID(), []string{"https://a.example"}, time.Hour
 		must(t, s.PutApplication(ctx, app))
-		get[chat.IdentityVerification](t)(s.ChangeIdentitySecrets(ctx, app.ID, store.RotateSecret("first", noon, time.Hour)))
-		get[chat.IdentityVerification](t)(s.ChangeIdentitySecrets(ctx, app.ID, store.RotateSecret("second", noon, time.Hour)))
-		must(t, s.SetVerification(ctx, app.ID, chat.VerificationSession))
+		must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Secrets: store.RotateSecret("first", noon, time.Hour)}))
+		must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Secrets: store.RotateSecret("second", noon, time.Hour)}))
+		must(t, s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Verification: chat.VerificationSession}))
 	}
 	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID, Parameters: []chat.TemplateParameter{{Name: "a", Default: "b"}}}))
 	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID}))
@@ -55,10 +55,8 @@ func Fill(t testing.TB, s store.Store) {
 		user.InvitationHash, user.InvitationExpiresAt = "h", noon
 		must(t, s.CreateUser(ctx, user))
 		must(t, s.AppendAuditEntry(ctx, account.AuditEntry{ID: newID(), CompanyID: company.ID, At: noon, User: "ada", After: json.RawMessage(`{"n":1e999, "x":1}`)}))
-		id, _, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: newID(), Kind: store.KindEmail, Value: fmt.Sprintf("%d@é.example", i), Proved: i%2 == 0}})
-		must(t, err)
-		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: company.ID, AppID: newID(), FirstName: "Ada", VerifiedBy: store.KindEmail}))
-		must(t, s.RevokeVisitorTokens(ctx, id, noon))
+		v := get[store.Registered](t)(s.Register(ctx, store.Registration{Identities: []store.Identity{{Scope: newID(), Kind: store.KindEmail, Value: fmt.Sprintf("%d@é.example", i), Proved: i%2 == 0}}, Visitor: chat.Visitor{CompanyID: company.ID, AppID: newID(), FirstName: "Ada", VerifiedBy: store.KindEmail}})).Visitor
+		must(t, s.RevokeVisitorTokens(ctx, v.ID, noon))
 		for number := range 2 { // the second stays open
 			c := openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon, Greetings: []chat.Message{fromCompany(newID(), noon)}}).chat
 			m := text(newID(), noon.Add(time.Second))
@@ -67,13 +65,13 @@ func Fill(t testing.TB, s store.Store) {
 			get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, fromCompany("b", noon.Add(time.Second)), true))
 			get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, fromCompany("a.$", noon.Add(time.Minute)), false))
 			if number == 0 {
-				get[chat.Chat](t)(s.SetControl(ctx, c.ID, chat.Control{
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Control: chat.Control{
 					Agent: true, Assignee: "ada", ChangedAt: noon, Handover: chat.Handover{By: chat.ByVisitor, Reason: "é", Note: "n", At: noon},
-				}))
-				get[chat.Chat](t)(s.RateChat(ctx, c.ID, chat.Rating{Score: 4, Comment: "é", At: noon}))
-				get[chat.Chat](t)(s.RateChat(ctx, c.ID, chat.Rating{Score: 5, Comment: "é!", At: noon.Add(time.Minute)}))
-				must(t, s.AgentsRead(ctx, c.ID, noon))
-				must(t, s.CloseChat(ctx, c.ID, noon))
+				}}))
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Rating: chat.Rating{Score: 4, Comment: "é", At: noon}}))
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{Rating: chat.Rating{Score: 5, Comment: "é!", At: noon.Add(time.Minute)}}))
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon}))
+				get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: noon}))
 				get[[]string](t)(s.ReadUpTo(ctx, c.ID, m, noon))
 			}
 		}
@@ -84,8 +82,8 @@ func Fill(t testing.TB, s store.Store) {
 		get[bool](t)(s.InsertIdempotencyRecord(ctx, idempotency.Record{
 			ID: newID(), At: noon, Leases: 2, LeasedUntil: noon, ExpiresAt: time.Now().Add(time.Hour), Answer: `{"é":1e999}`,
 		}))
-		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), CompanyID: company.ID, AppID: newID(), ChatUserID: id, Size: 1 << 40, CreatedAt: noon}))
-		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), ChatUserID: id, Address: "2001:db8::/64", ExpiresAt: time.Now().Add(time.Hour)}))
+		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), CompanyID: company.ID, AppID: newID(), ChatUserID: v.ID, Size: 1 << 40, CreatedAt: noon}))
+		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), ChatUserID: v.ID, Address: "2001:db8::/64", ExpiresAt: time.Now().Add(time.Hour)}))
 	}
 }
 

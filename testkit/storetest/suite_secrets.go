@@ -33,7 +33,7 @@ func keep(t testing.TB, s store.Store, name string) kept {
 	k := kept{app: chat.Application{ID: newID(), CompanyID: newID(), Name: "App of " + name}}
 	must(t, s.PutApplication(ctx, k.app))
 	for _, value := range []chat.Secret{chat.Secret("pis_first-" + name), chat.Secret("pis_second-" + name)} {
-		get[chat.IdentityVerification](t)(s.ChangeIdentitySecrets(ctx, k.app.ID, store.RotateSecret(value, noon, time.Hour)))
+		must(t, s.ChangeApplication(ctx, k.app.ID, store.ApplicationChange{Secrets: store.RotateSecret(value, noon, time.Hour)}))
 	}
 	k.user = account.NewUser(name+"@example.com", "", account.Agent, k.app.CompanyID, at(0))
 	k.user.TOTPSecret, k.user.TOTPPending = account.NewTOTPSecret(), account.NewTOTPSecret()
@@ -111,7 +111,8 @@ func (e Engine) testSecrets(t *testing.T) {
 	foreign := get[*secret.KeySet](t)(secret.Parse(get[[]byte](t)(secret.Generate(noon))))
 	wantUnread(t, "with another key", encrypted.New(engine, foreign), ada, apperr.Unavailable, "SECRETS_KEY_FILE has no key")
 	wantUnread(t, "without a setting", encrypted.New(engine, new(secret.KeySet)), ada, apperr.Unavailable, "SECRETS_KEY_FILE is not set")
-	_, err := encrypted.New(engine, foreign).ChangeIdentitySecrets(ctx, ada.app.ID, store.RotateSecret("pis_lost", noon, 0))
+	lost := store.ApplicationChange{Secrets: store.RotateSecret("pis_lost", noon, 0)}
+	err := encrypted.New(engine, foreign).ChangeApplication(ctx, ada.app.ID, lost)
 	wantCode(t, "a rotation with another key", err, apperr.Unavailable)
 	if _, unknown := errors.AsType[*secret.UnknownKeyError](encrypted.New(engine, foreign).CheckKeys(ctx)); !unknown {
 		t.Error("CheckKeys with another key: got none, want the unknown one")
@@ -122,9 +123,9 @@ func (e Engine) testSecrets(t *testing.T) {
 	public.Identity.Secrets = nil
 	want(t, "an application for services without keys", get[chat.Application](t)(encrypted.New(engine, nil).Application(ctx, ada.app.ID)), public)
 
-	get[chat.IdentityVerification](t)(engine.ChangeIdentitySecrets(ctx, bob.app.ID, func(chat.IdentityVerification) ([]chat.IdentitySecret, error) {
+	must(t, engine.ChangeApplication(ctx, bob.app.ID, store.ApplicationChange{Secrets: func(chat.IdentityVerification) ([]chat.IdentitySecret, error) {
 		return get[chat.Application](t)(engine.Application(ctx, ada.app.ID)).Identity.Secrets, nil
-	}))
+	}}))
 	user := get[account.User](t)(engine.User(ctx, bob.user.ID))
 	user.TOTPSecret = get[account.User](t)(engine.User(ctx, ada.user.ID)).TOTPSecret
 	must(t, engine.UpdateUser(ctx, user))

@@ -45,15 +45,15 @@ func testUnread(t *testing.T, open Opener) {
 	want(t, "back to an earlier message", read(fromCompany("a", minute)), chat.ReadCursor{At: at(time.Minute), MessageID: "b"})
 	cursor := read(fromCompany("d", noon.Add(3*time.Minute)))
 	want(t, "all read", unread(true, cursor, many), 0)
-	must(t, s.AgentsRead(ctx, c.ID, minute))
-	must(t, s.AgentsRead(ctx, c.ID, noon))
+	get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: minute}))
+	get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon}))
 	found := get[chat.Chat](t)(s.Chat(ctx, c.ID))
 	want(t, "the company's cursor", found.AgentsRead(), chat.ReadCursor{At: at(time.Minute)})
 	want(t, "unread for the company", unread(false, found.AgentsRead(), many), 1)
 	if !found.Unread() {
 		t.Error("got a chat that is read, want it unread: the inbox and the count agree")
 	}
-	must(t, s.AgentsRead(ctx, c.ID, noon.Add(2*time.Minute)))
+	get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: noon.Add(2 * time.Minute)}))
 	found = get[chat.Chat](t)(s.Chat(ctx, c.ID))
 	if n := unread(false, found.AgentsRead(), many); n != 0 || found.Unread() {
 		t.Errorf("got %d unread and %v, want none", n, found.Unread())

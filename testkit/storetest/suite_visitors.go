@@ -31,19 +31,19 @@ func testVisitors(t *testing.T, open Opener) {
 	wantCode(t, "revoking an unknown visitor's tokens", s.RevokeVisitorTokens(ctx, id, noon), apperr.NotFound)
 
 	first := chat.Visitor{ID: id, CompanyID: newID(), AppID: newID(), FirstName: "Ada" + Nul, Email: "ada@example.com", VerifiedBy: store.KindEmail}
-	want(t, "a new visitor", get[chat.Visitor](t)(s.SaveVisitor(ctx, first)), first)
+	want(t, "a new visitor", save(t, s, first), first)
 	merged := first
 	merged.LastName, merged.Email, merged.UserID, merged.Phone = "Lovelace", "ada@lovelace.example", "7", "49123456789"
-	want(t, "a visitor again", get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{
+	want(t, "a visitor again", save(t, s, chat.Visitor{
 		ID: id, CompanyID: newID(), AppID: newID(), LastName: "Lovelace", Email: "ada@lovelace.example", UserID: "7", Phone: "49123456789",
 		VerifiedBy: store.KindPhone, ChatNumber: 9, TokensValidFrom: noon,
-	})), merged)
+	}), merged)
 
 	for _, hours := range []int{2, 3, 1} {
 		must(t, s.RevokeVisitorTokens(ctx, id, noon.Add(time.Duration(hours)*time.Hour)))
 	}
 	merged.TokensValidFrom = at(3 * time.Hour)
-	want(t, "a visitor after a save without news", get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: id})), merged)
+	want(t, "a visitor after a save without news", save(t, s, chat.Visitor{ID: id}), merged)
 	want(t, "a visitor", get[chat.Visitor](t)(s.Visitor(ctx, id)), merged)
 
 	t.Run("saved by many at once", func(t *testing.T) {
@@ -55,14 +55,15 @@ func testVisitors(t *testing.T, open Opener) {
 			} else {
 				save.LastName = "Lovelace"
 			}
-			return s.SaveVisitor(ctx, save)
+			r, err := s.Register(ctx, store.Registration{Visitor: save})
+			return r.Visitor, err
 		})
 		v.FirstName, v.LastName = "Ada", "Lovelace"
 		want(t, "the visitor", get[chat.Visitor](t)(s.Visitor(ctx, v.ID)), v)
 	})
 }
 
-// claim resolves identities and expects a visitor.
+// claim is the visitor of a registration by identities.
 type claim struct {
 	id      string
 	created bool
@@ -70,9 +71,13 @@ type claim struct {
 
 func resolve(t testing.TB, s store.Store, identities ...store.Identity) claim {
 	t.Helper()
-	id, created, err := s.ResolveVisitor(t.Context(), identities)
+	c, err := claimOf(s.Register(t.Context(), store.Registration{Identities: identities}))
 	must(t, err)
-	return claim{id, created}
+	return c
+}
+
+func claimOf(r store.Registered, err error) (claim, error) {
+	return claim{r.Visitor.ID, r.Created}, err
 }
 
 func testIdentities(t *testing.T, open Opener) {
@@ -91,7 +96,7 @@ func testIdentities(t *testing.T, open Opener) {
 		return i
 	}
 
-	_, _, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: "a", Kind: store.KindEmail}, {Scope: "a", Kind: "name", Value: "x"}})
+	_, err := s.Register(ctx, store.Registration{Identities: []store.Identity{{Scope: "a", Kind: store.KindEmail}, {Scope: "a", Kind: "name", Value: "x"}}})
 	wantCode(t, "no usable identity", err, apperr.Invalid)
 	_, err = s.FindVisitor(ctx, email("a", "ada@example.com"))
 	wantReason(t, "an unowned identity", err, apperr.NotFound, "VISITOR_NOT_FOUND")
@@ -123,8 +128,7 @@ func testIdentities(t *testing.T, open Opener) {
 
 	t.Run("one identity claimed by many at once", func(t *testing.T) {
 		claims := together(t, AtOnce, func(int) (claim, error) {
-			id, created, err := s.ResolveVisitor(ctx, []store.Identity{email("many", "x@example.com")})
-			return claim{id, created}, err
+			return claimOf(s.Register(ctx, store.Registration{Identities: []store.Identity{email("many", "x@example.com")}}))
 		})
 		var found []string
 		var created []bool
@@ -141,8 +145,8 @@ func testIdentities(t *testing.T, open Opener) {
 			mail, user := email("pairs", fmt.Sprintf("%d@example.com", round)), userID("pairs", fmt.Sprint(round))
 			together(t, 12, func(n int) (string, error) {
 				identities := [][]store.Identity{{mail}, {mail, user}, {user, mail}}[n%3]
-				id, _, err := s.ResolveVisitor(ctx, identities)
-				return id, err
+				r, err := s.Register(ctx, store.Registration{Identities: identities})
+				return r.Visitor.ID, err
 			})
 			wantOneOf(t, "owners", []string{resolve(t, s, mail).id, resolve(t, s, user).id})
 		}
@@ -167,7 +171,7 @@ func testRegistration(t *testing.T, open Opener) {
 		return store.Registration{
 			Visitor:    chat.Visitor{CompanyID: company, AppID: app, FirstName: name},
 			Identities: identities,
-			Chat:       store.NewChat{Channel: chat.ChannelWidget, Now: noon, Greetings: []chat.Message{fromCompany(newID(), noon)}},
+			Chat:       &store.NewChat{Channel: chat.ChannelWidget, Now: noon, Greetings: []chat.Message{fromCompany(newID(), noon)}},
 		}
 	}
 	register := func(t *testing.T, r store.Registration) store.Registered {

@@ -108,31 +108,21 @@ func (s *Store) Applications(ctx context.Context, companyID string, p store.Page
 	return all(found, s.application, s.decrypt)
 }
 
-// ChangeIdentitySecrets implements [store.Applications].
-func (s *Store) ChangeIdentitySecrets(
-	ctx context.Context,
-	appID string,
-	change store.ChangeSecrets,
-) (chat.IdentityVerification, error) {
-	v, err := s.Store.ChangeIdentitySecrets(
-		ctx,
-		appID,
-		func(v chat.IdentityVerification) (_ []chat.IdentitySecret, err error) {
-			if v.Secrets, err = identitySecrets(appID, v.Secrets, s.decrypt); err != nil {
+// ChangeApplication implements [store.Applications].
+func (s *Store) ChangeApplication(ctx context.Context, id string, change store.ApplicationChange) error {
+	if secrets := change.Secrets; secrets != nil {
+		change.Secrets = func(v chat.IdentityVerification) (_ []chat.IdentitySecret, err error) {
+			if v.Secrets, err = identitySecrets(id, v.Secrets, s.decrypt); err != nil {
 				return nil, err
 			}
-			changed, err := change(v)
+			changed, err := secrets(v)
 			if err != nil {
 				return nil, err
 			}
-			return identitySecrets(appID, changed, s.encrypt)
-		},
-	)
-	if err != nil {
-		return chat.IdentityVerification{}, err
+			return identitySecrets(id, changed, s.encrypt)
+		}
 	}
-	v.Secrets, err = identitySecrets(appID, v.Secrets, s.decrypt)
-	return v, err
+	return s.Store.ChangeApplication(ctx, id, change)
 }
 
 // User implements [store.Users].

@@ -124,12 +124,8 @@ type reencryption struct {
 func (r *reencryption) run(ctx context.Context) error {
 	err := eachOf(ctx, 0, r.allApplications, applicationID, func(a chat.Application) error {
 		return replace(ctx, r, a, application, func(ctx context.Context) error {
-			_, err := r.ChangeIdentitySecrets(
-				ctx,
-				a.ID,
-				func(v chat.IdentityVerification) ([]chat.IdentitySecret, error) { return v.Secrets, nil },
-			)
-			return err
+			same := func(v chat.IdentityVerification) ([]chat.IdentitySecret, error) { return v.Secrets, nil }
+			return r.ChangeApplication(ctx, a.ID, store.ApplicationChange{Secrets: same})
 		})
 	})
 	if err != nil {

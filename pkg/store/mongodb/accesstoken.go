@@ -58,11 +58,6 @@ func (s *Store) CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 	return err
 }
 
-// PutAccessToken implements [store.AccessTokens].
-func (s *Store) PutAccessToken(ctx context.Context, t chat.AccessToken) error {
-	return s.put(ctx, accessTokens, t.Hash, accessTokenDocumentOf(t))
-}
-
 // AccessTokens implements [store.AccessTokens].
 func (s *Store) AccessTokens(ctx context.Context, companyID string, p store.Page) ([]chat.AccessToken, error) {
 	q := listQuery{
@@ -111,39 +106,14 @@ func (s *Store) listAccessTokens(ctx context.Context, q listQuery) ([]chat.Acces
 
 // ChangeAccessToken implements [store.AccessTokens].
 func (s *Store) ChangeAccessToken(ctx context.Context, hash string, change store.TokenChange) error {
-	earliest, latest := bson.D{}, bson.D{}
-	if !change.RevokedAt.IsZero() {
-		earliest = append(earliest, bson.E{Key: "revokedAt", Value: store.UTC(change.RevokedAt)})
-	}
-	if !change.ExpiresAt.IsZero() {
-		earliest = append(earliest, bson.E{Key: "expiresAt", Value: store.UTC(change.ExpiresAt)})
-	}
-	if !change.UsedAt.IsZero() {
-		latest = append(latest, bson.E{Key: "lastUsedAt", Value: store.UTC(change.UsedAt)})
-	}
-	operators := bson.D{} // some servers reject an empty one
-	if len(earliest) > 0 {
-		operators = append(operators, bson.E{Key: "$min", Value: earliest})
-	}
-	if len(latest) > 0 {
-		operators = append(operators, bson.E{Key: "$max", Value: latest})
-	}
-	if len(operators) == 0 {
+	times := movingTimes(
+		movedTime{"$min", "revokedAt", change.RevokedAt},
+		movedTime{"$min", "expiresAt", change.ExpiresAt},
+		movedTime{"$max", "lastUsedAt", change.UsedAt},
+	)
+	if len(times) == 0 {
 		_, err := s.AccessToken(ctx, hash)
 		return err
 	}
-	found, err := s.update(ctx, accessTokens, hash, operators)
-	if err == nil && !found {
-		return apperr.AccessTokenNotFound.New()
-	}
-	return err
-}
-
-// moveTime moves a time of a document to the earliest ($min) or the latest ($max) value that it was given.
-func (s *Store) moveTime(ctx context.Context, in collection, id, operator, field string, at time.Time) error {
-	found, err := s.update(ctx, in, id, bson.D{{Key: operator, Value: bson.D{{Key: field, Value: store.UTC(at)}}}})
-	if err == nil && !found {
-		return notFound(in)
-	}
-	return err
+	return s.change(ctx, accessTokens, hash, times)
 }

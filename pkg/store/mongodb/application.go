@@ -107,67 +107,54 @@ func (s *Store) ApplicationIDs(ctx context.Context, companyID string, p store.Pa
 	return list(ctx, s, applications, q, func(d applicationDocument) (string, bool) { return d.ID, true })
 }
 
-// SetVerification implements [store.Applications].
-func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Verification) error {
-	a, err := s.Application(ctx, appID)
-	if err != nil {
-		return err
-	}
-	if err := store.CheckVerification(mode, a.Identity); err != nil {
-		return err
-	}
-	found, err := s.update(
-		ctx, applications, appID,
-		bson.D{{Key: "$set", Value: bson.D{{Key: "verification", Value: string(mode)}}}},
-	)
-	if err == nil && !found {
-		return notFound(applications)
-	}
-	return err
-}
-
-// ChangeIdentitySecrets implements [store.Applications].
-func (s *Store) ChangeIdentitySecrets(
-	ctx context.Context,
-	appID string,
-	change store.ChangeSecrets,
-) (chat.IdentityVerification, error) {
+// ChangeApplication implements [store.Applications]. It writes only if the secrets are still those that it has read:
+// a concurrent rotation must not lose a secret that was shown to a user.
+func (s *Store) ChangeApplication(ctx context.Context, id string, change store.ApplicationChange) error {
 	for range attempts {
-		d, err := get[applicationDocument](ctx, s, applications, appID)
+		d, err := get[applicationDocument](ctx, s, applications, id)
 		if err != nil {
-			return chat.IdentityVerification{}, err
+			return err
 		}
-		v := d.application().Identity
-		if v.Secrets, err = change(v); err != nil {
-			return v, err
+		a, err := change.Apply(d.application())
+		if err != nil {
+			return err
 		}
-		changed, err := s.replaceSecrets(ctx, d, v.Secrets)
+		fields := d.changedFields(change, a)
+		if len(fields) == 0 {
+			return nil
+		}
+		changed, err := s.updateOne(ctx, applications, d.unrotated(), bson.D{{Key: "$set", Value: fields}})
 		if err != nil || changed {
-			return v, err
+			return err
 		}
 	}
-	return chat.IdentityVerification{}, apperr.New(
-		apperr.Conflict,
-		"CONFLICT",
-		"The application's secrets were changed at the same time",
-	)
+	return apperr.New(apperr.Conflict, "CONFLICT", "The application's secrets were changed at the same time")
 }
 
-// replaceSecrets reports false if the secrets are no longer those of d: concurrent rotations must not lose a
-// secret that was shown to a user.
-func (s *Store) replaceSecrets(
-	ctx context.Context,
-	d applicationDocument,
-	secrets []chat.IdentitySecret,
-) (changed bool, err error) {
+// changedFields returns the fields of a change, whose result is a.
+func (d applicationDocument) changedFields(change store.ApplicationChange, a chat.Application) (fields bson.D) {
+	if change.Secrets != nil {
+		fields = append(fields,
+			bson.E{Key: "identitySecrets", Value: secretDocumentsOf(a.Identity.Secrets)},
+			bson.E{Key: "secretsRevision", Value: d.SecretsRevision + 1},
+		)
+	}
+	if change.Verification != "" {
+		fields = append(fields, bson.E{Key: "verification", Value: string(a.Identity.Mode)})
+	}
+	if change.Support != nil {
+		fields = append(fields, bson.E{Key: "support", Value: store.SupportText(a.Support)})
+	}
+	return fields
+}
+
+// unrotated selects the application unless its secrets have changed since d was read.
+func (d applicationDocument) unrotated() bson.D {
 	var revision any = d.SecretsRevision
 	if d.SecretsRevision == 0 {
 		revision = nil // the field is absent
 	}
-	filter := append(byID(d.ID), bson.E{Key: "secretsRevision", Value: revision})
-	return s.updateOne(ctx, applications, filter, bson.D{{Key: "$set", Value: bson.D{
-		{Key: "identitySecrets", Value: secretDocumentsOf(secrets)}, {Key: "secretsRevision", Value: d.SecretsRevision + 1},
-	}}})
+	return append(byID(d.ID), bson.E{Key: "secretsRevision", Value: revision})
 }
 
 func secretDocumentsOf(secrets []chat.IdentitySecret) []identitySecretDocument {

@@ -113,9 +113,45 @@ func (s *Store) Chat(ctx context.Context, id string) (chat.Chat, error) {
 	return s.chat(d), s.writeGreetings(ctx, d)
 }
 
-// CloseChat implements [store.Chats].
-func (s *Store) CloseChat(ctx context.Context, id string, at time.Time) error {
-	return s.moveTime(ctx, chats, id, "$min", "closedAt", at)
+// ChangeChat implements [store.Chats]. A control and a rating are written if the stored ones are older, each with a
+// command of its own; the times follow with the command that reads the chat.
+func (s *Store) ChangeChat(ctx context.Context, id string, change store.ChatChange) (chat.Chat, error) {
+	if at := store.UTC(change.Control.ChangedAt); !at.IsZero() {
+		set := bson.D{{Key: "$set", Value: bson.D{{Key: "control", Value: controlDocumentOf(change.Control)}}}}
+		if _, err := s.updateOne(ctx, chats, olderThan(id, "control.changedAt", at), set); err != nil {
+			return chat.Chat{}, err
+		}
+	}
+	if at := store.UTC(change.Rating.At); !at.IsZero() {
+		rating := ratingDocument{Score: change.Rating.Score, Comment: change.Rating.Comment, At: at}
+		set := bson.D{
+			{Key: "$set", Value: bson.D{{Key: "rating", Value: rating}}},
+			{Key: "$min", Value: bson.D{{Key: "ratedAt", Value: at}}},
+		}
+		if _, err := s.updateOne(ctx, chats, olderThan(id, "rating.at", at), set); err != nil {
+			return chat.Chat{}, err
+		}
+	}
+	times := movingTimes(
+		movedTime{"$min", "closedAt", change.ClosedAt},
+		movedTime{"$max", "agentsReadAt", change.AgentsReadAt},
+	)
+	if len(times) == 0 {
+		return s.Chat(ctx, id)
+	}
+	d, err := modify[chatDocument](ctx, s, chats, byID(id), times)
+	if err != nil {
+		return chat.Chat{}, err
+	}
+	return s.chat(d), s.writeGreetings(ctx, d)
+}
+
+// olderThan selects a document unless the time in a field is the given one or later.
+func olderThan(id, field string, at time.Time) bson.D {
+	return append(byID(id), bson.E{Key: "$or", Value: bson.A{
+		bson.D{{Key: field, Value: bson.D{{Key: "$lt", Value: at}}}},
+		bson.D{{Key: field, Value: bson.D{{Key: "$exists", Value: false}}}},
+	}})
 }
 
 // OpenChat implements [store.Chats].
@@ -140,7 +176,7 @@ func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (
 			return c, opened, s.countChats(ctx, v, number)
 		}
 		if c.ClosedAt.IsZero() {
-			if err := s.CloseChat(ctx, c.ID, c.IdleClosesAt); err != nil {
+			if _, err := s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: c.IdleClosesAt}); err != nil {
 				return chat.Chat{}, false, err
 			}
 		}

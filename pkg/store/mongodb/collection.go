@@ -3,12 +3,14 @@ package mongodb
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // collection names a MongoDB collection.
@@ -173,6 +175,38 @@ func modifyOrInsert[D any](ctx context.Context, s *Store, in collection, id stri
 // updateOrInsert is [modifyOrInsert] for callers that do not need the result.
 func (s *Store) updateOrInsert(ctx context.Context, in collection, id string, change bson.D, fresh any) error {
 	return s.alternate(ctx, in, fresh, func() (bool, error) { return s.update(ctx, in, id, change) })
+}
+
+// change changes the document with that id, or returns the collection's NotFound.
+func (s *Store) change(ctx context.Context, in collection, id string, change bson.D) error {
+	found, err := s.update(ctx, in, id, change)
+	if err == nil && !found {
+		return notFound(in)
+	}
+	return err
+}
+
+// movedTime moves the time of a field to the earliest ($min) or the latest ($max) value that it was given.
+type movedTime struct {
+	operator string
+	field    string
+	at       time.Time // zero: unchanged
+}
+
+// movingTimes returns the update of all times that are given; empty if there are none.
+func movingTimes(times ...movedTime) (change bson.D) {
+	for _, operator := range []string{"$min", "$max"} {
+		fields := bson.D{}
+		for _, t := range times {
+			if t.operator == operator && !t.at.IsZero() {
+				fields = append(fields, bson.E{Key: t.field, Value: store.UTC(t.at)})
+			}
+		}
+		if len(fields) > 0 { // some servers reject an empty operator
+			change = append(change, bson.E{Key: operator, Value: fields})
+		}
+	}
+	return change
 }
 
 // put writes a whole document, whether or not it exists.

@@ -82,8 +82,3 @@ func (s *Store) AnswerIdempotencyRecord(ctx context.Context, id, answer string) 
 	}
 	return d.Answer, err
 }
-
-// DeleteIdempotencyRecord implements [idempotency.Records].
-func (s *Store) DeleteIdempotencyRecord(ctx context.Context, id string) error {
-	return s.delete(ctx, requestKeys, id)
-}

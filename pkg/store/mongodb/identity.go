@@ -35,8 +35,9 @@ type owner struct {
 	pending bool // it has not been decided what the id resolves to
 }
 
-// ResolveVisitor implements [store.Visitors].
-func (s *Store) ResolveVisitor(ctx context.Context, all []store.Identity) (chatUserID string, created bool, err error) {
+// resolveVisitor returns the chatUserId that owns these identities; created reports that no visitor owned any of them
+// before. Unowned identities become this visitor's.
+func (s *Store) resolveVisitor(ctx context.Context, all []store.Identity) (chatUserID string, created bool, err error) {
 	sorted, err := store.SortIdentities(all)
 	if err != nil {
 		return "", false, err

@@ -4,32 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
-
-// SetControl implements [store.Chats].
-func (s *Store) SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error) {
-	at := store.UTC(c.ChangedAt)
-	older := append(byID(id), bson.E{Key: "$or", Value: bson.A{
-		bson.D{{Key: "control.changedAt", Value: bson.D{{Key: "$lt", Value: at}}}},
-		bson.D{{Key: "control.changedAt", Value: bson.D{{Key: "$exists", Value: false}}}},
-	}})
-	control := controlDocumentOf(c)
-	if _, err := s.updateOne(ctx, chats, older, bson.D{{Key: "$set", Value: bson.D{{Key: "control", Value: control}}}}); err != nil {
-		return chat.Chat{}, err
-	}
-	return s.Chat(ctx, id)
-}
-
-// AgentsRead implements [store.Chats].
-func (s *Store) AgentsRead(ctx context.Context, id string, at time.Time) error {
-	return s.moveTime(ctx, chats, id, "$max", "agentsReadAt", at)
-}
 
 // Inbox implements [store.Chats]. It reads chats in index order, a batch at a time, then the batch's visitors, and
 // applies the filter here.

@@ -223,12 +223,6 @@ func (s *Store) messageIn(ctx context.Context, chatID, id string, fields ...stri
 		fields...)
 }
 
-// Message implements [store.Messages].
-func (s *Store) Message(ctx context.Context, chatID, id string) (chat.Message, error) {
-	d, err := s.messageIn(ctx, chatID, id)
-	return d.message(), err
-}
-
 // FindMessage implements [store.Messages].
 func (s *Store) FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error) {
 	if !store.ValidMessageID(id) {

@@ -51,37 +51,6 @@ func (d chatDocument) rating() chat.Rating {
 	}
 }
 
-// SetSupport implements [store.Applications].
-func (s *Store) SetSupport(ctx context.Context, appID string, support chat.Support) error {
-	if err := store.CheckSupport(support); err != nil {
-		return err
-	}
-	found, err := s.update(
-		ctx, applications, appID,
-		bson.D{{Key: "$set", Value: bson.D{{Key: "support", Value: store.SupportText(support)}}}},
-	)
-	if err == nil && !found {
-		return notFound(applications)
-	}
-	return err
-}
-
-// RateChat implements [store.Chats].
-func (s *Store) RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error) {
-	at := store.UTC(r.At)
-	older := append(byID(id), bson.E{Key: "$or", Value: bson.A{
-		bson.D{{Key: "rating.at", Value: bson.D{{Key: "$lt", Value: at}}}},
-		bson.D{{Key: "rating.at", Value: bson.D{{Key: "$exists", Value: false}}}},
-	}})
-	if _, err := s.updateOne(ctx, chats, older, bson.D{
-		{Key: "$set", Value: bson.D{{Key: "rating", Value: ratingDocument{Score: r.Score, Comment: r.Comment, At: at}}}},
-		{Key: "$min", Value: bson.D{{Key: "ratedAt", Value: at}}},
-	}); err != nil {
-		return chat.Chat{}, err
-	}
-	return s.Chat(ctx, id)
-}
-
 // Ratings implements [store.Chats]. It sums in Go, because MongoDB-compatible servers aggregate differently.
 func (s *Store) Ratings(ctx context.Context, companyID string, since time.Time, p store.Page) ([]store.Ratings, error) {
 	q := listQuery{filter: bson.D{

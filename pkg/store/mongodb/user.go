@@ -83,7 +83,7 @@ func (s *Store) UpdateUser(ctx context.Context, u account.User) error {
 // DeleteUser implements [store.Users]. It deletes the sessions first: a crash in between leaves a user without
 // sessions.
 func (s *Store) DeleteUser(ctx context.Context, id string) error {
-	if err := s.DeleteUserSessions(ctx, id, ""); err != nil {
+	if err := s.DeleteSessions(ctx, store.SessionFilter{UserID: id}); err != nil {
 		return err
 	}
 	n, err := s.deleteAll(ctx, users, byID(id))
@@ -170,18 +170,13 @@ func (s *Store) UserSessions(ctx context.Context, userID string, p store.Page) (
 	return list(ctx, s, sessions, q, func(d sessionDocument) (account.Session, bool) { return d.session(), true })
 }
 
-// DeleteSession implements [store.Sessions].
-func (s *Store) DeleteSession(ctx context.Context, id string) error {
-	return s.delete(ctx, sessions, id)
-}
-
-// DeleteUserSessions implements [store.Sessions].
-func (s *Store) DeleteUserSessions(ctx context.Context, userID, keepID string) error {
-	_, err := s.deleteAll(
-		ctx,
-		sessions,
-		bson.D{{Key: "userId", Value: userID}, {Key: "_id", Value: bson.D{{Key: "$ne", Value: keepID}}}},
-	)
+// DeleteSessions implements [store.Sessions].
+func (s *Store) DeleteSessions(ctx context.Context, of store.SessionFilter) error {
+	filter := byID(of.ID)
+	if of.UserID != "" {
+		filter = bson.D{{Key: "userId", Value: of.UserID}}
+	}
+	_, err := s.deleteAll(ctx, sessions, filter)
 	return err
 }
 

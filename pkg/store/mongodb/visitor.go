@@ -38,8 +38,8 @@ func (s *Store) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, e
 	return d.visitor(), err
 }
 
-// SaveVisitor implements [store.Visitors].
-func (s *Store) SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error) {
+// saveVisitor creates the visitor or updates the profile, and returns the visitor as stored.
+func (s *Store) saveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error) {
 	v.ChatNumber, v.TokensValidFrom = 0, time.Time{}
 	profile := bson.D{}
 	for _, field := range []struct{ name, value string }{
@@ -91,18 +91,18 @@ func (s *Store) Register(ctx context.Context, r store.Registration) (store.Regis
 			return store.Registered{}, err
 		}
 	}
-	v, err := s.SaveVisitor(ctx, v)
-	if err != nil {
-		return store.Registered{}, err
+	v, err := s.saveVisitor(ctx, v)
+	if err != nil || r.Chat == nil {
+		return store.Registered{Visitor: v, Created: created}, err
 	}
-	c, opened, err := s.OpenChat(ctx, v, r.Chat)
+	c, opened, err := s.OpenChat(ctx, v, *r.Chat)
 	return store.Registered{Visitor: v, Chat: c, Opened: opened, Created: created}, err
 }
 
 // registrant returns the id of the visitor that owns the identities, or of a new one.
 func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserID string, created bool, err error) {
 	if !r.OnlyUnowned {
-		return s.ResolveVisitor(ctx, r.Identities)
+		return s.resolveVisitor(ctx, r.Identities)
 	}
 	for _, i := range r.Identities {
 		_, err := s.FindVisitor(ctx, i)
@@ -113,7 +113,7 @@ func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserI
 			return "", false, err
 		}
 	}
-	chatUserID, created, err = s.ResolveVisitor(ctx, r.Identities)
+	chatUserID, created, err = s.resolveVisitor(ctx, r.Identities)
 	if err == nil && !created { // a concurrent registration took one of them
 		return store.NewVisitorID(), true, nil
 	}
@@ -122,7 +122,7 @@ func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserI
 
 // RevokeVisitorTokens implements [store.Visitors].
 func (s *Store) RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error {
-	return s.moveTime(ctx, visitors, chatUserID, "$max", "tokensValidFrom", at)
+	return s.change(ctx, visitors, chatUserID, movingTimes(movedTime{"$max", "tokensValidFrom", at}))
 }
 
 // countChats records the visitor's number of chats, unless the visitor's document had it when it was read.

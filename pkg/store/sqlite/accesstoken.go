@@ -49,11 +49,6 @@ func (s *Store) CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 	})
 }
 
-// PutAccessToken implements [store.AccessTokens].
-func (s *Store) PutAccessToken(ctx context.Context, t chat.AccessToken) error {
-	return update(ctx, s, "writing an access token", func(c *conn) error { return putToken(c, t) })
-}
-
 func putToken(c *conn, t chat.AccessToken) error {
 	_, err := c.exec(`INSERT OR REPLACE INTO access_tokens (`+tokenColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		t.Hash, t.CompanyID, t.Name, t.Prefix, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt, t.CreatedBy)

@@ -13,6 +13,8 @@ import (
 
 const applicationColumns = `id, company_id, provider, bot_name, name, widget_configs, allowed_origins, file_retention, verification, identity_secrets, support`
 
+const selectApplication = `SELECT ` + applicationColumns + ` FROM applications WHERE id = ?`
+
 func readApplication(r *row) chat.Application {
 	return chat.Application{
 		ID: r.text(), CompanyID: r.text(), Provider: r.text(), BotName: r.text(), Name: r.text(),
@@ -54,8 +56,7 @@ func secretRecords(secrets []chat.IdentitySecret) (records []identitySecret) {
 
 // Application implements [store.Applications].
 func (s *Store) Application(ctx context.Context, id string) (chat.Application, error) {
-	return one(ctx, s, "reading an application", `SELECT `+applicationColumns+` FROM applications WHERE id = ?`,
-		readApplication, apperr.ApplicationNotFound, id)
+	return one(ctx, s, "reading an application", selectApplication, readApplication, apperr.ApplicationNotFound, id)
 }
 
 // replaceApplication writes all columns, also those that [Store.PutApplication] keeps.
@@ -127,50 +128,22 @@ func listOfCompany[V any](
 	return all(ctx, s, act, from+` AND company_id = ? ORDER BY id LIMIT ?`, decode, p.After, companyID, p.Size())
 }
 
-// SetVerification implements [store.Applications].
-func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Verification) error {
-	return update(ctx, s, "setting an application's verification", func(c *conn) error {
-		current, err := verification(c, appID)
-		if !mode.Known() || err == nil { // an unknown mode is invalid for any application
-			if err := store.CheckVerification(mode, current); err != nil {
-				return err
-			}
+// ChangeApplication implements [store.Applications]. There is one writer, so that nothing changes between the read and
+// the write.
+func (s *Store) ChangeApplication(ctx context.Context, id string, change store.ApplicationChange) error {
+	return update(ctx, s, "changing an application", func(c *conn) error {
+		var a chat.Application
+		found, err := c.first(selectApplication, func(r *row) { a = readApplication(r) }, id)
+		if err != nil || !found {
+			return orElse(err, apperr.ApplicationNotFound.New())
 		}
-		if err != nil {
+		if a, err = change.Apply(a); err != nil {
 			return err
 		}
-		_, err = c.exec(`UPDATE applications SET verification = ? WHERE id = ?`, string(mode), appID)
+		_, err = c.exec(
+			`UPDATE applications SET verification = ?2, identity_secrets = ?3, support = ?4 WHERE id = ?1`,
+			id, string(a.Identity.Mode), listText(secretRecords(a.Identity.Secrets)), store.SupportText(a.Support),
+		)
 		return err
 	})
-}
-
-// ChangeIdentitySecrets implements [store.Applications].
-func (s *Store) ChangeIdentitySecrets(
-	ctx context.Context,
-	appID string,
-	change store.ChangeSecrets,
-) (chat.IdentityVerification, error) {
-	return write(ctx, s, "changing identity secrets", func(c *conn) (chat.IdentityVerification, error) {
-		v, err := verification(c, appID)
-		if err != nil {
-			return v, err
-		}
-		secrets, err := change(v)
-		if err != nil {
-			return v, err
-		}
-		records := secretRecords(secrets)
-		v.Secrets = secretsOf(records)
-		_, err = c.exec(`UPDATE applications SET identity_secrets = ? WHERE id = ?`, listText(records), appID)
-		return v, err
-	})
-}
-
-func verification(c *conn, appID string) (v chat.IdentityVerification, err error) {
-	found, err := c.first(`SELECT `+applicationColumns+` FROM applications WHERE id = ?`,
-		func(r *row) { v = readApplication(r).Identity }, appID)
-	if err == nil && !found {
-		err = apperr.ApplicationNotFound.New()
-	}
-	return v, err
 }

@@ -161,7 +161,7 @@ func BenchmarkRegister(b *testing.B) {
 		_, err := s.Register(b.Context(), store.Registration{
 			Visitor:    chat.Visitor{CompanyID: company, AppID: app, FirstName: "Ada", Email: mail},
 			Identities: []store.Identity{{Scope: app, Kind: store.KindEmail, Value: mail}},
-			Chat:       store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: []chat.Message{benchMessage(0)}},
+			Chat:       &store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: []chat.Message{benchMessage(0)}},
 		})
 		return err
 	})
@@ -210,7 +210,7 @@ func inbox(b *testing.B, s *Store, company, app string, chats int) {
 				r, err := s.Register(b.Context(), store.Registration{
 					Visitor:    chat.Visitor{CompanyID: company, AppID: app, FirstName: "Ada", Email: fmt.Sprintf("ada%d@example.com", n)},
 					Identities: []store.Identity{{Scope: app, Kind: store.KindEmail, Value: fmt.Sprintf("ada%d@example.com", n)}},
-					Chat:       store.NewChat{Channel: chat.ChannelWidget, Now: benchTime},
+					Chat:       &store.NewChat{Channel: chat.ChannelWidget, Now: benchTime},
 				})
 				if err == nil {
 					err = s.AppendMessage(b.Context(), r.Chat.ID, benchMessage(n))

@@ -16,6 +16,8 @@ const chatColumns = `id, company_id, app_id, chat_user_id, channel, created_at, 
 	agent_in_control, assignee, control_changed_at, agents_read_at, handover_by, handover_reason, handover_note, handover_at,
 	rating_score, rating_comment, rating_first_at, rating_at`
 
+const selectChat = `SELECT ` + chatColumns + ` FROM chats WHERE id = ?`
+
 func (s *Store) readChat(r *row) chat.Chat { return s.withIdleClose(readChat(r)) }
 
 // readChat reads a chat without the time that follows from the store's settings.
@@ -40,23 +42,59 @@ func (s *Store) withIdleClose(c chat.Chat) chat.Chat {
 
 // Chat implements [store.Chats].
 func (s *Store) Chat(ctx context.Context, id string) (chat.Chat, error) {
-	return one(
-		ctx, s, "reading a chat", `SELECT `+chatColumns+` FROM chats WHERE id = ?`, s.readChat,
-		apperr.ChatNotFound, id,
-	)
+	return one(ctx, s, "reading a chat", selectChat, s.readChat, apperr.ChatNotFound, id)
 }
 
-// CloseChat implements [store.Chats].
-func (s *Store) CloseChat(ctx context.Context, id string, at time.Time) error {
-	return update(ctx, s, "closing a chat", func(c *conn) error { return closeChat(c, id, at) })
+// ChangeChat implements [store.Chats] with one commit.
+func (s *Store) ChangeChat(ctx context.Context, id string, change store.ChatChange) (chat.Chat, error) {
+	return write(ctx, s, "changing a chat", func(c *conn) (changed chat.Chat, err error) {
+		if err := changeChat(c, id, change); err != nil {
+			return chat.Chat{}, err
+		}
+		found, err := c.first(selectChat, func(r *row) { changed = s.readChat(r) }, id)
+		if err == nil && !found {
+			err = apperr.ChatNotFound.New()
+		}
+		return changed, err
+	})
 }
 
-func closeChat(c *conn, id string, at time.Time) error {
-	changed, err := c.exec(`UPDATE chats SET closed_at = min(ifnull(closed_at, ?2), ?2) WHERE id = ?1`, id, at)
-	if err == nil && changed == 0 {
-		err = apperr.ChatNotFound.New()
+const (
+	setClosed  = `UPDATE chats SET closed_at = min(ifnull(closed_at, ?2), ?2) WHERE id = ?1`
+	setControl = `UPDATE chats SET agent_in_control = ?2, assignee = ?3, control_changed_at = ?4,
+			handover_by = ?5, handover_reason = ?6, handover_note = ?7, handover_at = ?8
+		WHERE id = ?1 AND ifnull(control_changed_at < ?4, TRUE)`
+	setRating = `UPDATE chats SET rating_score = ?2, rating_comment = ?3, rating_at = ?4,
+			rating_first_at = min(ifnull(rating_first_at, ?4), ?4)
+		WHERE id = ?1 AND ifnull(rating_at < ?4, TRUE)`
+	setAgentsRead = `UPDATE chats SET agents_read_at = max(ifnull(agents_read_at, ?2), ?2) WHERE id = ?1`
+)
+
+// changeChat runs a statement for each member of the change, so that it writes only the indexes concerned. It does
+// nothing if the chat does not exist.
+func changeChat(c *conn, id string, change store.ChatChange) error {
+	control, rating := change.Control, change.Rating
+	h := control.Handover
+	for _, member := range []struct {
+		at   time.Time
+		sql  string
+		args []any
+	}{
+		{change.ClosedAt, setClosed, []any{id, change.ClosedAt}},
+		{control.ChangedAt, setControl, []any{
+			id, control.Agent, control.Assignee, control.ChangedAt, h.By, h.Reason, h.Note, h.At,
+		}},
+		{rating.At, setRating, []any{id, rating.Score, rating.Comment, rating.At}},
+		{change.AgentsReadAt, setAgentsRead, []any{id, change.AgentsReadAt}},
+	} {
+		if member.at.IsZero() {
+			continue
+		}
+		if _, err := c.exec(member.sql, member.args...); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // CurrentChat implements [store.Chats].
@@ -122,7 +160,7 @@ func (s *Store) open(c *conn, owner uuid.UUID, v chat.Visitor, n store.NewChat) 
 	case found && current.Open(n.Now):
 		return opened{chat: current}, nil
 	case found: // idle
-		if err := closeChat(c, current.ID, current.IdleClosesAt); err != nil {
+		if err := changeChat(c, current.ID, store.ChatChange{ClosedAt: current.IdleClosesAt}); err != nil {
 			return opened{}, err
 		}
 	}

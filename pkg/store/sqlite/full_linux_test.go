@@ -23,7 +23,8 @@ func TestDiskFull(t *testing.T) {
 func fillDisk(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	s := storetest.Open(t)
-	v, err := s.SaveVisitor(ctx, chat.Visitor{ID: uuid.NewString()})
+	registered, err := s.Register(ctx, store.Registration{Visitor: chat.Visitor{ID: uuid.NewString()}})
+	v := registered.Visitor
 	if err != nil {
 		t.Fatal(err)
 	}

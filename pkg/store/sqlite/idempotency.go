@@ -102,11 +102,3 @@ func (s *Store) AnswerIdempotencyRecord(ctx context.Context, id, answer string) 
 		return first, err
 	})
 }
-
-// DeleteIdempotencyRecord implements [idempotency.Records].
-func (s *Store) DeleteIdempotencyRecord(ctx context.Context, id string) error {
-	return update(ctx, s, "deleting an idempotency record", func(c *conn) error {
-		_, err := c.exec(`DELETE FROM idempotency_records WHERE id = ?`, id)
-		return err
-	})
-}

@@ -4,42 +4,10 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/parley-chat/parley/pkg/apperr"
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
-
-// SetControl implements [store.Chats].
-func (s *Store) SetControl(ctx context.Context, id string, control chat.Control) (chat.Chat, error) {
-	return write(ctx, s, "changing who answers a chat", func(c *conn) (changed chat.Chat, err error) {
-		h := control.Handover
-		if _, err := c.exec(`UPDATE chats SET agent_in_control = ?2, assignee = ?3, control_changed_at = ?4,
-				handover_by = ?5, handover_reason = ?6, handover_note = ?7, handover_at = ?8
-			WHERE id = ?1 AND ifnull(control_changed_at < ?4, TRUE)`,
-			id, control.Agent, control.Assignee, control.ChangedAt, h.By, h.Reason, h.Note, h.At); err != nil {
-			return chat.Chat{}, err
-		}
-		found, err := c.first(`SELECT `+chatColumns+` FROM chats WHERE id = ?`, func(r *row) { changed = s.readChat(r) }, id)
-		if err == nil && !found {
-			err = apperr.ChatNotFound.New()
-		}
-		return changed, err
-	})
-}
-
-// AgentsRead implements [store.Chats].
-func (s *Store) AgentsRead(ctx context.Context, id string, at time.Time) error {
-	return update(ctx, s, "noting that a chat was read", func(c *conn) error {
-		changed, err := c.exec(`UPDATE chats SET agents_read_at = max(ifnull(agents_read_at, ?2), ?2) WHERE id = ?1`, id, at)
-		if err == nil && changed == 0 {
-			err = apperr.ChatNotFound.New()
-		}
-		return err
-	})
-}
 
 // inboxPage is the result of Inbox.
 type inboxPage struct {

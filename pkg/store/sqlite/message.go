@@ -180,15 +180,6 @@ func (s *Store) find(ctx context.Context, id string) (located, error) {
 	)
 }
 
-// Message implements [store.Messages].
-func (s *Store) Message(ctx context.Context, chatID, id string) (chat.Message, error) {
-	l, err := s.find(ctx, id)
-	if err == nil && l.chatID != chatID {
-		return chat.Message{}, apperr.MessageNotFound.New()
-	}
-	return l.message, err
-}
-
 // FindMessage implements [store.Messages].
 func (s *Store) FindMessage(ctx context.Context, id string) (string, chat.Message, error) {
 	l, err := s.find(ctx, id)

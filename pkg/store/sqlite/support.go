@@ -4,41 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/apperr"
-
-	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
-
-// SetSupport implements [store.Applications].
-func (s *Store) SetSupport(ctx context.Context, appID string, support chat.Support) error {
-	if err := store.CheckSupport(support); err != nil {
-		return err
-	}
-	return update(ctx, s, "setting how agents serve an application", func(c *conn) error {
-		changed, err := c.exec(`UPDATE applications SET support = ? WHERE id = ?`, store.SupportText(support), appID)
-		if err == nil && changed == 0 {
-			err = apperr.ApplicationNotFound.New()
-		}
-		return err
-	})
-}
-
-// RateChat implements [store.Chats].
-func (s *Store) RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error) {
-	return write(ctx, s, "rating a chat", func(c *conn) (rated chat.Chat, err error) {
-		if _, err := c.exec(`UPDATE chats SET rating_score = ?2, rating_comment = ?3, rating_at = ?4,
-				rating_first_at = min(ifnull(rating_first_at, ?4), ?4)
-			WHERE id = ?1 AND ifnull(rating_at < ?4, TRUE)`, id, r.Score, r.Comment, r.At); err != nil {
-			return chat.Chat{}, err
-		}
-		found, err := c.first(`SELECT `+chatColumns+` FROM chats WHERE id = ?`, func(r *row) { rated = s.readChat(r) }, id)
-		if err == nil && !found {
-			err = apperr.ChatNotFound.New()
-		}
-		return rated, err
-	})
-}
 
 const countRatings = `SELECT app_id, rating_score, count(*) FROM chats
 	WHERE company_id = ? AND rating_first_at >= ? GROUP BY app_id, rating_score`

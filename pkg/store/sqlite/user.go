@@ -154,18 +154,14 @@ var sessionsByCreation = byCreation{
 	table: "sessions", columns: sessionColumns, owner: "user_id", id: "id", missing: apperr.SessionNotFound,
 }
 
-// DeleteSession implements [store.Sessions].
-func (s *Store) DeleteSession(ctx context.Context, id string) error {
-	return update(ctx, s, "deleting a session", func(c *conn) error {
-		_, err := c.exec(`DELETE FROM sessions WHERE id = ?`, id)
-		return err
-	})
-}
-
-// DeleteUserSessions implements [store.Sessions].
-func (s *Store) DeleteUserSessions(ctx context.Context, userID, keepID string) error {
+// DeleteSessions implements [store.Sessions].
+func (s *Store) DeleteSessions(ctx context.Context, of store.SessionFilter) error {
+	sql, value := `DELETE FROM sessions WHERE id = ?`, of.ID
+	if of.UserID != "" {
+		sql, value = `DELETE FROM sessions WHERE user_id = ?`, of.UserID
+	}
 	return update(ctx, s, "deleting sessions", func(c *conn) error {
-		_, err := c.exec(`DELETE FROM sessions WHERE user_id = ? AND id <> ?`, userID, keepID)
+		_, err := c.exec(sql, value)
 		return err
 	})
 }

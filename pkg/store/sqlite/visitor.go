@@ -34,11 +34,6 @@ func (s *Store) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, e
 	return one(ctx, s, "reading a visitor", selectVisitor, readVisitor, apperr.VisitorNotFound, chatUserID)
 }
 
-// SaveVisitor implements [store.Visitors].
-func (s *Store) SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error) {
-	return write(ctx, s, "saving a visitor", func(c *conn) (chat.Visitor, error) { return saveVisitor(c, v) })
-}
-
 func saveVisitor(c *conn, v chat.Visitor) (saved chat.Visitor, err error) {
 	_, err = c.exec(`
 		INSERT INTO visitors (id, company_id, app_id, first_name, last_name, email, phone, user_id, verified_by)
@@ -75,11 +70,11 @@ func (s *Store) Register(ctx context.Context, r store.Registration) (store.Regis
 		if sorted, err = store.SortIdentities(r.Identities); err != nil {
 			return store.Registered{}, err
 		}
-	} else if _, err := uuid.Parse(r.Visitor.ID); err != nil {
-		return store.Registered{}, invalidVisitorID(err)
 	}
-	if err := checkGreetings(r.Chat); err != nil {
-		return store.Registered{}, err
+	if r.Chat != nil {
+		if err := checkGreetings(*r.Chat); err != nil {
+			return store.Registered{}, err
+		}
 	}
 	return write(
 		ctx, s, "registering a visitor",
@@ -99,28 +94,34 @@ func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity)
 		}
 	}
 	v, err := saveVisitor(c, v)
-	if err != nil {
-		return store.Registered{}, err
+	if err != nil || r.Chat == nil {
+		return store.Registered{Visitor: v}, err
 	}
 	owner, err := uuid.Parse(v.ID)
 	if err != nil {
 		return store.Registered{}, invalidVisitorID(err)
 	}
-	o, err := s.open(c, owner, v, r.Chat)
+	o, err := s.open(c, owner, v, *r.Chat)
 	return store.Registered{Visitor: v, Chat: o.chat, Opened: o.is}, err
 }
 
 // registerNew is register for an id without a row yet, so it needs no lookups.
-func (s *Store) registerNew(c *conn, v chat.Visitor, n store.NewChat) (store.Registered, error) {
-	v.ChatNumber, v.TokensValidFrom = 1, time.Time{}
+func (s *Store) registerNew(c *conn, v chat.Visitor, n *store.NewChat) (store.Registered, error) {
+	v.ChatNumber, v.TokensValidFrom = 0, time.Time{}
+	if n != nil {
+		v.ChatNumber = 1
+	}
 	if err := writeVisitor(c, `INSERT`, v); err != nil {
 		return store.Registered{}, err
+	}
+	if n == nil {
+		return store.Registered{Visitor: v, Created: true}, nil
 	}
 	owner, err := uuid.Parse(v.ID)
 	if err != nil {
 		return store.Registered{}, invalidVisitorID(err)
 	}
-	created, err := s.create(c, store.ChatID(owner, v.ChatNumber), v, n)
+	created, err := s.create(c, store.ChatID(owner, v.ChatNumber), v, *n)
 	return store.Registered{Visitor: v, Chat: created, Opened: true, Created: true}, err
 }
 
@@ -138,33 +139,10 @@ func registrant(c *conn, sorted []store.Identity, onlyUnowned bool) (resolved, e
 	return resolve(c, sorted)
 }
 
-// resolved is the result of ResolveVisitor.
+// resolved is the visitor that owns identities.
 type resolved struct {
 	chatUserID string
 	created    bool
-}
-
-// ResolveVisitor implements [store.Visitors]. Usually all identities are owned, and nothing is written.
-func (s *Store) ResolveVisitor(
-	ctx context.Context,
-	identities []store.Identity,
-) (chatUserID string, created bool, err error) {
-	sorted, err := store.SortIdentities(identities)
-	if err != nil {
-		return "", false, err
-	}
-	known, err := read(ctx, s, "reading identities", func(c *conn) (string, error) {
-		owner, unowned, err := owners(c, sorted)
-		if len(unowned) > 0 {
-			return "", err
-		}
-		return owner, err
-	})
-	if err != nil || known != "" {
-		return known, false, err
-	}
-	r, err := write(ctx, s, "resolving identities", func(c *conn) (resolved, error) { return resolve(c, sorted) })
-	return r.chatUserID, r.created, err
 }
 
 // resolve assigns the unowned identities to the visitor who owns the strongest, or to a new one.

@@ -242,7 +242,7 @@ func (a *abuse) createRecords(t *testing.T) abusedWorld {
 	s, api := openStore(t, a.place), a.widgetAPI(t)
 	v := register(t, a.place, api)
 	mine := v.write(t, "before the abuse")
-	id, _, err := s.ResolveVisitor(t.Context(), []store.Identity{{Scope: a.AppID, Kind: store.KindEmail, Value: v.email}})
+	id, err := s.FindVisitor(t.Context(), store.Identity{Scope: a.AppID, Kind: store.KindEmail, Value: v.email})
 	check(t, err)
 	who, err := s.Visitor(t.Context(), id)
 	check(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // refusal is a request and its expected error.
@@ -125,7 +126,8 @@ func chatRefusals(t *testing.T, p place, client *api) []refusal {
 	mine := openChat(t, s, p, time.Now())
 	old := openChat(t, s, p, time.Now().Add(-chat.Window-time.Second))
 	closed := openChat(t, s, p, time.Now())
-	check(t, s.CloseChat(t.Context(), closed.ID, time.Now()))
+	_, err := s.ChangeChat(t.Context(), closed.ID, store.ChatChange{ClosedAt: time.Now()})
+	check(t, err)
 	post := func(name, chatID, secret string, status int, code, message string) refusal {
 		body := map[string]any{"type": "TEXT", "data": map[string]any{"text": "x"}, "chatId": chatID}
 		return refusal{"chat: " + name, client, http.MethodPost, "/message/send", body, []header{accessToken(secret)}, status, code, message, nil}
@@ -260,7 +262,8 @@ func TestGetMessageWithoutAnOpenChat(t *testing.T) {
 	p := commonStandalone(t).place
 	s := openStore(t, p)
 	c := openChat(t, s, p, time.Now())
-	check(t, s.CloseChat(t.Context(), c.ID, time.Now()))
+	_, err := s.ChangeChat(t.Context(), c.ID, store.ChatChange{ClosedAt: time.Now()})
+	check(t, err)
 	v := visitor{place: p, api: p.widgetAPI(t), token: sign(t, p, claims(p, c.ChatUserID))}
 	got := wantError(t, 404, v.api.call(t, http.MethodGet, "/message", nil, bearer(v.token)))
 	if got.Message != "Chat not found" {

@@ -45,15 +45,17 @@ func putCompany(t testing.TB, s store.Store) (app chat.Application, template cha
 
 func putToken(t testing.TB, s store.Store, companyID string, expires time.Time) (secret string) {
 	t.Helper()
-	secret, token := credential.NewAccessToken(companyID, "e2e", time.Now(), expires)
-	check(t, s.PutAccessToken(t.Context(), token))
+	secret, token := credential.NewAccessToken(companyID, "e2e", time.Now(), time.Time{})
+	check(t, s.CreateAccessToken(t.Context(), token))
+	check(t, s.ChangeAccessToken(t.Context(), token.Hash, store.TokenChange{ExpiresAt: expires}))
 	return secret
 }
 
 // openChat opens a chat of a new visitor of the demo application, at a given time.
 func openChat(t testing.TB, s store.Store, p place, opened time.Time) chat.Chat {
 	t.Helper()
-	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: p.CompanyID, AppID: p.AppID, FirstName: "Old"})
+	registered, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: p.CompanyID, AppID: p.AppID, FirstName: "Old"}})
+	v := registered.Visitor
 	check(t, err)
 	c, _, err := s.OpenChat(t.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: opened})
 	check(t, err)

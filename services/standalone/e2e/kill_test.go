@@ -357,7 +357,7 @@ func (f *deployment) typing(t *testing.T, chatUserID string) (again func(name st
 // chat is handed over.
 func (f *deployment) processorKilled(t *testing.T) {
 	stored := openStore(t, f.place)
-	check(t, stored.SetSupport(t.Context(), f.AppID, chat.Support{HandoverButton: true, Rating: true}))
+	check(t, stored.ChangeApplication(t.Context(), f.AppID, store.ApplicationChange{Support: &chat.Support{HandoverButton: true, Rating: true}}))
 	o, r := f.operator(t), newReceiver(t)
 	o.create("webhooks", "create", "--company", f.CompanyID, "--url", r.url, "--events", "message.received,chat.closed,chat.rated")
 	writer, asks := register(t, f.place, f.widgetAPI(t)), register(t, f.place, f.widgetAPI(t))

@@ -48,9 +48,9 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	check(t, s.PutCompany(t.Context(), company))
 	check(t, s.PutApplication(t.Context(), app))
 	identity := credential.NewIdentitySecret()
-	_, err = s.ChangeIdentitySecrets(t.Context(), app.ID, store.RotateSecret(identity, time.Now(), 0))
+	err = s.ChangeApplication(t.Context(), app.ID, store.ApplicationChange{Secrets: store.RotateSecret(identity, time.Now(), 0)})
 	check(t, err)
-	check(t, s.SetVerification(t.Context(), app.ID, chat.VerificationRequired))
+	check(t, s.ChangeApplication(t.Context(), app.ID, store.ApplicationChange{Verification: chat.VerificationRequired}))
 	live, revoked := putToken(t, s, company.ID, time.Time{}), putToken(t, s, company.ID, time.Now().Add(-time.Hour))
 
 	nats := config.NATS{NATSURL: strings.Replace(natsURL, "://", "://"+urlSecret+"@", 1)}

@@ -38,7 +38,7 @@ func newTenant(t *testing.T, client, widget *api, s store.Store) tenant {
 		map[string]string{"appId": app.ID, "email": "same@example.com", "userId": "same"}))
 	sent := want[struct{ ID string }](t, http.StatusCreated, widget.call(t, http.MethodPost, "/message",
 		`{"type":"TEXT","data":{"text":"only for `+app.ID+`"}}`, bearer(v.AccessToken)))
-	id, _, err := s.ResolveVisitor(t.Context(), []store.Identity{{Scope: app.ID, Kind: store.KindUserID, Value: "same"}})
+	id, err := s.FindVisitor(t.Context(), store.Identity{Scope: app.ID, Kind: store.KindUserID, Value: "same"})
 	check(t, err)
 	who, err := s.Visitor(t.Context(), id)
 	check(t, err)

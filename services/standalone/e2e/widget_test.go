@@ -94,9 +94,9 @@ func TestWidgetIdentity(t *testing.T) {
 	app.WidgetConfigs = []byte(`{"formInputs":["email"]}`)
 	check(t, stored.PutApplication(t.Context(), app))
 	secret := credential.NewIdentitySecret()
-	_, err := stored.ChangeIdentitySecrets(t.Context(), app.ID, store.RotateSecret(secret, time.Now(), 0))
+	err := stored.ChangeApplication(t.Context(), app.ID, store.ApplicationChange{Secrets: store.RotateSecret(secret, time.Now(), 0)})
 	check(t, err)
-	check(t, stored.SetVerification(t.Context(), app.ID, chat.VerificationSession))
+	check(t, stored.ChangeApplication(t.Context(), app.ID, store.ApplicationChange{Verification: chat.VerificationSession}))
 
 	c, orders := startScenario(t, "./widget/identity.mjs", "identity", s.place, map[string]string{"verifiedAppId": app.ID})
 	p := s.place

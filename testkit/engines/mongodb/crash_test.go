@@ -81,9 +81,9 @@ func TestCrashWhileResolvingAVisitor(t *testing.T) {
 		identity := store.Identity{Scope: "app", Kind: store.KindPhone, Value: "+4912345"}
 		resolve := func() (string, bool) {
 			t.Helper()
-			id, created, err := s.ResolveVisitor(t.Context(), []store.Identity{identity})
+			r, err := s.Register(t.Context(), store.Registration{Identities: []store.Identity{identity}})
 			ok(t, err)
-			return id, created
+			return r.Visitor.ID, r.Created
 		}
 		forget := func(id string) {
 			t.Helper()

@@ -48,7 +48,8 @@ func ok(t testing.TB, err error) {
 // newVisitor saves a visitor.
 func newVisitor(t testing.TB, s store.Store) chat.Visitor {
 	t.Helper()
-	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: "company", AppID: "app", FirstName: "Ada"})
+	registered, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: "company", AppID: "app", FirstName: "Ada"}})
+	v := registered.Visitor
 	ok(t, err)
 	return v
 }

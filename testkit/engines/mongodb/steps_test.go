@@ -35,11 +35,16 @@ func allSteps(t testing.TB, s store.Store) []step {
 		v.ChatNumber = 1
 		return err
 	}
-	save := func() (err error) {
-		v, err = s.SaveVisitor(ctx, chat.Visitor{ID: visitorID, CompanyID: company, AppID: "app", FirstName: "Ada"})
+	save := func() error {
+		r, err := s.Register(ctx, store.Registration{Visitor: chat.Visitor{ID: visitorID, CompanyID: company, AppID: "app", FirstName: "Ada"}})
+		v = r.Visitor
 		return err
 	}
-	resolve := func() (err error) { visitorID, _, err = s.ResolveVisitor(ctx, identity); return err }
+	register := func() error {
+		r, err := s.Register(ctx, store.Registration{Identities: identity, Visitor: chat.Visitor{CompanyID: company, AppID: "app", FirstName: "Ada"}})
+		visitorID = r.Visitor.ID
+		return err
+	}
 	message, answer := text("m", at(1), false), text("a", at(2), true)
 	history := func(q store.HistoryQuery) func() error {
 		return func() error { _, _, err := s.History(ctx, c.ID, q); return err }
@@ -65,7 +70,6 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"companies, next page", 1, func() error { _, err := s.Companies(ctx, store.Page{After: "0", Limit: 10}); return err }},
 
 		{"create an access token", 2, func() error { return s.CreateAccessToken(ctx, token) }},
-		{"put an access token", 1, func() error { return s.PutAccessToken(ctx, token) }},
 		{"access token", 1, func() error { _, err := s.AccessToken(ctx, hash); return err }},
 		{"access tokens", 1, func() error { _, err := s.AccessTokens(ctx, company, store.Page{}); return err }},
 		{"access tokens, next page", 2, func() error { _, err := s.AccessTokens(ctx, company, store.Page{After: hash}); return err }},
@@ -81,23 +85,24 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"the ids of applications", 1, func() error { _, err := s.ApplicationIDs(ctx, company, store.Page{After: "a"}); return err }},
 		{"all applications", 1, func() error { _, err := s.Applications(ctx, "", store.Page{}); return err }},
 		{"rotate an identity secret", 2, func() error {
-			_, err := s.ChangeIdentitySecrets(ctx, "app", store.RotateSecret("secret", at(0), time.Hour))
+			err := s.ChangeApplication(ctx, "app", store.ApplicationChange{Secrets: store.RotateSecret("secret", at(0), time.Hour)})
 			return err
 		}},
 		{"rotate an identity secret again", 2, func() error {
-			_, err := s.ChangeIdentitySecrets(ctx, "app", store.RotateSecret("secret 2", at(0), time.Hour))
+			err := s.ChangeApplication(ctx, "app", store.ApplicationChange{Secrets: store.RotateSecret("secret 2", at(0), time.Hour)})
 			return err
 		}},
-		{"set the verification", 2, func() error { return s.SetVerification(ctx, "app", chat.VerificationRequired) }},
+		{"set the verification", 2, func() error {
+			return s.ChangeApplication(ctx, "app", store.ApplicationChange{Verification: chat.VerificationRequired})
+		}},
 
 		{"put a new template", 2, func() error { return s.PutTemplate(ctx, chat.MessageTemplate{ID: "template", CompanyID: company}) }},
 		{"template", 1, func() error { _, err := s.Template(ctx, "template"); return err }},
 		{"templates", 1, func() error { _, err := s.Templates(ctx, company, store.Page{After: "a"}); return err }},
 
-		{"resolve a new visitor", 3, resolve},
-		{"resolve a known visitor", 2, resolve},
+		{"register a new visitor", 5, register},
+		{"register a known visitor", 3, register},
 		{"find a visitor", 2, func() error { _, err := s.FindVisitor(ctx, identity[0]); return err }},
-		{"save a new visitor", 2, save},
 		{"save a known visitor", 1, save},
 		{"visitor", 1, func() error { _, err := s.Visitor(ctx, visitorID); return err }},
 		{"revoke a visitor's tokens", 1, func() error { return s.RevokeVisitorTokens(ctx, visitorID, at(0)) }},
@@ -126,7 +131,6 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"history", 1, func() error { return history(store.HistoryQuery{})() }},
 		{"the newest page", 1, func() error { return history(store.HistoryQuery{Limit: 2})() }},
 		{"an earlier page", 2, func() error { return history(store.HistoryQuery{Before: "a", Limit: 10, MaxBytes: 1})() }},
-		{"message", 1, func() error { _, err := s.Message(ctx, c.ID, "m"); return err }},
 		{"find a message", 1, func() error { _, _, err := s.FindMessage(ctx, "m"); return err }},
 
 		{"join a new status", 2, func() error {
@@ -204,7 +208,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 		}},
 		{"replay a webhook delivery", 1, func() error { _, err := s.ReplayWebhookDelivery(ctx, delivery.ID, at(3)); return err }},
 		{"delete a webhook endpoint", 2, func() error { return s.DeleteWebhookEndpoint(ctx, hook.ID) }},
-		{"close a chat", 1, func() error { return s.CloseChat(ctx, c.ID, at(9)) }},
+		{"close a chat", 1, func() error { _, err := s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: at(9)}); return err }},
 		{"open the next chat", 5, open},
 	}
 	for _, kind := range store.Kinds() {
@@ -218,7 +222,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 			step{"count " + string(kind), 1, func() error { _, err := s.CountRecords(ctx, kind); return err }},
 		)
 	}
-	return append(steps, step{"delete an idempotency record", 1, func() error { return s.DeleteIdempotencyRecord(ctx, "key") }})
+	return steps
 }
 
 // manyMessages appends enough messages for several of the driver's default batches.

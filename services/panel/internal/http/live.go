@@ -9,6 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/panel/internal/live"
 )
@@ -28,7 +29,7 @@ func (a api) readChat(c echo.Context, _ caller, found chat.Chat, r readRequest) 
 	if upTo.IsZero() || upTo.After(latest) {
 		upTo = latest
 	}
-	if err := a.Store.AgentsRead(ctxOf(c), found.ID, upTo); err != nil {
+	if _, err := a.Store.ChangeChat(ctxOf(c), found.ID, store.ChatChange{AgentsReadAt: upTo}); err != nil {
 		return nil, err
 	}
 	if upTo.After(found.AgentsReadAt) && found.AppID != "" {

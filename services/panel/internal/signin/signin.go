@@ -31,8 +31,7 @@ type Store interface {
 	CreateSession(ctx context.Context, s account.Session) error
 	SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error
 	UserSessions(ctx context.Context, userID string, p store.Page) ([]account.Session, error)
-	DeleteSession(ctx context.Context, id string) error
-	DeleteUserSessions(ctx context.Context, userID, keepID string) error
+	DeleteSessions(ctx context.Context, of store.SessionFilter) error
 }
 
 // Config holds the dependencies of a [Service].
@@ -150,7 +149,7 @@ func (s *Service) endOldest(ctx context.Context, userID string) error {
 		return err
 	}
 	for _, oldest := range sessions[:max(len(sessions)-maxSessions, 0)] {
-		if err := s.Store.DeleteSession(ctx, oldest.ID); err != nil {
+		if err := s.Store.DeleteSessions(ctx, store.SessionFilter{ID: oldest.ID}); err != nil {
 			return err
 		}
 	}
@@ -196,7 +195,9 @@ func (s *Service) Resume(ctx context.Context, secret string) (Principal, error) 
 }
 
 // End ends one session.
-func (s *Service) End(ctx context.Context, id string) error { return s.Store.DeleteSession(ctx, id) }
+func (s *Service) End(ctx context.Context, id string) error {
+	return s.Store.DeleteSessions(ctx, store.SessionFilter{ID: id})
+}
 
 // ChangePassword replaces the password, ends all sessions and starts a new one. WRONG_PASSWORD if current is
 // not the password.

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // place is one chat of one application, its stored changes, and the events published into it.
@@ -21,16 +22,10 @@ type place struct {
 	early     bool // an event was published before the change was stored
 }
 
-func (p *place) SetControl(context.Context, string, chat.Control) (chat.Chat, error) {
+func (p *place) ChangeChat(context.Context, string, store.ChatChange) (chat.Chat, error) {
 	p.stored++
 	return p.chat, nil
 }
-
-func (p *place) RateChat(context.Context, string, chat.Rating) (chat.Chat, error) {
-	return p.chat, nil
-}
-
-func (p *place) CloseChat(context.Context, string, time.Time) error { return nil }
 
 func (p *place) Chat(context.Context, string) (chat.Chat, error)               { return p.chat, nil }
 func (p *place) Application(context.Context, string) (chat.Application, error) { return p.app, nil }

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // History stores messages. Appending a stored message again is no error and changes nothing.
@@ -26,9 +27,7 @@ type Chats interface {
 
 // Controls stores which side answers a chat, and its rating; see [store.Chats].
 type Controls interface {
-	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
-	CloseChat(ctx context.Context, id string, at time.Time) error
-	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
+	ChangeChat(ctx context.Context, id string, change store.ChatChange) (chat.Chat, error)
 }
 
 // Recorder writes events into the history.
@@ -82,13 +81,9 @@ func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChange
 	if c.CompanyID != e.CompanyID {
 		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
-	if _, err := r.controls.SetControl(ctx, e.ChatID, e.ControlOf()); err != nil {
+	changed := store.ChatChange{Control: e.ControlOf(), ClosedAt: e.ClosedAt}
+	if _, err := r.controls.ChangeChat(ctx, e.ChatID, changed); err != nil {
 		return err
-	}
-	if !e.ClosedAt.IsZero() {
-		if err := r.controls.CloseChat(ctx, e.ChatID, e.ClosedAt); err != nil {
-			return err
-		}
 	}
 	return r.notify(ctx, c, e, eventID)
 }
@@ -102,7 +97,7 @@ func (r *Recorder) ChatRated(ctx context.Context, e event.ChatRated) error {
 	if c.ChatUserID != e.ChatUserID || c.CompanyID != e.CompanyID {
 		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
-	_, err = r.controls.RateChat(ctx, e.ChatID, e.Rating())
+	_, err = r.controls.ChangeChat(ctx, e.ChatID, store.ChatChange{Rating: e.Rating()})
 	return err
 }
 

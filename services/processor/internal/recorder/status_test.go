@@ -37,7 +37,8 @@ type room struct {
 func newRoom(t *testing.T) room {
 	t.Helper()
 	s := storetest.Open(t)
-	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: uuid.NewString(), AppID: uuid.NewString()})
+	registered, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: uuid.NewString(), AppID: uuid.NewString()}})
+	v := registered.Visitor
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/atomicfile"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // Store stores the demo company.
@@ -27,11 +28,11 @@ type Store interface {
 	PutCompany(ctx context.Context, c chat.Company) error
 	Application(ctx context.Context, id string) (chat.Application, error)
 	PutApplication(ctx context.Context, a chat.Application) error
-	SetSupport(ctx context.Context, appID string, s chat.Support) error
+	ChangeApplication(ctx context.Context, id string, change store.ApplicationChange) error
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
 	PutTemplate(ctx context.Context, t chat.MessageTemplate) error
 	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
-	PutAccessToken(ctx context.Context, t chat.AccessToken) error
+	CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 	User(ctx context.Context, id string) (account.User, error)
 	CreateUser(ctx context.Context, u account.User) error
 	UpdateUser(ctx context.Context, u account.User) error
@@ -128,7 +129,7 @@ func accessToken(ctx context.Context, s Store, secret string, now time.Time) (st
 		}
 	}
 	secret, token := credential.NewAccessToken(companyID, "demo", now, time.Time{})
-	if err := s.PutAccessToken(ctx, token); err != nil {
+	if err := s.CreateAccessToken(ctx, token); err != nil {
 		return "", fmt.Errorf("storing the demo company's token: %w", err)
 	}
 	return secret, nil
@@ -187,7 +188,8 @@ func putServed(s Store) func(context.Context, chat.Application) error {
 		if err := s.PutApplication(ctx, app); err != nil {
 			return err
 		}
-		return s.SetSupport(ctx, app.ID, chat.Support{HandoverButton: true, Rating: true})
+		support := chat.Support{HandoverButton: true, Rating: true}
+		return s.ChangeApplication(ctx, app.ID, store.ApplicationChange{Support: &support})
 	}
 }
 

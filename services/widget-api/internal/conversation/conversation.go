@@ -31,10 +31,9 @@ type Chats interface {
 	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]chat.Chat, error)
-	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
+	ChangeChat(ctx context.Context, id string, change store.ChatChange) (chat.Chat, error)
 	OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error)
 	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
-	Message(ctx context.Context, chatID, id string) (chat.Message, error)
 	History(ctx context.Context, chatID string, q store.HistoryQuery) (messages []chat.Message, more bool, err error)
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }

@@ -74,7 +74,7 @@ func (*surroundings) Chats(context.Context, store.ChatFilter, store.Page) ([]cha
 	return nil, nil
 }
 
-func (*surroundings) RateChat(context.Context, string, chat.Rating) (chat.Chat, error) {
+func (*surroundings) ChangeChat(context.Context, string, store.ChatChange) (chat.Chat, error) {
 	return chat.Chat{}, nil
 }
 
@@ -85,19 +85,6 @@ func (*surroundings) OpenChat(context.Context, chat.Visitor, store.NewChat) (cha
 func (s *surroundings) AppendMessage(_ context.Context, _ string, m chat.Message) error {
 	s.appended = append(s.appended, m)
 	return s.append
-}
-
-func (s *surroundings) Message(_ context.Context, _, id string) (chat.Message, error) {
-	history, _, err := s.History(context.Background(), "", store.HistoryQuery{})
-	for _, m := range history {
-		if m.ID == id {
-			return m, nil
-		}
-	}
-	if err == nil {
-		err = apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
-	}
-	return chat.Message{}, err
 }
 
 func (s *surroundings) ChatReceipts(context.Context, string) (store.ChatReceipts, error) {
@@ -131,11 +118,16 @@ func (s *surroundings) History(_ context.Context, _ string, q store.HistoryQuery
 }
 
 func (s *surroundings) FindMessage(_ context.Context, id string) (string, chat.Message, error) {
-	n := slices.IndexFunc(s.appended, func(m chat.Message) bool { return m.ID == id })
-	if n < 0 {
-		return "", chat.Message{}, apperr.MessageNotFound.New()
+	history, _, err := s.History(context.Background(), "", store.HistoryQuery{})
+	if err != nil {
+		return "", chat.Message{}, err
 	}
-	return "", s.appended[n], nil
+	for _, m := range slices.Concat(s.appended, history) {
+		if m.ID == id {
+			return "chat", m, nil
+		}
+	}
+	return "", chat.Message{}, apperr.MessageNotFound.New()
 }
 
 func (s *surroundings) LastReply(context.Context, string, string) (event.Reply, time.Time, error) {

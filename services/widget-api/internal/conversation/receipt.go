@@ -73,7 +73,7 @@ func (d *Service) readUpTo(ctx context.Context, c chat.Chat, messageID string) e
 // message finds a message of the chat. The visitor may have received it over the socket a moment ago, before
 // the recorder has written it.
 func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
-	m, err := d.cfg.Chats.Message(ctx, c.ID, id)
+	m, err := d.stored(ctx, c, id)
 	if !apperr.Is(err, apperr.NotFound) {
 		return m, err
 	}
@@ -92,10 +92,22 @@ func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Mes
 		case <-waiting.Done():
 			return m, err
 		}
-		if m, err = d.cfg.Chats.Message(ctx, c.ID, id); !apperr.Is(err, apperr.NotFound) {
+		if m, err = d.stored(ctx, c, id); !apperr.Is(err, apperr.NotFound) {
 			return m, err
 		}
 	}
+}
+
+// stored finds a message in the history of the chat; NotFound also if it belongs to another chat.
+func (d *Service) stored(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
+	chatID, m, err := d.cfg.Chats.FindMessage(ctx, id)
+	if err != nil {
+		return chat.Message{}, err
+	}
+	if chatID != c.ID {
+		return chat.Message{}, apperr.MessageNotFound.New()
+	}
+	return m, nil
 }
 
 // delivered reports the messages of a history as delivered: this is how a visitor who was offline gets them.

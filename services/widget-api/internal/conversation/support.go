@@ -22,7 +22,7 @@ type Controls interface {
 
 // Visitors stores visitors' profiles.
 type Visitors interface {
-	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
+	Register(ctx context.Context, r store.Registration) (store.Registered, error)
 }
 
 // State is a visitor's latest chat and how the application's agents serve it.
@@ -134,7 +134,8 @@ func (d *Service) LeaveMessage(
 		return chat.Message{}, errHandoverNotOffered
 	}
 	if visitor.Email == "" {
-		if _, err := d.cfg.Visitors.SaveVisitor(ctx, chat.Visitor{ID: visitor.ID, CompanyID: visitor.CompanyID, AppID: visitor.AppID, Email: left.Email}); err != nil {
+		profile := chat.Visitor{ID: visitor.ID, CompanyID: visitor.CompanyID, AppID: visitor.AppID, Email: left.Email}
+		if _, err := d.cfg.Visitors.Register(ctx, store.Registration{Visitor: profile}); err != nil {
 			return chat.Message{}, err
 		}
 		d.cfg.Changed(ctx, visitor.ID)
@@ -199,7 +200,7 @@ func (d *Service) Rate(
 	if err != nil {
 		return State{}, err
 	}
-	if c, err = d.cfg.Chats.RateChat(ctx, c.ID, r); err != nil {
+	if c, err = d.cfg.Chats.ChangeChat(ctx, c.ID, store.ChatChange{Rating: r}); err != nil {
 		return State{}, err
 	}
 	return d.stateOf(ctx, c, app), nil

@@ -98,7 +98,7 @@ func (d *Service) Register(ctx context.Context, f Form) (token string, err error
 			FirstName: f.FirstName, LastName: f.LastName,
 			Email: valueOf(f.Email), Phone: valueOf(f.Phone), UserID: valueOf(f.UserID), VerifiedBy: provedBy(proved),
 		},
-		Chat: store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: greetings, AgentsOnly: app.Support.AgentsOnly},
+		Chat: &store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: greetings, AgentsOnly: app.Support.AgentsOnly},
 	}
 	if err := d.identify(ctx, app, f, proved, &registration); err != nil {
 		return "", err
