@@ -60,9 +60,8 @@ func (p *partPublisher) publish(ctx context.Context, batch []bus.Delivery) []err
 
 // broadcast encodes a part for its room. It returns nil for a malformed or stale part.
 func (p *partPublisher) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
-	part, err := event.Decode[event.MessagePart](delivery.Subject, delivery.Data)
-	data := encodePart(part)
-	if err != nil || !utf8.Valid(data) {
+	part, data := decodePart(delivery)
+	if data == nil {
 		p.metrics.part(partMalformed)
 		return nil, nil
 	}
@@ -74,6 +73,19 @@ func (p *partPublisher) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, 
 	m := metadata.Metadata{Part: metadata.Part{MessageID: part.MessageID, N: part.N}}
 	m.Put(b)
 	return b, nil
+}
+
+// decodePart returns the part of a delivery and how clients receive it; nil for a malformed one.
+func decodePart(delivery *bus.Delivery) (event.MessagePart, []byte) {
+	part, err := event.Decode[event.MessagePart](delivery.Subject, delivery.Data)
+	if err != nil {
+		return part, nil
+	}
+	data := encodePart(part)
+	if !utf8.Valid(data) {
+		return part, nil
+	}
+	return part, data
 }
 
 // roomParts tracks the parts emitted to a room. room.mu guards it.
