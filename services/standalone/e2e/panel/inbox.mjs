@@ -215,8 +215,10 @@ export async function scale(env) {
   await chatRow(page, 'Visitor 0').first().waitFor();
   const start = Date.now();
   for (let n = 0; n < total / 5000 - 1; n++) {
-    await list.evaluate((e) => (e.scrollTop = e.scrollHeight));
-    await eventually(`page ${n + 2} is requested`, async () => assert.ok(cursors.length > n + 1));
+    await eventually(`page ${n + 2} is requested`, async () => {
+      await list.evaluate((e) => (e.scrollTop = e.scrollHeight)); // again when the page before has been shown
+      assert.ok(cursors.length > n + 1);
+    });
   }
   await eventually('the last chat is shown', async () => {
     await list.evaluate((e) => (e.scrollTop = e.scrollHeight));
