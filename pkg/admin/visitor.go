@@ -212,8 +212,8 @@ func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []string) 
 	return removed + n, err
 }
 
-// NoteLetters records in the audit log that dead letters were redriven or dropped.
-func (s *Service) NoteLetters(ctx context.Context, by Actor, action string, count int, stream, consumer string) error {
+// AuditDeadLetters records in the audit log that dead letters were redriven or dropped.
+func (s *Service) AuditDeadLetters(ctx context.Context, by Actor, action string, count int, stream, consumer string) error {
 	return s.audit(
 		ctx,
 		by,

@@ -9,5 +9,5 @@ import (
 // TestSingleNode runs the adapter contract without an adapter. Package redisadapter runs it on Redis.
 func TestSingleNode(t *testing.T) {
 	t.Parallel()
-	adaptertest.Test(t, adaptertest.Carrier{})
+	adaptertest.Test(t, adaptertest.Broker{})
 }

@@ -180,7 +180,7 @@ func (s *Socket) JoinContext(ctx context.Context, rooms ...string) error {
 	if err := s.nsp.adapter.Subscribe(ctx, rooms...); err != nil {
 		return err
 	}
-	spare, err := s.enter(rooms)
+	spare, err := s.addTo(rooms)
 	if len(spare) > 0 {
 		s.nsp.adapter.Unsubscribe(spare...)
 	}
@@ -200,8 +200,8 @@ func (s *Socket) notJoined(rooms []string) []string {
 	return out
 }
 
-// enter adds the socket to rooms. It returns the rooms whose subscription is not needed after all.
-func (s *Socket) enter(rooms []string) (spare []string, err error) {
+// addTo adds the socket to rooms. It returns the rooms whose subscription is not needed after all.
+func (s *Socket) addTo(rooms []string) (spare []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == socketClosed {

@@ -227,7 +227,7 @@ func (l *lookups[V]) get(ctx context.Context, key string) (V, error) {
 	if e, ok := l.entries.Get(key); ok && now.Before(e.until) {
 		l.hits.Inc()
 		if !now.Before(e.renew) && e.renewing.CompareAndSwap(false, true) {
-			l.fly(ctx, key)
+			l.sharedRead(ctx, key)
 		}
 		return e.value, nil
 	}
@@ -235,9 +235,9 @@ func (l *lookups[V]) get(ctx context.Context, key string) (V, error) {
 	return l.join(ctx, key)
 }
 
-// fly shares one read among concurrent callers. The read ignores the cancellation of its first caller, because others
-// may wait for it; the store bounds its duration.
-func (l *lookups[V]) fly(ctx context.Context, key string) <-chan singleflight.Result {
+// sharedRead shares one read among concurrent callers. The read ignores the cancellation of its first caller,
+// because others may wait for it; the store bounds its duration.
+func (l *lookups[V]) sharedRead(ctx context.Context, key string) <-chan singleflight.Result {
 	return l.flights.DoChan(key, func() (any, error) { return l.load(context.WithoutCancel(ctx), key) })
 }
 
@@ -246,7 +246,7 @@ func (l *lookups[V]) join(ctx context.Context, key string) (V, error) {
 	select {
 	case <-ctx.Done():
 		return zero, ctx.Err()
-	case result := <-l.fly(ctx, key):
+	case result := <-l.sharedRead(ctx, key):
 		if result.Err != nil {
 			return zero, result.Err
 		}

@@ -39,7 +39,7 @@ func TestLifecycle(t *testing.T) {
 			registered, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: companyID, AppID: appID}})
 			v := registered.Visitor
 			w.must(err)
-			a := ask(chattest.Bring(t, s, v, chat.ChannelWidget, state, now))
+			a := ask(chattest.OpenIn(t, s, v, chat.ChannelWidget, state, now))
 			got := a.Outcome(t)
 			if got != want {
 				t.Errorf("%s, %s: got %q, want %q", endpoint, state, got, want)

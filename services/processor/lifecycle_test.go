@@ -31,7 +31,7 @@ func TestLifecycle(t *testing.T) {
 	bot, dispatcher, push, recorder := w.row("bot"), w.row("dispatcher, message"), w.row("dispatcher, push"), w.row("recorder")
 	for _, state := range chattest.States() {
 		visitor := w.newVisitor(chat.Visitor{FirstName: "Sara", AppID: w.application.ID})
-		chatID := chattest.Bring(t, w.store, visitor, chat.ChannelWidget, state, now())
+		chatID := chattest.OpenIn(t, w.store, visitor, chat.ChannelWidget, state, now())
 
 		asked := event.VisitorMessageAccepted{
 			CompanyID: w.company.ID, AppID: w.application.ID, ChatUserID: visitor.ID, ChatID: chatID, Message: message(chat.Text, `{"text":"menu"}`, "Sara"),
@@ -107,7 +107,7 @@ func (w *world) pushInto(state string, next func() *nats.Msg) string {
 	w.must(err)
 	recipient := registered.Visitor
 	e := w.push(number, "Sara")
-	before := chattest.Bring(w.t, w.store, recipient, chat.ChannelPhone, state, e.CreatedAt)
+	before := chattest.OpenIn(w.t, w.store, recipient, chat.ChannelPhone, state, e.CreatedAt)
 	w.publish(e)
 	if sent := decode[event.OutboundMessage](w.t, next()); sent.ChatID != before {
 		return "sends, opens a chat"

@@ -56,7 +56,7 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 		{Stream: subject.Outbound, Durable: durableRecorder, Handle: decoded(r.Outbound)},
 		{Stream: subject.Status, Durable: durableRecorder, Handle: decoded(r.StatusChanged)},
 		{
-			Stream: subject.Dead, Durable: durableRecorder, Handle: deadLettered(r.GivenUp),
+			Stream: subject.Dead, Durable: durableRecorder, Handle: deadLettered(r.Abandon),
 			Filters: []string{ // not DEAD's own, or a failing dead letter would be redelivered for ever
 				subject.DeadLetter(subject.Sends, durableDispatcher), subject.DeadLetter(subject.Sends, durablePushes),
 				subject.DeadLetter(subject.Replies, "*"), subject.DeadLetter(subject.Outbound, "*"),
@@ -180,7 +180,7 @@ func bySubject(handlers map[string]handler) handler {
 }
 
 // deadLettered handles the dead letters of companies' messages and ignores all others.
-func deadLettered(handle func(context.Context, recorder.Loss) error) handler {
+func deadLettered(handle func(context.Context, recorder.Abandoned) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		letter := bus.ReadDeadLetter(d)
 		companyID, ok := senderOf(letter)
@@ -188,7 +188,7 @@ func deadLettered(handle func(context.Context, recorder.Loss) error) handler {
 		if !ok || !isID {
 			return nil
 		}
-		return handle(ctx, recorder.Loss{
+		return handle(ctx, recorder.Abandoned{
 			CompanyID: companyID, MessageID: id, AcceptedAt: d.EventTime(), At: letter.Time, Reason: letter.Message,
 		})
 	}

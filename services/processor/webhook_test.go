@@ -126,7 +126,7 @@ func hangingBot(t *testing.T) (url string, calls func(text string) int) {
 
 // A message whose call hangs, or fails too often, is a dead letter with the reason. Its visitor reads the
 // failure text once, and then the answers to later messages, in order.
-func TestAnUnansweredMessageIsGivenUp(t *testing.T) {
+func TestAnUnansweredMessageIsAbandoned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url, calls := hangingBot(t)

@@ -21,7 +21,7 @@ import (
 
 const abusers = 4 // concurrently
 
-// intruder sends requests of the engine's protocol, most of them bent.
+// intruder sends requests of the engine's protocol, most of them mutated.
 type intruder struct {
 	random *rand.Rand
 	url    string
@@ -62,7 +62,7 @@ func (i *intruder) request(ctx context.Context) *http.Request {
 	}
 	req.URL.RawQuery = query + sid
 	for range headers {
-		i.bendHeader(req)
+		i.mutateHeader(req)
 	}
 	return req
 }
@@ -78,7 +78,7 @@ func (i *intruder) body() string {
 		`40/message,`+strings.Repeat("[", 20_000), "44/message", "43/message,1[]", "0{}")
 }
 
-func (i *intruder) bendHeader(req *http.Request) {
+func (i *intruder) mutateHeader(req *http.Request) {
 	name := i.pick("Origin", "Upgrade", "Connection", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Extensions", "Content-Type",
 		"Accept-Encoding", "X-Forwarded-For", "X-Request-Id", "X-Parley-Forwarded-By", "Content-Encoding", "Access-Control-Request-Headers")
 	req.Header.Set(name, i.pick("", "websocket", "Upgrade", "null", "https://evil.example", "13", "dGhlIHNhbXBsZSBub25jZQ==", "gzip",
@@ -176,7 +176,7 @@ func TestAbuse(t *testing.T) {
 	connect(t, g.url, f.visitor().token).await("connect")
 }
 
-// abuse sends bent requests, several at the same time.
+// abuse sends mutated requests, several at the same time.
 func (f *faultWorld) abuse(g *child, requests int, seed uint64) {
 	f.t.Helper()
 	var all sync.WaitGroup

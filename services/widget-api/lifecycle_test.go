@@ -44,7 +44,7 @@ func TestLifecycle(t *testing.T) {
 			registered, err := s.Register(t.Context(), store.Registration{Identities: []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: email}}, Visitor: chat.Visitor{CompanyID: companyID, AppID: appID, Email: email}})
 			v := registered.Visitor
 			w.must(err)
-			before := chattest.Bring(t, s, v, chat.ChannelWidget, state, now)
+			before := chattest.OpenIn(t, s, v, chat.ChannelWidget, state, now)
 			a := ask(email, w.sign(credential.VisitorClaims{ChatUserID: v.ID, AppID: appID, CompanyID: companyID}))
 			got := a.Outcome(t)
 			v, err = s.Visitor(t.Context(), v.ID)

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// bendMember changes one random value of a JSON body; it changes a form with bendForm.
-func (m *Mutator) bendMember(r *Request) {
+// mutateMember changes one random value of a JSON body; it changes a form with mutateForm.
+func (m *Mutator) mutateMember(r *Request) {
 	if isForm(r) {
-		m.bendForm(r)
+		m.mutateForm(r)
 		return
 	}
 	decoder := json.NewDecoder(bytes.NewReader(r.Body))
@@ -21,7 +21,7 @@ func (m *Mutator) bendMember(r *Request) {
 		r.Body = []byte(m.value(0))
 		return
 	}
-	root = m.bendNode(root)
+	root = m.mutateNode(root)
 	if text, err := json.Marshal(root); err == nil {
 		r.Body = text
 	}
@@ -33,26 +33,26 @@ type raw string
 // MarshalJSON implements [json.Marshaler].
 func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// bendNode descends at random and changes the node that it reaches.
-func (m *Mutator) bendNode(node any) any {
+// mutateNode descends at random and changes the node that it reaches.
+func (m *Mutator) mutateNode(node any) any {
 	switch n := node.(type) {
 	case map[string]any:
 		if len(n) > 0 && !m.oneIn(8) {
-			return m.bendObject(n)
+			return m.mutateObject(n)
 		}
 	case []any:
 		if len(n) > 0 && !m.oneIn(4) {
-			return m.bendArray(n)
+			return m.mutateArray(n)
 		}
 	case string:
 		if m.oneIn(2) {
-			return m.bendText(n)
+			return m.mutateText(n)
 		}
 	}
 	return raw(m.value(0))
 }
 
-func (m *Mutator) bendObject(n map[string]any) any {
+func (m *Mutator) mutateObject(n map[string]any) any {
 	names := sortedKeys(n)
 	name := m.pick(names)
 	switch m.rng.IntN(9) {
@@ -70,12 +70,12 @@ func (m *Mutator) bendObject(n map[string]any) any {
 	case 5:
 		n[name] = n[m.pick(names)]
 	default:
-		n[name] = m.bendNode(n[name])
+		n[name] = m.mutateNode(n[name])
 	}
 	return n
 }
 
-func (m *Mutator) bendArray(n []any) any {
+func (m *Mutator) mutateArray(n []any) any {
 	i := m.rng.IntN(len(n))
 	switch m.rng.IntN(6) {
 	case 0:
@@ -85,11 +85,11 @@ func (m *Mutator) bendArray(n []any) any {
 	case 2:
 		return slices.Repeat(n, 1+m.rng.IntN(60))
 	}
-	n[i] = m.bendNode(n[i])
+	n[i] = m.mutateNode(n[i])
 	return n
 }
 
-func (m *Mutator) bendText(s string) any {
+func (m *Mutator) mutateText(s string) any {
 	switch m.rng.IntN(4) {
 	case 0:
 		return s + m.pick(words)
@@ -150,8 +150,8 @@ func quote(s string) string {
 	return b.String()
 }
 
-// bendBytes changes random bytes.
-func (m *Mutator) bendBytes(r *Request) {
+// mutateBytes changes random bytes.
+func (m *Mutator) mutateBytes(r *Request) {
 	if len(r.Body) == 0 {
 		r.Body = []byte(m.pick(words))
 		return
@@ -180,8 +180,8 @@ func (m *Mutator) bendBytes(r *Request) {
 	}
 }
 
-// bendSize makes the body large, around the limits.
-func (m *Mutator) bendSize(r *Request) {
+// mutateSize makes the body large, around the limits.
+func (m *Mutator) mutateSize(r *Request) {
 	const limit = 1 << 20
 	size := m.pick([]string{"below", "at", "above", "some"})
 	want := map[string]int{"below": limit - 1, "at": limit, "above": limit + 1, "some": 64 << 10}[size]
@@ -194,8 +194,8 @@ func (m *Mutator) bendSize(r *Request) {
 	}
 }
 
-// bendFraming truncates the body, hides its length, or removes it.
-func (m *Mutator) bendFraming(r *Request) {
+// mutateFraming truncates the body, hides its length, or removes it.
+func (m *Mutator) mutateFraming(r *Request) {
 	switch m.rng.IntN(4) {
 	case 0:
 		r.Cut = true

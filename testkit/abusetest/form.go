@@ -24,10 +24,10 @@ var partHeads = []string{
 	"Content-Disposition: form-data; name=\"file\"; filename=\"x\"\r\nContent-Type: image/svg+xml", "X: " + strings.Repeat("h", 12000),
 }
 
-// bendForm changes a form's parts; any other body becomes a form.
-func (m *Mutator) bendForm(r *Request) {
+// mutateForm changes a form's parts; any other body becomes a form.
+func (m *Mutator) mutateForm(r *Request) {
 	if len(m.operation.bodies) == 0 || !isForm(r) && !m.oneIn(6) {
-		m.bendBytes(r)
+		m.mutateBytes(r)
 		return
 	}
 	if !isForm(r) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-func (m *Mutator) bendMethod(r *Request) { r.Method = m.pick(methods) }
+func (m *Mutator) mutateMethod(r *Request) { r.Method = m.pick(methods) }
 
-// bendMediaType declares a wrong media type.
-func (m *Mutator) bendMediaType(r *Request) {
+// mutateMediaType declares a wrong media type.
+func (m *Mutator) mutateMediaType(r *Request) {
 	switch m.rng.IntN(8) {
 	case 0:
 		r.Header.Del("Content-Type")
@@ -23,8 +23,8 @@ func (m *Mutator) bendMediaType(r *Request) {
 	}
 }
 
-// bendHeader sets, adds or removes a header that some code reads.
-func (m *Mutator) bendHeader(r *Request) {
+// mutateHeader sets, adds or removes a header that some code reads.
+func (m *Mutator) mutateHeader(r *Request) {
 	name := m.pick(headerNames)
 	for _, p := range m.operation.parameters {
 		if p.In == "header" && m.oneIn(3) {
@@ -45,8 +45,8 @@ func (m *Mutator) bendHeader(r *Request) {
 	}
 }
 
-// bendCredential sends no, two, a foreign or a malformed credential.
-func (m *Mutator) bendCredential(r *Request) {
+// mutateCredential sends no, two, a foreign or a malformed credential.
+func (m *Mutator) mutateCredential(r *Request) {
 	if len(m.operation.schemes) == 0 {
 		return
 	}
@@ -76,8 +76,8 @@ func (m *Mutator) bendCredential(r *Request) {
 	}
 }
 
-// bendQuery adds parameters, some of them known to the operation, with valid or invalid escapes.
-func (m *Mutator) bendQuery(r *Request) {
+// mutateQuery adds parameters, some of them known to the operation, with valid or invalid escapes.
+func (m *Mutator) mutateQuery(r *Request) {
 	name := m.pick(words)
 	for _, p := range m.operation.parameters {
 		if p.In == "query" && m.oneIn(2) {
@@ -100,8 +100,8 @@ func (m *Mutator) bendQuery(r *Request) {
 	r.Target += joint + strings.ReplaceAll(pair, "#", "%23")
 }
 
-// bendPath requests another path, or another spelling of the same one.
-func (m *Mutator) bendPath(r *Request) {
+// mutatePath requests another path, or another spelling of the same one.
+func (m *Mutator) mutatePath(r *Request) {
 	path, query, asked := strings.Cut(r.Target, "?")
 	at := m.rng.IntN(len(path)) + 1
 	word := url.PathEscape(m.pick(words))

@@ -59,17 +59,17 @@ type bending struct {
 
 // bendings lists all mutations.
 var bendings = []bending{
-	{30, "a member of the body", (*Mutator).bendMember},
-	{12, "bytes of the body", (*Mutator).bendBytes},
-	{8, "the form", (*Mutator).bendForm},
-	{2, "the size of the body", (*Mutator).bendSize},
-	{3, "the framing of the body", (*Mutator).bendFraming},
-	{8, "the media type", (*Mutator).bendMediaType},
-	{12, "a header", (*Mutator).bendHeader},
-	{10, "the query", (*Mutator).bendQuery},
-	{8, "the path", (*Mutator).bendPath},
-	{4, "the method", (*Mutator).bendMethod},
-	{8, "the credential", (*Mutator).bendCredential},
+	{30, "a member of the body", (*Mutator).mutateMember},
+	{12, "bytes of the body", (*Mutator).mutateBytes},
+	{8, "the form", (*Mutator).mutateForm},
+	{2, "the size of the body", (*Mutator).mutateSize},
+	{3, "the framing of the body", (*Mutator).mutateFraming},
+	{8, "the media type", (*Mutator).mutateMediaType},
+	{12, "a header", (*Mutator).mutateHeader},
+	{10, "the query", (*Mutator).mutateQuery},
+	{8, "the path", (*Mutator).mutatePath},
+	{4, "the method", (*Mutator).mutateMethod},
+	{8, "the credential", (*Mutator).mutateCredential},
 }
 
 // Next returns a request to the operation with one to four mutations.

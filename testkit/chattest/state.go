@@ -14,10 +14,10 @@ import (
 // IdleClose is the idle timeout of chats in the tests of the table.
 const IdleClose = 30 * 24 * time.Hour
 
-// Bring creates a chat of the visitor in a state at now, and returns its id; for no chat, an unknown id.
+// OpenIn creates a chat of the visitor in a state at now, and returns its id; for no chat, an unknown id.
 // Chats are at the boundary of their state: the window of an active one ends at now, one whose window has
 // passed becomes idle at now.
-func Bring(t testing.TB, s store.Store, v chat.Visitor, channel chat.Channel, state string, now time.Time) (chatID string) {
+func OpenIn(t testing.TB, s store.Store, v chat.Visitor, channel chat.Channel, state string, now time.Time) (chatID string) {
 	t.Helper()
 	spoke := map[string]time.Time{
 		Pending:      now.Add(-chat.Window),

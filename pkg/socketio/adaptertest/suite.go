@@ -15,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/internal/testenv"
 )
 
-// Carrier is the broker that connects the nodes of a cluster, such as Redis.
-type Carrier struct {
+// Broker is the broker that connects the nodes of a cluster, such as Redis.
+type Broker struct {
 	// Adapter returns the adapter constructor of another node; nil: all sockets are on a single node without a broker.
 	Adapter func(testing.TB) Adapter
 	// Stop and Start stop and restart the broker. A single node has none.
@@ -26,12 +26,12 @@ type Carrier struct {
 // cluster is an emitting and a receiving node, which are the same for a single node.
 type cluster struct {
 	t       *testing.T
-	carrier Carrier
+	carrier Broker
 	a, b    *Node
 }
 
 // Test runs the contract on a carrier. Each test uses a separate namespace; the last one stops the carrier.
-func Test(t *testing.T, carrier Carrier) {
+func Test(t *testing.T, carrier Broker) {
 	run := func(name string, test func(*cluster)) {
 		t.Run(name, func(t *testing.T) {
 			c := &cluster{t: t, carrier: carrier}

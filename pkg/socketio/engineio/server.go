@@ -95,7 +95,7 @@ func (srv *Server) Sessions() []*Session {
 
 // ServeHTTP serves one request of the Engine.IO protocol.
 func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !srv.enter() {
+	if !srv.begin() {
 		srv.refuse(
 			w,
 			&refusal{status: http.StatusServiceUnavailable, Code: refuseForbidden.Code, Message: "Server is shutting down"},
@@ -124,8 +124,8 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	srv.handshake(w, r, query.Get("transport"))
 }
 
-// enter adds a request to wg, or returns false if the server is closed.
-func (srv *Server) enter() bool {
+// begin adds a request to wg, or returns false if the server is closed.
+func (srv *Server) begin() bool {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
 	if srv.closed {

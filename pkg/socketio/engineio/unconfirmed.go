@@ -32,7 +32,7 @@ func (u *unconfirmed) init(opts Options) {
 
 // add adds s as the newest and closes the oldest sessions that exceed the limits.
 func (u *unconfirmed) add(s *Session) {
-	for _, old := range u.enter(s) {
+	for _, old := range u.insert(s) {
 		old.closeUnconfirmed()
 	}
 	if !s.isUnconfirmed() { // confirmed or closed meanwhile
@@ -40,7 +40,7 @@ func (u *unconfirmed) add(s *Session) {
 	}
 }
 
-func (u *unconfirmed) enter(s *Session) (tooMany []*Session) {
+func (u *unconfirmed) insert(s *Session) (tooMany []*Session) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if s.waiting != nil {

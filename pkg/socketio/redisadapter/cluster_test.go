@@ -23,7 +23,7 @@ func TestAdapter(t *testing.T) {
 	t.Run("miniredis", func(t *testing.T) {
 		t.Parallel()
 		m := miniredis.RunT(t)
-		adaptertest.Test(t, adaptertest.Carrier{
+		adaptertest.Test(t, adaptertest.Broker{
 			Adapter: func(t testing.TB) adaptertest.Adapter {
 				return newAdapter(t, redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1}), redisadapter.Options{})
 			},
@@ -39,7 +39,7 @@ func TestAdapter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startRedis(t)
-			adaptertest.Test(t, adaptertest.Carrier{
+			adaptertest.Test(t, adaptertest.Broker{
 				Adapter: func(t testing.TB) adaptertest.Adapter { return newAdapter(t, s.client(), opts) },
 				Stop:    s.stop, Start: s.start,
 			})
@@ -49,7 +49,7 @@ func TestAdapter(t *testing.T) {
 		t.Parallel()
 		s := startRedis(t, "--cluster-enabled", "yes")
 		s.formCluster()
-		adaptertest.Test(t, adaptertest.Carrier{
+		adaptertest.Test(t, adaptertest.Broker{
 			Adapter: func(t testing.TB) adaptertest.Adapter {
 				return newAdapter(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}, MaxRetries: -1}), redisadapter.Options{Sharded: true})
 			},

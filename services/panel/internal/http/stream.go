@@ -256,7 +256,7 @@ func (a api) actOnDeadLetters(
 		Do: func(l bus.DeadLetter) error { return do(ctx, l) }, Done: done, Describe: apperr.LogText,
 	})
 	if !r.DryRun {
-		if err := a.Admin.NoteLetters(ctx, who.actor(), action, len(outcomes), r.Stream, r.Consumer); err != nil {
+		if err := a.Admin.AuditDeadLetters(ctx, who.actor(), action, len(outcomes), r.Stream, r.Consumer); err != nil {
 			return err
 		}
 	}

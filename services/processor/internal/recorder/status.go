@@ -63,8 +63,8 @@ func (r *Recorder) StatusChanged(ctx context.Context, e event.MessageStatusChang
 	return r.statuses.NoteReceipt(ctx, e.ChatID, e.MessageID, e.Status == chat.StatusRead)
 }
 
-// Loss is a company's message that a consumer has given up.
-type Loss struct {
+// Abandoned is a company's message that a consumer has given up.
+type Abandoned struct {
 	CompanyID  string
 	MessageID  string
 	AcceptedAt time.Time // zero if the dead letter does not have it
@@ -72,11 +72,11 @@ type Loss struct {
 	Reason     string // for the company to read
 }
 
-// GivenUp stores that a message is a dead letter. If it is delivered after all, because of a replay, or
+// Abandon stores that a message is a dead letter. If it is delivered after all, because of a replay, or
 // because only one of its consumers gave it up, the delivery takes precedence.
-func (r *Recorder) GivenUp(ctx context.Context, l Loss) error {
-	_, err := r.statuses.JoinMessageStatus(ctx, l.CompanyID, l.MessageID, chat.MessageStatus{
-		AcceptedAt: l.AcceptedAt, Failure: chat.Failure{At: l.At, Reason: l.Reason},
+func (r *Recorder) Abandon(ctx context.Context, a Abandoned) error {
+	_, err := r.statuses.JoinMessageStatus(ctx, a.CompanyID, a.MessageID, chat.MessageStatus{
+		AcceptedAt: a.AcceptedAt, Failure: chat.Failure{At: a.At, Reason: a.Reason},
 	})
 	return err
 }

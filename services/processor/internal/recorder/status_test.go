@@ -73,7 +73,7 @@ func TestStatusNeverStepsBackInAnyOrder(t *testing.T) {
 			},
 			func(ctx context.Context) error { return r.recorder.StatusChanged(ctx, r.report(e, chat.StatusRead, 5)) },
 			func(ctx context.Context) error {
-				return r.recorder.GivenUp(ctx, recorder.Loss{CompanyID: e.CompanyID, MessageID: e.Message.ID, AcceptedAt: at(1), At: at(4), Reason: "gone"})
+				return r.recorder.Abandon(ctx, recorder.Abandoned{CompanyID: e.CompanyID, MessageID: e.Message.ID, AcceptedAt: at(1), At: at(4), Reason: "gone"})
 			},
 		}
 		last := ""
