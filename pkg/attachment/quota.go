@@ -52,7 +52,11 @@ type quotas struct {
 	notices *notice.Board
 	now     func() time.Time
 
-	mu     sync.Mutex
+	// recording is held while records change together with the sums: an upload whose reservation is stored,
+	// but not counted yet, would count twice after another one has read the sum.
+	recording sync.Mutex
+
+	mu     sync.Mutex                         // guards the fields below; it may be taken while recording is held
 	known  *lru.Cache[store.FileOwner, usage] // of addresses, agents, applications and companies
 	coming int64                              // bytes of the uploads of this process that are not stored yet
 }
@@ -80,33 +84,36 @@ func (q *quotas) reserve(ctx context.Context, f chat.StoredFile, within time.Dur
 	reservation := f
 	reservation.ID = reservedPrefix + f.ID
 	reservation.ExpiresAt = q.now().Add(within + reservationSlack)
+	space, err := q.store.Space(ctx) // a server that is away delays only this upload
+	if err != nil {
+		return err
+	}
+	q.recording.Lock()
+	defer q.recording.Unlock()
 	if err := q.records.PutFile(ctx, reservation); err != nil {
 		return err
 	}
-	q.expect(f.Size)
-	err := q.check(ctx, f)
-	if err != nil {
+	space.Used += q.expect(f.Size)
+	if err = q.check(ctx, f, space); err != nil {
 		q.expect(-f.Size)
 		q.drop(ctx, reservation.ID)
 	}
 	return err
 }
 
-// expect counts bytes of uploads that begin, or, if negative, of those that have ended.
-func (q *quotas) expect(bytes int64) {
+// expect counts bytes of uploads that begin, or, if negative, of those that have ended. It returns the bytes
+// of all uploads of this process that are not stored yet.
+func (q *quotas) expect(bytes int64) (coming int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.coming += bytes
+	return q.coming
 }
 
 // check compares the sums, which include the upload, with the quotas and the shares of the store. The company
 // is told what is refused for reasons that are not the sender's own.
-func (q *quotas) check(ctx context.Context, f chat.StoredFile) error {
+func (q *quotas) check(ctx context.Context, f chat.StoredFile, space file.Space) error {
 	if err := q.checkVisitor(ctx, f); err != nil {
-		return err
-	}
-	space, err := q.space(ctx)
-	if err != nil {
 		return err
 	}
 	used, err := q.count(ctx, f)
@@ -144,15 +151,6 @@ func (q *quotas) checkVisitor(ctx context.Context, f chat.StoredFile) error {
 	return nil
 }
 
-// space returns the space of the store, with all uploads of this process as used.
-func (q *quotas) space(ctx context.Context) (file.Space, error) {
-	s, err := q.store.Space(ctx)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	s.Used += q.coming
-	return s, err
-}
-
 // count adds the upload to the sums of its owners, and returns them. Its reservation is stored.
 func (q *quotas) count(ctx context.Context, f chat.StoredFile) (used sums, err error) {
 	var counted []store.FileOwner
@@ -168,15 +166,9 @@ func (q *quotas) count(ctx context.Context, f chat.StoredFile) (used sums, err e
 
 // usage returns the owner's sum, including the upload that counts that many bytes, whose reservation is stored.
 func (q *quotas) usage(ctx context.Context, owner store.FileOwner, bytes int64) (int64, error) {
-	q.mu.Lock()
-	u, ok := q.known.Get(owner)
-	if ok && q.now().Sub(u.readAt) < usageAge {
-		u.bytes += bytes
-		q.known.Add(owner, u)
-		q.mu.Unlock()
-		return u.bytes, nil
+	if known, ok := q.addKnown(owner, bytes); ok {
+		return known, nil
 	}
-	q.mu.Unlock()
 	now := q.now()
 	read, err := q.sum(ctx, owner)
 	if err != nil {
@@ -184,11 +176,21 @@ func (q *quotas) usage(ctx context.Context, owner store.FileOwner, bytes int64) 
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if u, ok := q.known.Get(owner); ok && !u.readAt.Before(now) {
-		read = max(read, u.bytes) // uploads that began after the sum was read count in the other one
-	}
 	q.known.Add(owner, usage{read, now})
 	return read, nil
+}
+
+// addKnown adds the bytes to a sum that is new enough.
+func (q *quotas) addKnown(owner store.FileOwner, bytes int64) (sum int64, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	u, ok := q.known.Get(owner)
+	if !ok || q.now().Sub(u.readAt) >= usageAge {
+		return 0, false
+	}
+	u.bytes += bytes
+	q.known.Add(owner, u)
+	return u.bytes, true
 }
 
 // sum reads the owner's sum from the records.
@@ -218,6 +220,8 @@ func (q *quotas) change(f chat.StoredFile, bytes int64) {
 
 // settle replaces the reservation by the record of the stored file.
 func (q *quotas) settle(ctx context.Context, f chat.StoredFile, reserved int64) error {
+	q.recording.Lock()
+	defer q.recording.Unlock()
 	if err := q.records.PutFile(ctx, f); err != nil {
 		return err
 	}
@@ -229,6 +233,8 @@ func (q *quotas) settle(ctx context.Context, f chat.StoredFile, reserved int64) 
 
 // release removes the reservation.
 func (q *quotas) release(ctx context.Context, f chat.StoredFile) {
+	q.recording.Lock()
+	defer q.recording.Unlock()
 	q.drop(ctx, reservedPrefix+f.ID)
 	q.change(f, -cost(f.Size))
 	q.expect(-f.Size)
@@ -236,6 +242,8 @@ func (q *quotas) release(ctx context.Context, f chat.StoredFile) {
 
 // forget frees the quota of a stored file.
 func (q *quotas) forget(ctx context.Context, f chat.StoredFile) {
+	q.recording.Lock()
+	defer q.recording.Unlock()
 	q.drop(ctx, f.ID)
 	q.change(f, -cost(f.Size))
 }

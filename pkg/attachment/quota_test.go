@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ func (l *ledger) PutFile(_ context.Context, f chat.StoredFile) error {
 		return l.fail
 	}
 	l.files[f.ID] = f
+	runtime.Gosched() // another upload may be stored before this one is counted
 	return nil
 }
 
@@ -193,6 +195,24 @@ func TestQuotaOfConcurrentUploads(t *testing.T) {
 	group.Wait()
 	if got := l.bytes(); got > 100*kib {
 		t.Errorf("got %d bytes kept, want at most 100 KiB", got)
+	}
+}
+
+// Concurrent uploads that fit are all stored: none counts twice, whichever reads the sum.
+func TestConcurrentUploadsCountOnce(t *testing.T) {
+	t.Parallel()
+	const uploads, size = 8, 30
+	for range 50 {
+		s := limited(new(ledger), attachment.Quota{Application: uploads * (size + 1)}, &broken{})
+		var group sync.WaitGroup
+		for range uploads {
+			group.Go(func() {
+				if _, refused := keep(t, s, "app", "a", text(size), size); refused != "" {
+					t.Errorf("got %s, want it stored", refused)
+				}
+			})
+		}
+		group.Wait()
 	}
 }
 

@@ -68,7 +68,7 @@ func TestParleyctl(t *testing.T) {
 	configs := filepath.Join(t.TempDir(), "widget.json")
 	check(t, os.WriteFile(configs, []byte(`{"greetingMessages":[{"content":"Welcome"}],"requiredFields":["email"]}`), 0o600))
 	app := o.create("applications", "create", "--company", company, "--name", "Shop", "--bot-name", "Nora", "--widget-configs", configs)
-	token := ask[struct{ Secret, Hash string }](o, "tokens", "create", "--company", company, "--name", "CRM")
+	token := ask[struct{ Secret, ID string }](o, "tokens", "create", "--company", company, "--name", "CRM")
 
 	there := s.place
 	there.AppID, there.CompanyID, there.AccessToken = app, company, token.Secret
@@ -115,7 +115,7 @@ func TestParleyctl(t *testing.T) {
 
 	o.run("chats", "close", chatID, "--yes")
 	eventually(t, "the closed chat refuses", func() error { return refusedAs(send(), http.StatusBadRequest, "CHAT_CLOSED") })
-	o.run("tokens", "revoke", token.Hash, "--yes")
+	o.run("tokens", "revoke", token.ID, "--yes")
 	eventually(t, "the revoked token is refused", func() error { return refusedAs(send(), http.StatusUnauthorized, "UNAUTHORIZED") })
 	if code, err := watching.stop(); err != nil || code != 0 {
 		t.Errorf("stopping watch: got code %d, %v, want 0", code, err)
