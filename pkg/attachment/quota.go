@@ -59,6 +59,7 @@ type quotas struct {
 	mu     sync.Mutex                         // guards the fields below; it may be taken while recording is held
 	known  *lru.Cache[store.FileOwner, usage] // of addresses, agents, applications and companies
 	coming int64                              // bytes of the uploads of this process that are not stored yet
+	begun  int64                              // bytes of the uploads that this process has let begin
 }
 
 type usage struct {
@@ -84,7 +85,8 @@ func (q *quotas) reserve(ctx context.Context, f chat.StoredFile, within time.Dur
 	reservation := f
 	reservation.ID = reservedPrefix + f.ID
 	reservation.ExpiresAt = q.now().Add(within + reservationSlack)
-	space, err := q.store.Space(ctx) // a server that is away delays only this upload
+	coming, begun := q.underWay()
+	space, err := q.store.Space(ctx) // without the lock: a server that is away delays only this upload
 	if err != nil {
 		return err
 	}
@@ -93,21 +95,36 @@ func (q *quotas) reserve(ctx context.Context, f chat.StoredFile, within time.Dur
 	if err := q.records.PutFile(ctx, reservation); err != nil {
 		return err
 	}
-	space.Used += q.expect(f.Size)
+	space.Used += coming + q.begin(f.Size) - begun // with those that have begun meanwhile
 	if err = q.check(ctx, f, space); err != nil {
-		q.expect(-f.Size)
+		q.begin(-f.Size)
 		q.drop(ctx, reservation.ID)
 	}
 	return err
 }
 
-// expect counts bytes of uploads that begin, or, if negative, of those that have ended. It returns the bytes
-// of all uploads of this process that are not stored yet.
-func (q *quotas) expect(bytes int64) (coming int64) {
+// underWay returns the bytes of the uploads that are not stored yet, and of all that have begun.
+func (q *quotas) underWay() (coming, begun int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.coming, q.begun
+}
+
+// begin counts the bytes of an upload that begins, or, if negative, of one that is refused. It returns the
+// bytes of all that have begun.
+func (q *quotas) begin(bytes int64) (begun int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.coming += bytes
-	return q.coming
+	q.begun += bytes
+	return q.begun
+}
+
+// end counts the bytes of an upload that has ended.
+func (q *quotas) end(bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.coming -= bytes
 }
 
 // check compares the sums, which include the upload, with the quotas and the shares of the store. The company
@@ -227,7 +244,7 @@ func (q *quotas) settle(ctx context.Context, f chat.StoredFile, reserved int64) 
 	}
 	q.drop(ctx, reservedPrefix+f.ID)
 	q.change(f, f.Size-reserved)
-	q.expect(-reserved)
+	q.end(reserved)
 	return nil
 }
 
@@ -237,7 +254,7 @@ func (q *quotas) release(ctx context.Context, f chat.StoredFile) {
 	defer q.recording.Unlock()
 	q.drop(ctx, reservedPrefix+f.ID)
 	q.change(f, -cost(f.Size))
-	q.expect(-f.Size)
+	q.end(f.Size)
 }
 
 // forget frees the quota of a stored file.

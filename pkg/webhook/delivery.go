@@ -21,7 +21,8 @@ const DefaultRetention = 30 * 24 * time.Hour
 
 // MaxStored is how many bytes the stored deliveries of a company may take together, pending and ended, by
 // [Delivery.Size]; new ones above it are dropped. It is a part of the store that all companies share, and has
-// room for about 350,000 deliveries of usual size, or 65,000 of the largest with all their attempts.
+// room for about 350,000 deliveries of usual size, or 21,000 of the largest whose ten attempts have failed with
+// the longest answers.
 const MaxStored = 1 << 30
 
 // Delivery is one event to deliver to one endpoint, and the log of its attempts.

@@ -95,8 +95,12 @@ func TestAbuseByPings(t *testing.T) {
 			if more := int(highest.Load()) - before; more > most {
 				t.Errorf("got %d MB more, want at most %d", more>>20, most>>20)
 			}
-			timetest.Until(t, "no connection is left, and no more memory is in use", func() bool {
-				return f.connections(c) == 0 && resident(t, pid)-before <= most
+			rest := most / 2
+			if raced { // it returns less to the system
+				rest = most
+			}
+			timetest.Until(t, "no connection is left, and the memory is free again", func() bool {
+				return f.connections(c) == 0 && resident(t, pid)-before <= rest
 			})
 		})
 	}

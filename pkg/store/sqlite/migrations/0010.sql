@@ -1,5 +1,5 @@
 -- Tables whose rows have up to megabytes: they have a row id. Without one, a search compares whole rows and reads
--- all pages of each, so that reading an application of 1 MiB took as long as reading ten.
+-- all pages of each that it passes.
 
 CREATE TABLE large_applications (
   id               TEXT PRIMARY KEY,

@@ -13,7 +13,7 @@ const (
 	resultNoAnswer = "no_answer" // timeout, or no connection
 )
 
-// statusDropped is an event that became no delivery, because its company stores too many.
+// statusDropped is an event that became no delivery, because its company stores too much.
 const statusDropped = "dropped"
 
 type metrics struct {
@@ -36,7 +36,7 @@ func newMetrics(registerer prometheus.Registerer, running func() float64) *metri
 		}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_webhook_deliveries_total",
-			Help: "Deliveries of outgoing webhooks that ended, by status: delivered, failed, or dropped (events of a company that stores too many).",
+			Help: "Deliveries of outgoing webhooks that ended, by status: delivered, failed, or dropped (events of a company that stores too much).",
 		}, []string{"status"}),
 		warnings: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_webhook_warnings_total", Help: "Warnings about webhook endpoints that keep failing.",

@@ -66,7 +66,7 @@ func (s *stored) sum(ctx context.Context, companyID string) (int64, error) {
 	known.bytes = bytes
 	if bytes >= s.most {
 		s.logger.LogAttrs(
-			ctx, slog.LevelWarn, "new webhook deliveries of a company are dropped: it stores too many",
+			ctx, slog.LevelWarn, "new webhook deliveries of a company are dropped: it stores too much",
 			slog.String("companyId", companyID), slog.Int64("bytes", bytes),
 		)
 	}

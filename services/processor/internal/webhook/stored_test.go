@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// A company that stores too many deliveries first keeps its log for a shorter time, then gets no further
+// A company that stores too many bytes of deliveries first keeps its log for a shorter time, then gets no further
 // ones. Another company and, once deliveries have expired, the company itself do.
 func TestStoredDeliveriesOfACompanyAreBounded(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,5 @@
+//go:build !race
+
+package socketgateway_test
+
+const raced = false
