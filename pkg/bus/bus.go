@@ -82,6 +82,7 @@ type Bus struct {
 	gauging    sync.WaitGroup
 	connUp     signal // sent after every connect; wakes the consumers
 	state      *connState
+	lost       chan struct{} // see [Bus.Lost]
 }
 
 // Open returns at once and connects in the background, retrying without a time limit. It fails only if cfg is
@@ -92,6 +93,7 @@ func Open(cfg Config) (*Bus, error) {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
 	b := &Bus{cfg: cfg, log: tracing.Logger(cfg.Logger), source: "/" + cfg.Name, metrics: newMetrics(cfg.Registerer)}
+	b.lost = make(chan struct{})
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.state = newConnState(b.ctx)
 	b.guards = newWriteGuards(b.log, b.metrics.writable)
@@ -235,8 +237,13 @@ func (b *Bus) closed(conn *nats.Conn) {
 	b.acks.failAll(nats.ErrConnectionClosed)
 	if !b.closing.Load() {
 		b.log.Error("NATS connection closed", "error", conn.LastError())
+		close(b.lost)
 	}
 }
+
+// Lost is closed if nats.go gives the connection up, which it does after a violation of the protocol. Nothing restores
+// the connection: the process must end and be started again.
+func (b *Bus) Lost() <-chan struct{} { return b.lost }
 
 func (b *Bus) asyncError(s *nats.Subscription, err error) {
 	if s != nil {

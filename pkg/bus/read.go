@@ -36,6 +36,19 @@ type Range struct {
 	Follow      bool      // continue with new messages after the stored ones
 }
 
+// check refuses what nats-server would end the connection for.
+func (r Range) check() error {
+	if !subject.Valid(r.Stream) {
+		return fmt.Errorf("invalid name of a stream: %.64q", r.Stream)
+	}
+	for _, f := range r.Filters {
+		if !subject.Filter(f) {
+			return fmt.Errorf("invalid filter of stream %s: %.64q", r.Stream, f)
+		}
+	}
+	return nil
+}
+
 func (r Range) config(partitions int) jetstream.OrderedConsumerConfig {
 	filters := make([]string, len(r.Filters))
 	for i, f := range r.Filters {
@@ -110,6 +123,9 @@ type reader struct {
 func (b *Bus) openReader(ctx context.Context, s Range) (*reader, error) {
 	if !b.conn.IsConnected() {
 		return nil, apperr.Unreachable("NATS", nats.ErrDisconnected)
+	}
+	if err := s.check(); err != nil {
+		return nil, err
 	}
 	opening, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()

@@ -59,7 +59,7 @@ func addressedTo(h nats.Header, consumer string) bool {
 }
 
 // DeadLetters yields the dead letters of a stream and a consumer whose sequence is greater than after, oldest
-// first. An empty stream or consumer matches all.
+// first. An empty stream or consumer matches all; one that is not a name is [apperr.Invalid].
 func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string, after uint64) iter.Seq2[DeadLetter, error] {
 	orWildcard := func(token string) string {
 		if token == "" {
@@ -68,6 +68,10 @@ func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string, after ui
 		return token
 	}
 	return func(yield func(DeadLetter, error) bool) {
+		if err := checkNames(stream, consumer); err != nil {
+			yield(DeadLetter{}, err)
+			return
+		}
 		span := Range{
 			Stream:  subject.Dead,
 			Filters: []string{subject.DeadLetter(orWildcard(stream), orWildcard(consumer))},
@@ -79,6 +83,19 @@ func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string, after ui
 			}
 		}
 	}
+}
+
+// checkNames refuses names of a stream and a consumer that are not tokens of a subject; empty ones are allowed.
+func checkNames(stream, consumer string) error {
+	const fault = "must be a name of at most 255 characters without dots, wildcards or white space"
+	var faults apperr.Fields
+	if stream != "" && !subject.Valid(stream) {
+		faults.Add("stream", fault)
+	}
+	if consumer != "" && !subject.Valid(consumer) {
+		faults.Add("consumer", fault)
+	}
+	return faults.Err()
 }
 
 // DeadLetter returns the dead letter with the given sequence in DEAD, or NotFound.

@@ -234,3 +234,32 @@ func TestObserverDoesNotWaitForStreams(t *testing.T) {
 		t.Errorf("the observer created the stream %s", name)
 	}
 }
+
+// nats-server ends a connection that sends a line of more than 4,096 bytes, and nats.go then gives it up for good.
+func TestNamesOfAnyLengthLeaveTheConnection(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	for _, name := range []string{strings.Repeat("a", 5000), strings.Repeat("a", subject.MaxToken+1), "a b", "a.b", "*", ">", "\r\nPING\r\n"} {
+		for _, err := range b.DeadLetters(t.Context(), name, "", 0) {
+			if !apperr.Is(err, apperr.Invalid) {
+				t.Errorf("stream %.20q: got %v, want Invalid", name, err)
+			}
+		}
+		for _, err := range b.DeadLetters(t.Context(), "", name, 0) {
+			if !apperr.Is(err, apperr.Invalid) {
+				t.Errorf("consumer %.20q: got %v, want Invalid", name, err)
+			}
+		}
+		for _, err := range b.Read(t.Context(), bus.Range{Stream: subject.Replies, Filters: []string{"chat.reply." + name + ".x y"}}) {
+			if err == nil {
+				t.Errorf("filter with %.20q: got no error", name)
+			}
+		}
+	}
+	if got := letters(t, b, strings.Repeat("a", subject.MaxToken), ""); len(got) > 0 {
+		t.Errorf("got %v, want none", got)
+	}
+	if err := b.Ready(t.Context()); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}

@@ -108,7 +108,7 @@ func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 }
 
 // Bus opens the connection to NATS, and adds the streams to the readiness checks. It connects in the
-// background. What is published is charged to meter, which is nil for services that publish only what follows
+// background; if it is given up, the service ends with an error. What is published is charged to meter, which is nil for services that publish only what follows
 // from charged events ([event.Derived]).
 func (p *Process) Bus(meter bus.Meter, streams ...string) (*bus.Bus, error) {
 	b, err := bus.Open(bus.Config{
@@ -122,6 +122,14 @@ func (p *Process) Bus(meter bus.Meter, streams ...string) (*bus.Bus, error) {
 	p.bus = b
 	p.OnClose(func() error { b.Close(); return nil })
 	p.Check(ops.Check{Name: "nats", Check: b.Ready})
+	p.Background(func(ctx context.Context) error {
+		select {
+		case <-b.Lost():
+			return errors.New("the connection to NATS was given up; see the log")
+		case <-ctx.Done():
+			return nil
+		}
+	})
 	return b, nil
 }
 

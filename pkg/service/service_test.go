@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // journal records events in order; one goroutine writes at a time.
@@ -124,6 +125,29 @@ func TestABackgroundErrorEndsTheService(t *testing.T) {
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("Run: got %v, want %v", err, broken)
+	}
+}
+
+// A service whose connection nothing restores must not go on as a process that answers 503 for ever.
+func TestALostConnectionEndsTheService(t *testing.T) {
+	t.Parallel()
+	b := base()
+	b.NATSURL = bustest.Start(t).URL()
+	err := service.Run(t.Context(), "test", b, func(p *service.Process) (service.Work, error) {
+		nats, err := p.Bus(nil)
+		return func(ctx context.Context) error {
+			for nats.Ready(ctx) != nil && ctx.Err() == nil {
+			}
+			_, err := nats.Stream(ctx, strings.Repeat("a", 5000)) // longer than a line of the protocol
+			if err == nil {
+				t.Error("the server took the name")
+			}
+			<-ctx.Done()
+			return nil
+		}, err
+	})
+	if err == nil || !strings.Contains(err.Error(), "connection to NATS") {
+		t.Errorf("Run: got %v, want that the connection was given up", err)
 	}
 }
 

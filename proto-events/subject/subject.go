@@ -252,13 +252,32 @@ func Ready(service string) string { return "parley.ready." + service }
 // OriginsRequest returns the subject on which a gateway requests an application's allowed origins from the Widget API.
 func OriginsRequest(appID string) string { return "parley.ask.origins." + appID }
 
+// nats-server ends a connection that sends a line of more than 4,096 bytes (max_control_line). The line also has the
+// prefix of a JetStream request and the subject of its answer, hence the distance.
+const (
+	// MaxLength is the length of the longest subject, in bytes.
+	MaxLength = 1024
+	// MaxToken is the length of the longest token of a subject, in bytes.
+	MaxToken = 255
+)
+
 // Valid reports whether token is a valid single token of a subject.
 func Valid(token string) bool {
-	return token != "" && !strings.ContainsAny(token, ".*> \t\r\n\x00")
+	return token != "" && len(token) <= MaxToken && !strings.ContainsAny(token, ".*> \t\r\n\x00")
 }
 
-// Literal reports whether a message can be published on s: s has no empty tokens, wildcards or white space.
+// Filter reports whether messages can be read by s: its tokens are valid or wildcards.
+func Filter(s string) bool {
+	s, _ = strings.CutSuffix(s, ".>")
+	return s == ">" || Literal(strings.ReplaceAll(s, "*", "any"))
+}
+
+// Literal reports whether a message can be published on s: s is not too long, and has no empty tokens, wildcards or
+// white space.
 func Literal(s string) bool {
+	if len(s) > MaxLength {
+		return false
+	}
 	start := true
 	for i := range len(s) {
 		switch c := s[i]; {
