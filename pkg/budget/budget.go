@@ -10,6 +10,10 @@
 // the week. And a part of each company's budget is reserved for visitors and addresses that have used little
 // of late: a flood has used more than little after its first messages. The company finds an entry in its
 // audit log.
+//
+// Budgets bound each tenant, not their sum. So the last quarter of a stream is for those who use little: visitors
+// and networks as above, companies that have used a sixteenth of their budget in the last day. In the last eighth
+// the company of a visitor must use little too.
 package budget
 
 import (
@@ -40,6 +44,14 @@ const (
 	// littleShare: a visitor or a network uses little while it has used at most a 64th of its own budget in
 	// the last day. With the defaults that is 256 KiB of a visitor and 1 MiB of a network, see [networkOf].
 	littleShare = 64
+	// littleCompanyShare: a company uses little while it has used at most a 16th of its budget in the last day, 16 MiB
+	// with the defaults.
+	littleCompanyShare = 16
+	// The shares of a stream from which on it is for visitors and networks, and for companies, that use little.
+	reservedFill        = 3.0 / 4
+	reservedCompanyFill = 7.0 / 8
+	// fullRetryAfter is when a refused publisher may try again.
+	fullRetryAfter = 30 * time.Second
 	// littleNetwork is the IPv6 network that counts as one caller of the reserve: the size of a site's
 	// assignment (RFC 6177). Counted by its 65,536 networks of 64 bits, one customer could empty the reserve.
 	littleNetwork = 48
@@ -66,6 +78,7 @@ type Meter struct {
 	companyVisitors  *ratelimit.Limiter
 
 	littleVisitor, littleFrom *ratelimit.Limiter // who may use the reserve: visitors and networks
+	littleCompany             *ratelimit.Limiter // who may use the rest of a stream
 	reserve                   *ratelimit.Limiter // of a company
 	// without these limits nobody may use the reserve: it would have no bound
 	reserves bool
@@ -99,6 +112,7 @@ func New(cfg Config) *Meter {
 
 		littleVisitor: quiet("bytes-little-visitor", within(rates.BytesVisitor, littleShare, 24*time.Hour)),
 		littleFrom:    quiet("bytes-little-address", within(rates.BytesAddress, littleShare, 24*time.Hour)),
+		littleCompany: quiet("bytes-little-company", within(rates.BytesCompany, littleCompanyShare, 24*time.Hour)),
 		reserve:       limiter("bytes-reserve", part(rates.BytesCompany, 1, reserveShare)),
 		reserves:      rates.BytesVisitor.Count > 0 && rates.BytesAddress.Count > 0 && rates.BytesCompany.Count > 0,
 
@@ -132,9 +146,11 @@ type charge struct {
 	name    string
 }
 
-// Charge charges the bytes that the account has not paid yet, and returns the account with them as prepaid.
-// Errors: apperr.TooMany with the reason BYTE_BUDGET_EXCEEDED and a RetryAfter.
-func (m *Meter) Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error) {
+// Charge charges the bytes that the account has not paid yet, and returns the account with them as prepaid. fill is
+// the used share, 0 to 1, of the fullest stream that the event reaches. Errors, with a RetryAfter: apperr.TooMany with
+// the reason BYTE_BUDGET_EXCEEDED; apperr.Unavailable with the reason STREAM_FULL if the rest of the stream is kept for
+// others.
+func (m *Meter) Charge(ctx context.Context, a event.Account, bytes int, fill float64) (event.Account, error) {
 	due := bytes - a.Prepaid
 	if m == nil || due <= 0 {
 		return a, nil
@@ -142,13 +158,13 @@ func (m *Meter) Charge(ctx context.Context, a event.Account, bytes int) (event.A
 	var err error
 	switch a.Payer {
 	case event.PayerCompany:
-		err = m.spend(ctx, due, charge{m.company, a.CompanyID})
+		err = m.chargeCompany(ctx, a, due, fill, charge{m.company, a.CompanyID})
 	case event.PayerVisitor:
-		err = m.chargeVisitor(ctx, a, due)
+		err = m.chargeVisitor(ctx, a, due, fill)
 	case event.PayerAgent:
-		err = m.spend(ctx, due, charge{m.agent, a.UserID}, charge{m.companyReplies, a.CompanyID})
+		err = m.chargeCompany(ctx, a, due, fill, charge{m.agent, a.UserID}, charge{m.companyReplies, a.CompanyID})
 	case event.PayerBot:
-		err = m.spend(ctx, due,
+		err = m.chargeCompany(ctx, a, due, fill,
 			charge{m.answered, a.ChatUserID}, charge{m.answersOfApp, a.AppID}, charge{m.companyReplies, a.CompanyID})
 	case event.PayerNobody:
 		return a, nil
@@ -162,14 +178,33 @@ func (m *Meter) Charge(ctx context.Context, a event.Account, bytes int) (event.A
 	return a, nil
 }
 
+// chargeCompany charges an event of a company's systems, agents or bots.
+func (m *Meter) chargeCompany(ctx context.Context, a event.Account, n int, fill float64, charges ...charge) error {
+	usesLittle := m.spend(ctx, n, charge{m.littleCompany, a.CompanyID}) == nil
+	if fill >= reservedFill && !usesLittle {
+		return streamReserved()
+	}
+	return m.spend(ctx, n, charges...)
+}
+
+func streamReserved() error {
+	refused := apperr.StreamFull.New()
+	refused.RetryAfter = fullRetryAfter
+	return refused
+}
+
 // chargeVisitor charges a visitor's event to the application and the company, or, where these are used up, to
 // the reserve.
-func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int) error {
+func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int, fill float64) error {
 	own, little := visitorCharges(m, a)
 	if err := m.spend(ctx, n, own...); err != nil {
 		return err
 	}
 	usesLittle := m.spend(ctx, n, little...) == nil
+	companyUsesLittle := m.spend(ctx, n, charge{m.littleCompany, a.CompanyID}) == nil
+	if fill >= reservedFill && !usesLittle || fill >= reservedCompanyFill && !companyUsesLittle {
+		return streamReserved()
+	}
 	used := m.spend(ctx, n,
 		charge{m.applicationHour, a.AppID}, charge{m.application, a.AppID}, charge{m.companyVisitors, a.CompanyID})
 	if used == nil {

@@ -38,7 +38,7 @@ func defaults() config.Budgets {
 func drain(t *testing.T, m *budget.Meter, a event.Account, size int) (accepted int) {
 	t.Helper()
 	for range 1 << 20 {
-		if _, err := m.Charge(t.Context(), a, size); err != nil {
+		if _, err := m.Charge(t.Context(), a, size, 0); err != nil {
 			if !apperr.Is(err, apperr.TooMany) || apperr.ReasonOf(err) != apperr.ByteBudgetExceeded.Reason {
 				t.Fatalf("got %v, want BYTE_BUDGET_EXCEEDED", err)
 			}
@@ -72,7 +72,7 @@ func TestEveryAccountIsBounded(t *testing.T) {
 				if got := drain(t, m, test.account, size); got > test.want+size || got < test.want-size {
 					t.Errorf("got %d bytes, want %d", got, test.want)
 				}
-				if _, err := m.Charge(t.Context(), test.other, size); err != nil {
+				if _, err := m.Charge(t.Context(), test.other, size, 0); err != nil {
 					t.Errorf("another account: got %v, want it accepted", err)
 				}
 			})
@@ -102,17 +102,17 @@ func TestAFloodLeavesRoomForTheOthers(t *testing.T) {
 		}
 		real := event.ForVisitor("c", "a", "real", "198.51.100.1")
 		for n := range 50 {
-			if _, err := m.Charge(t.Context(), real, 2*kib); err != nil {
+			if _, err := m.Charge(t.Context(), real, 2*kib, 0); err != nil {
 				t.Fatalf("message %d of a visitor who has used little: got %v, want it accepted", n, err)
 			}
 		}
-		if _, err := m.Charge(t.Context(), event.ForVisitor("c", "b", "v", "198.51.100.2"), 8*kib); err != nil {
+		if _, err := m.Charge(t.Context(), event.ForVisitor("c", "b", "v", "198.51.100.2"), 8*kib, 0); err != nil {
 			t.Errorf("another application: got %v, want it accepted", err)
 		}
 		heavy := event.ForVisitor("c", "a", "1", "203.0.113.1")
 		drain(t, m, heavy, 8*kib)
 		time.Sleep(time.Hour)
-		if _, err := m.Charge(t.Context(), heavy, 8*kib); err != nil {
+		if _, err := m.Charge(t.Context(), heavy, 8*kib, 0); err != nil {
 			t.Errorf("an hour later: got %v, want it accepted", err)
 		}
 	})
@@ -137,7 +137,7 @@ func TestOneSiteCannotEmptyTheReserve(t *testing.T) {
 		if most := mib + 64*kib; fromReserve > most {
 			t.Errorf("got %d bytes of one site from the reserve, want at most %d", fromReserve, most)
 		}
-		if _, err := m.Charge(t.Context(), event.ForVisitor("c", "a", "v", "2001:db8:2:1::/64"), 8*kib); err != nil {
+		if _, err := m.Charge(t.Context(), event.ForVisitor("c", "a", "v", "2001:db8:2:1::/64"), 8*kib, 0); err != nil {
 			t.Errorf("a visitor of another site: got %v, want it accepted", err)
 		}
 	})
@@ -146,17 +146,17 @@ func TestOneSiteCannotEmptyTheReserve(t *testing.T) {
 func TestAnAccountPaysOnce(t *testing.T) {
 	t.Parallel()
 	m := budget.New(budget.Config{Rates: config.Budgets{BytesCompany: config.Rate{Count: 1000, Per: time.Hour}}})
-	a, err := m.Charge(t.Context(), event.ForCompany("c"), 600)
+	a, err := m.Charge(t.Context(), event.ForCompany("c"), 600, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Charge(t.Context(), a, 600); err != nil {
+	if _, err := m.Charge(t.Context(), a, 600, 0); err != nil {
 		t.Errorf("the event that was charged before: got %v, want it accepted", err)
 	}
-	if _, err := m.Charge(t.Context(), a, 1200); err == nil {
+	if _, err := m.Charge(t.Context(), a, 1200, 0); err == nil {
 		t.Error("a larger event: got it accepted, want the rest charged")
 	}
-	if _, err := m.Charge(t.Context(), event.Account{}, 1); err == nil {
+	if _, err := m.Charge(t.Context(), event.Account{}, 1, 0); err == nil {
 		t.Error("no account: got it accepted, want an error")
 	}
 }
@@ -167,4 +167,52 @@ type auditLog []account.AuditEntry
 func (l *auditLog) AppendAuditEntry(_ context.Context, e account.AuditEntry) error {
 	*l = append(*l, e)
 	return nil
+}
+
+// Budgets bound each tenant and not their sum: the last quarter of a stream is for those who use little.
+func TestTheRestOfAStreamIsForThoseWhoUseLittle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := budget.New(budget.Config{Rates: defaults()})
+		charge := func(a event.Account, size int, fill float64) error {
+			_, err := m.Charge(t.Context(), a, size, fill)
+			return err
+		}
+		heavy := event.ForVisitor("heavy", "a", "v", "192.0.2.1")
+		for _, a := range []event.Account{
+			heavy, event.ForCompany("heavy"), event.ForAgent("heavy", "u"), event.ForBot("heavy", "a", "v"),
+		} {
+			if err := charge(a, 8*mib, 0.5); err != nil {
+				t.Fatalf("%+v in a stream that is half full: got %v, want it accepted", a, err)
+			}
+		}
+		for _, a := range []event.Account{
+			heavy,
+			event.ForVisitor("light", "b", "v", "192.0.2.1"), // the address has used much
+			event.ForCompany("heavy"), event.ForAgent("heavy", "w"), event.ForBot("heavy", "c", "w"),
+		} {
+			err := charge(a, kib, 0.75)
+			if !apperr.Is(err, apperr.Unavailable) || apperr.ReasonOf(err) != apperr.StreamFull.Reason {
+				t.Errorf("%+v in the last quarter: got %v, want STREAM_FULL", a, err)
+			}
+		}
+		for _, a := range []event.Account{
+			event.ForVisitor("heavy", "a", "w", "192.0.2.2"), event.ForVisitor("light", "b", "w", "192.0.2.2"),
+			event.ForCompany("light"), event.ForAgent("light", "u"), event.ForBot("light", "b", "v"),
+		} {
+			if err := charge(a, kib, 0.75); err != nil {
+				t.Errorf("%+v, which uses little, in the last quarter: got %v, want it accepted", a, err)
+			}
+		}
+		if err := charge(event.ForVisitor("heavy", "a", "w", "192.0.2.2"), kib, 0.875); err == nil {
+			t.Error("a visitor of a company that has used much, in the last eighth: got it accepted")
+		}
+		if err := charge(event.ForVisitor("light", "b", "w", "192.0.2.2"), kib, 0.99); err != nil {
+			t.Errorf("a visitor of a company that uses little, in the last eighth: got %v, want it accepted", err)
+		}
+		time.Sleep(24 * time.Hour)
+		if err := charge(event.ForCompany("heavy"), kib, 0.99); err != nil {
+			t.Errorf("a day later: got %v, want it accepted", err)
+		}
+	})
 }

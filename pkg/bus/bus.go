@@ -68,6 +68,7 @@ type Bus struct {
 	metrics *metrics
 	acks    *ackTable
 	guards  writeGuards
+	fills   fills
 	outbox  outbox
 	// sweeping tracks the goroutine of acks.sweep, which ends with ctx.
 	sweeping sync.WaitGroup
@@ -209,8 +210,8 @@ func (b *Bus) start() error {
 	}
 	b.sweeping.Go(func() { b.acks.sweep(b.ctx) })
 	b.streams.start()
-	if b.cfg.Registerer != nil {
-		b.gauging.Go(func() { gauge(b.ctx, b.gaugeStreams) })
+	if b.cfg.Registerer != nil || b.cfg.Meter != nil {
+		b.gauging.Go(func() { gauge(b.ctx, b.measureStreams) })
 	}
 	return nil
 }

@@ -31,11 +31,18 @@ const (
 	HeaderDeadMessage   = "Parley-Dead-Message" // public part of the reason
 	HeaderDeadTime      = "Parley-Dead-Time"
 	HeaderDeadMessageID = "Parley-Dead-Message-Id" // the original's Nats-Msg-Id
-	// HeaderDeadTruncated is "true" if the payload was dropped: with these headers it exceeded the limit.
+	// HeaderDeadTruncated is "true" if the letter has no payload: it exceeded the limit with these headers, or a
+	// budget was used up.
 	HeaderDeadTruncated = "Parley-Dead-Truncated"
 )
 
-const maxReason = 1024
+const (
+	maxReason = 1024
+	// deadBudgetShare: all tenants share DEAD, and a full one stops the consumers. What a consumer gave up on because
+	// a budget was used up takes the first half only, and comes without its payload, which the original has: a flood
+	// beyond a budget would otherwise fill DEAD sooner than the stream that it came from.
+	deadBudgetShare = 0.5
+)
 
 // newDeadLetter returns the dead letter of a task: the original event plus the reason. Its Nats-Msg-Id
 // derives from the delivery and the consumer, so that a consumer stores one dead letter per delivery.
@@ -56,7 +63,19 @@ func newDeadLetter(c Consumer, t *task) *nats.Msg {
 	if d.ID != "" {
 		set(HeaderDeadMessageID, d.ID)
 	}
+	if overBudget(t.dead) {
+		m.Data = nil
+		set(HeaderDeadTruncated, "true")
+	}
 	return m
+}
+
+// overBudget reports whether a budget refused what a handler had to do.
+func overBudget(err error) bool { return apperr.Is(err, apperr.TooMany) }
+
+// keepsDead reports whether DEAD has room for the reason for which a consumer gives up.
+func (b *Bus) keepsDead(reason error) bool {
+	return !overBudget(reason) || b.fills.most(subject.Dead) < deadBudgetShare
 }
 
 // deadLetterHeader copies the original's headers, except for Nats- headers, which JetStream would interpret.

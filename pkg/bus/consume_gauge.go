@@ -1,6 +1,6 @@
 package bus
 
-// The gauges of streams and consumer groups that need a request to the server.
+// The gauges of consumer groups that need a request to the server.
 
 import (
 	"context"
@@ -35,20 +35,6 @@ func gauge(ctx context.Context, measure func(context.Context) error) {
 		}
 		cancel()
 	}
-}
-
-// gaugeStreams measures the size and the limit of the streams.
-func (b *Bus) gaugeStreams(ctx context.Context) error {
-	for _, name := range b.cfg.Streams {
-		stream, err := b.js.Stream(ctx, name)
-		if err != nil {
-			return err
-		}
-		info := stream.CachedInfo()
-		b.metrics.streamBytes.WithLabelValues(name).Set(float64(info.State.Bytes))
-		b.metrics.streamLimit.WithLabelValues(name).Set(float64(info.Config.MaxBytes))
-	}
-	return nil
 }
 
 // gauge sets the metrics of the deliveries in this process. oldest is the time of the oldest one; zero: none.

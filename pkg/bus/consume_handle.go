@@ -205,6 +205,14 @@ func (g *group) notifyGaveUp(ctx context.Context, t *task) (err error) {
 	return err
 }
 
+// keepDead publishes the dead letter of t, unless the reason is a budget and DEAD is filling up.
+func (g *group) keepDead(ctx context.Context, t *task) error {
+	if !g.bus.keepsDead(t.dead) {
+		return nil
+	}
+	return g.bus.publishDead(ctx, newDeadLetter(g.cfg, t))
+}
+
 // deadLetter calls GaveUp, publishes the dead letter of t, and finishes the delivery after DEAD has stored
 // it. It retries without a limit: giving up here would lose the delivery.
 func (g *group) deadLetter(t *task) outcome {
@@ -217,7 +225,7 @@ func (g *group) deadLetter(t *task) outcome {
 		}
 		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
 	}
-	if err := g.bus.publishDead(ctx, newDeadLetter(g.cfg, t)); err != nil {
+	if err := g.keepDead(ctx, t); err != nil {
 		if t.tries == 1 {
 			g.bus.log.LogAttrs(
 				ctx,

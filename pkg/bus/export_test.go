@@ -27,3 +27,6 @@ func (b *Bus) WriteOffsets(ctx context.Context, stream, group string, partitions
 	}
 	return nil
 }
+
+// MeasureStreams measures how full the streams are, which happens at intervals otherwise.
+func (b *Bus) MeasureStreams(ctx context.Context) error { return b.measureStreams(ctx) }

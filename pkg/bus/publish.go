@@ -49,7 +49,8 @@ const (
 // Meter charges the bytes of events to the budgets of their accounts; see pkg/budget.
 type Meter interface {
 	// Charge charges the bytes that the account has not paid yet, and returns the account with them as prepaid.
-	Charge(ctx context.Context, a event.Account, bytes int) (event.Account, error)
+	// fill is the used share, 0 to 1, of the fullest stream that the events of the account reach.
+	Charge(ctx context.Context, a event.Account, bytes int, fill float64) (event.Account, error)
 }
 
 // headerBytes is what an event takes in its stream beside its payload: the subject, the headers and the
@@ -57,13 +58,14 @@ type Meter interface {
 const headerBytes = 512
 
 // Charge charges an event of about that many bytes of payload before it is published, for callers that write
-// something else first. It returns the account that has paid for it. Errors: apperr.TooMany, [Permanent] for
-// consumers: a delivery that waited for a budget would hold up the other tenants of its partition.
+// something else first. It returns the account that has paid for it. Errors: apperr.TooMany, and
+// apperr.Unavailable with the reason STREAM_FULL if the rest of a stream is kept for others; both are [Permanent]
+// for consumers: a delivery that waited for a budget would hold up the other tenants of its partition.
 func (b *Bus) Charge(ctx context.Context, a event.Account, payload int) (event.Account, error) {
 	if b.cfg.Meter == nil {
 		return a, nil
 	}
-	charged, err := b.cfg.Meter.Charge(ctx, a, payload+headerBytes)
+	charged, err := b.cfg.Meter.Charge(ctx, a, payload+headerBytes, b.fills.most(reachedBy(a.Payer)...))
 	if err != nil {
 		return charged, Permanent(err)
 	}
@@ -162,6 +164,9 @@ func publishOutcome(err error) (result string, coded error) {
 	}
 	if apperr.Is(err, apperr.TooMany) {
 		return resultOverBudget, err
+	}
+	if refused, ok := errors.AsType[*apperr.Error](err); ok && refused.Reason == apperr.StreamFull.Reason {
+		return resultFull, err
 	}
 	unavailable := apperr.Unreachable("NATS", err)
 	if IsFull(err) {

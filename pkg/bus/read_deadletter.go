@@ -44,7 +44,7 @@ type DeadLetter struct {
 	Attempts  int
 	Reason    string // "<error code>: <error text>"
 	Message   string // public part of the reason, shown to the company of the event
-	Truncated bool   // the payload was dropped for its size; the original has it
+	Truncated bool   // the letter has no payload; the original has it
 	Header    nats.Header
 	Data      []byte
 }

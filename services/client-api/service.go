@@ -88,7 +88,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.Bus(s.meter(redis), subject.Sends)
+	b, err := p.Bus(s.meter(redis), subject.Sends, subject.Replies, subject.Outbound)
 	if err != nil {
 		return nil, err
 	}

@@ -60,9 +60,9 @@ type probe struct {
 	status  int
 }
 
-// probes lists, for each operation of the documents, requests of one company for the other's records. of has
-// the ids: the other company's, or unknown ones. An operation without ids gets tokens of the wrong kind. nil:
-// it answers the same to everyone. The name of the API precedes an operation that both have.
+// probes lists the requests of one company for the other's records that [probesOf] cannot derive from the documents: an
+// id is in the query or in the body. of has the ids: the other company's, or unknown ones. The name of the API precedes
+// an operation that both have.
 func probes(me tenant) map[string]func(of tenant) []probe {
 	asCompany, asVisitor := accessToken(me.token), bearer(me.visitor)
 	return map[string]func(of tenant) []probe{
@@ -71,105 +71,121 @@ func probes(me tenant) map[string]func(of tenant) []probe {
 			return []probe{
 				{"a chat", "/message/send", body, []header{asCompany}, 404},
 				{"a chat, dry run", "/message/send?dryRun=true", body, []header{asCompany}, 404},
-				{"a chat by a visitor's token", "/message/send", body, []header{accessToken(of.visitor)}, 401},
 			}
 		},
 		"POST /push-message": func(of tenant) []probe {
-			body := `{"templateId":"` + of.template + `","source":"491701234567"}`
+			body := `{"templateId":"` + of.template + `","source":"989121234567"}`
 			return []probe{
 				{"a template", "/push-message", body, []header{asCompany}, 404},
 				{"a template, dry run", "/push-message?dryRun=true", body, []header{asCompany}, 404},
-				{"a template by a visitor's token", "/push-message", body, []header{accessToken(of.visitor)}, 401},
 			}
 		},
 		"GET /message": func(of tenant) []probe {
-			return []probe{
-				{"a page before a message", "/message?limit=5&before=" + of.message, "", []header{asVisitor}, 400},
-				{"a history by a company's token", "/message", "", []header{bearer(of.token)}, 401},
-			}
-		},
-		"POST /message": func(of tenant) []probe {
-			return []probe{{"a chat by a company's token", "/message", `{"type":"TEXT","data":{"text":"x"}}`, []header{bearer(of.token)}, 401}}
-		},
-		"GET /message/{id}": func(of tenant) []probe {
-			return []probe{
-				{"a message", "/message/" + of.sent, "", []header{asCompany}, 404},
-				{"a message by a visitor's token", "/message/" + of.sent, "", []header{accessToken(of.visitor)}, 401},
-			}
+			return []probe{{"a page before a message", "/message?limit=5&before=" + of.message, "", []header{asVisitor}, 400}}
 		},
 		"Client API: GET /chats": func(of tenant) []probe {
-			return []probe{
-				{"chats of an application", "/chats?appId=" + of.app.ID, "", []header{asCompany}, 200},
-				{"chats by a visitor's token", "/chats", "", []header{accessToken(of.visitor)}, 401},
-			}
-		},
-		"GET /chats/{id}": func(of tenant) []probe {
-			return []probe{
-				{"a chat", "/chats/" + of.chatID, "", []header{asCompany}, 404},
-				{"a chat by a visitor's token", "/chats/" + of.chatID, "", []header{accessToken(of.visitor)}, 401},
-			}
+			return []probe{{"chats of an application", "/chats?appId=" + of.app.ID, "", []header{asCompany}, 200}}
 		},
 		"Client API: GET /chats/{id}/messages": func(of tenant) []probe {
-			return []probe{
-				{"a history", "/chats/" + of.chatID + "/messages", "", []header{asCompany}, 404},
-				{"a page before a message", "/chats/" + me.chatID + "/messages?before=" + of.message, "", []header{asCompany}, 400},
-				{"a history by a visitor's token", "/chats/" + of.chatID + "/messages", "", []header{accessToken(of.visitor)}, 401},
-			}
+			path := "/chats/" + me.chatID + "/messages?before=" + of.message
+			return []probe{{"a page before a message", path, "", []header{asCompany}, 400}}
 		},
-		"GET /templates": func(of tenant) []probe {
-			return []probe{{"templates by a visitor's token", "/templates", "", []header{accessToken(of.visitor)}, 401}}
-		},
-		// Public to all visitors of a site, or needs only an application's id.
-		"GET /settings/{id}": nil, "POST /register": nil,
-		"GET /.well-known/jwks.json": nil, "GET /openapi.json": nil, "GET /docs": nil,
-		"GET /widget.js": nil, "GET /widget/limits.json": nil, "GET /widget/{file}": nil, // the same for everyone
-		"POST /message/{id}/read": func(of tenant) []probe {
-			return []probe{
-				{"a message", "/message/" + of.message + "/read", "", []header{asVisitor}, 404},
-				{"a message by a company's token", "/message/" + of.message + "/read", "", []header{bearer(of.token)}, 401},
-			}
-		},
-		"POST /message/{id}/stop": func(of tenant) []probe {
-			return []probe{
-				{"a message", "/message/" + of.message + "/stop", "", []header{asVisitor}, 404},
-				{"a message by a company's token", "/message/" + of.message + "/stop", "", []header{bearer(of.token)}, 401},
-			}
-		},
-		"GET /chat": func(of tenant) []probe {
-			return []probe{{"a chat by a company's token", "/chat", "", []header{bearer(of.token)}, 401}}
-		},
+		// "after" is compared with the company's own templates, not looked up.
+		"GET /templates": func(tenant) []probe { return nil },
 		"Widget API: GET /chats": func(of tenant) []probe {
-			return []probe{
-				{"a page after a chat", "/chats?after=" + of.chatID, "", []header{asVisitor}, 400},
-				{"chats by a company's token", "/chats", "", []header{bearer(of.token)}, 401},
-			}
+			return []probe{{"a page after a chat", "/chats?after=" + of.chatID, "", []header{asVisitor}, 400}}
 		},
 		"Widget API: GET /chats/{id}/messages": func(of tenant) []probe {
-			return []probe{
-				{"a history", "/chats/" + of.chatID + "/messages", "", []header{asVisitor}, 404},
-				{"a page before a message", "/chats/" + me.chatID + "/messages?before=" + of.message, "", []header{asVisitor}, 400},
-				{"a history by a company's token", "/chats/" + of.chatID + "/messages", "", []header{bearer(of.token)}, 401},
+			path := "/chats/" + me.chatID + "/messages?before=" + of.message
+			return []probe{{"a page before a message", path, "", []header{asVisitor}, 400}}
+		},
+		// registers a visitor of the application in the body: anybody may
+		"POST /register": func(tenant) []probe { return nil },
+	}
+}
+
+// probed is an operation of a document.
+type probed struct {
+	api          *api
+	document     *openapi3.T
+	method, path string
+	*openapi3.Operation
+}
+
+// public reports whether anybody may call the operation. What such a path names is the same for everyone, or has a
+// secret in it.
+func (o probed) public() bool {
+	required := o.document.Security
+	if o.Security != nil {
+		required = *o.Security
+	}
+	return len(required) == 0
+}
+
+// takesIDs reports whether an id is in the query or in the body of the operation.
+func (o probed) takesIDs() bool {
+	isID := func(name string, s *openapi3.SchemaRef) bool {
+		return s != nil && s.Value != nil && s.Value.Format == "uuid" && name != ""
+	}
+	for _, p := range o.Parameters {
+		if p.Value.In == "query" && isID(p.Value.Name, p.Value.Schema) {
+			return true
+		}
+	}
+	if o.RequestBody == nil {
+		return false
+	}
+	for _, content := range o.RequestBody.Value.Content {
+		for name, s := range content.Schema.Value.Properties {
+			if isID(name, s) {
+				return true
 			}
-		},
-		"POST /chat/handover": func(of tenant) []probe {
-			return []probe{{"a chat by a company's token", "/chat/handover", "", []header{bearer(of.token)}, 401}}
-		},
-		"POST /chat/offline-message": func(of tenant) []probe {
-			return []probe{{"a chat by a company's token", "/chat/offline-message", `{"email":"a@example.com","message":"x"}`, []header{bearer(of.token)}, 401}}
-		},
-		"POST /chat/{id}/rating": func(of tenant) []probe {
-			return []probe{
-				{"a chat", "/chat/" + of.chatID + "/rating", `{"score":5}`, []header{asVisitor}, 404},
-				{"a chat by a company's token", "/chat/" + of.chatID + "/rating", `{"score":5}`, []header{bearer(of.token)}, 401},
-			}
-		},
-		// The path contains a secret, and links are meant to be shared.
-		"GET /files/{id}/{name}": nil,
+		}
+	}
+	return false
+}
+
+// body returns an example of the operation's body, or "".
+func (o probed) body(t *testing.T) string {
+	t.Helper()
+	if o.RequestBody == nil {
+		return ""
+	}
+	for _, example := range o.RequestBody.Value.Content["application/json"].Examples {
+		body, err := json.Marshal(example.Value.Value)
+		check(t, err)
+		return string(body)
+	}
+	t.Errorf("%s %s: no example of the body", o.method, o.path)
+	return ""
+}
+
+// probesOf returns the requests with an id of the other company in the path, and those with a token of the wrong kind.
+func (o probed) probesOf(t *testing.T, me tenant, ofVisitors bool) func(of tenant) []probe {
+	body := o.body(t)
+	return func(of tenant) []probe {
+		own, wrong := accessToken(me.token), accessToken(of.visitor)
+		ids := map[string]string{"chats": of.chatID, "message": of.sent}
+		if ofVisitors {
+			own, wrong = bearer(me.visitor), bearer(of.token)
+			ids = map[string]string{"chats": of.chatID, "chat": of.chatID, "message": of.message}
+		}
+		resource, _, _ := strings.Cut(strings.TrimPrefix(o.path, "/"), "/")
+		path := strings.ReplaceAll(o.path, "{id}", ids[resource])
+		if strings.Contains(path, "{") || strings.Contains(o.path, "{id}") && ids[resource] == "" {
+			t.Errorf("%s %s: which id of a tenant is in the path?", o.method, o.path)
+		}
+		all := []probe{{"record by a token of the wrong kind", path, body, []header{wrong}, 401}}
+		if path != o.path {
+			all = append(all, probe{"record", path, body, []header{own}, 404})
+		}
+		return all
 	}
 }
 
 // Every operation of both documents is called with the ids and the tokens of another company: the response
-// equals that for unknown ids, byte for byte. An operation that this test does not list fails it.
+// equals that for unknown ids, byte for byte. An operation with an id in its query or body that [probes] does not list
+// fails it.
 func TestCompaniesNeverMeet(t *testing.T) {
 	p := commonStandalone(t).place
 	s := openStore(t, p)
@@ -187,50 +203,60 @@ func TestCompaniesNeverMeet(t *testing.T) {
 		document, err := openapi3.NewLoader().LoadFromData(one.document)
 		check(t, err)
 		for path, item := range document.Paths.Map() {
-			for method := range item.Operations() {
-				operation := method + " " + path
-				try, ok := known[one.name+": "+operation]
-				if !ok {
-					try, ok = known[operation]
-				}
-				if !ok {
-					t.Errorf("%s: no probe with another company's ids", operation)
+			for method, operation := range item.Operations() {
+				o := probed{one.api, document, method, path, operation}
+				if o.public() {
 					continue
 				}
-				if try == nil {
-					continue
+				listed, ok := known[one.name+": "+method+" "+path]
+				if !ok {
+					listed, ok = known[method+" "+path]
 				}
-				foreign, absent, mine := try(other), try(nobody), try(me)
-				for i := range foreign {
-					got := send(t, one.api, method, foreign[i])
-					like := send(t, one.api, method, absent[i])
-					if got.Status != foreign[i].status || got.Status != like.Status || withoutRequestID(got) != withoutRequestID(like) {
-						t.Errorf("%s, another company's %s: got %d %s, want %d and the same as for an unknown id, %d %s",
-							operation, foreign[i].what, got.Status, got.Body, foreign[i].status, like.Status, like.Body)
-					}
-					tried++
-					if mine[i].status == http.StatusUnauthorized {
-						continue
-					}
-					// otherwise the errors above would prove nothing
-					eventually(t, operation+", one's own "+mine[i].what, func() error {
-						if own := send(t, one.api, method, mine[i]); own.Status >= 300 && own.Status != http.StatusConflict {
-							return fmt.Errorf("got %d %s", own.Status, own.Body)
-						}
-						return nil
-					})
+				if !ok && o.takesIDs() {
+					t.Errorf("%s %s: no probe with another company's ids", method, path)
+				}
+				if ok {
+					tried += o.try(t, listed, me, other, nobody)
+				}
+				if path != "/register" { // takes a token, but needs none
+					tried += o.try(t, o.probesOf(t, me, one.api == widget), me, other, nobody)
 				}
 			}
 		}
 	}
-	if tried < 8 {
-		t.Errorf("tried %d requests, want all that are listed", tried)
+	if tried < 20 {
+		t.Errorf("tried %d requests, want those of all operations", tried)
 	}
 	// The other company's chat is unchanged, and two people with one name are two visitors.
 	history := widget.call(t, http.MethodGet, "/message", nil, bearer(other.visitor)).Body
 	if strings.Contains(history, me.app.ID) || !strings.Contains(history, other.app.ID) || strings.Contains(history, `"text":"x"`) {
 		t.Errorf("the other visitor's history: got %s, want theirs and nothing else", history)
 	}
+}
+
+// try sends probes with the ids of another company, of nobody and, so that the errors prove something, one's own.
+func (o probed) try(t *testing.T, probes func(of tenant) []probe, me, other, nobody tenant) (tried int) {
+	t.Helper()
+	operation := o.method + " " + o.path
+	foreign, absent, mine := probes(other), probes(nobody), probes(me)
+	for i := range foreign {
+		got := send(t, o.api, o.method, foreign[i])
+		like := send(t, o.api, o.method, absent[i])
+		if got.Status != foreign[i].status || got.Status != like.Status || withoutRequestID(got) != withoutRequestID(like) {
+			t.Errorf("%s, another company's %s: got %d %s, want %d and the same as for an unknown id, %d %s",
+				operation, foreign[i].what, got.Status, got.Body, foreign[i].status, like.Status, like.Body)
+		}
+		if mine[i].status == http.StatusUnauthorized {
+			continue
+		}
+		eventually(t, operation+", one's own "+mine[i].what, func() error {
+			if own := send(t, o.api, o.method, mine[i]); own.Status >= 300 && own.Status != http.StatusConflict {
+				return fmt.Errorf("got %d %s", own.Status, own.Body)
+			}
+			return nil
+		})
+	}
+	return len(foreign)
 }
 
 func send(t *testing.T, a *api, method string, p probe) httpapitest.Response {

@@ -1,0 +1,64 @@
+package bus
+
+// How full the streams are, for what must go on when one of them is nearly full: the budgets, which then keep the rest
+// for accounts that use little, and dead letters.
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// fills are the shares of the streams' limits that are used, 0 to 1, as last measured. The zero value knows none.
+type fills struct {
+	byStream atomic.Pointer[map[string]float64]
+}
+
+// most returns the share of the fullest of these streams. A stream that was not measured counts as empty.
+func (f *fills) most(streams ...string) float64 {
+	known := f.byStream.Load()
+	if known == nil {
+		return 0
+	}
+	fullest := 0.0
+	for _, name := range streams {
+		fullest = max(fullest, (*known)[name])
+	}
+	return fullest
+}
+
+// measureStreams measures the size and the limit of the streams.
+func (b *Bus) measureStreams(ctx context.Context) error {
+	measured := make(map[string]float64, len(b.cfg.Streams))
+	for _, name := range b.cfg.Streams {
+		stream, err := b.js.Stream(ctx, name)
+		if err != nil {
+			return err
+		}
+		info := stream.CachedInfo()
+		b.metrics.streamBytes.WithLabelValues(name).Set(float64(info.State.Bytes))
+		b.metrics.streamLimit.WithLabelValues(name).Set(float64(info.Config.MaxBytes))
+		if info.Config.MaxBytes > 0 {
+			measured[name] = float64(info.State.Bytes) / float64(info.Config.MaxBytes)
+		}
+	}
+	b.fills.byStream.Store(&measured)
+	return nil
+}
+
+// reachedBy returns the streams that the events of a payer reach, at once or by the processor. The few changes of
+// control in INBOUND, by agents and bots, do not count: a flood of visitors must not silence them.
+func reachedBy(p event.Payer) []string {
+	switch p {
+	case event.PayerVisitor:
+		return []string{subject.Inbound}
+	case event.PayerCompany:
+		return []string{subject.Sends, subject.Replies, subject.Outbound}
+	case event.PayerAgent, event.PayerBot:
+		return []string{subject.Replies, subject.Outbound}
+	default:
+		return nil
+	}
+}
