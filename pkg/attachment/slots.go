@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/slot"
 )
@@ -37,12 +38,13 @@ type Sender struct {
 	Address    string // see [httpapi.ClientAddress]
 }
 
-// record returns the record of a file of the sender. Agents share the address of their office, and are known:
-// they have no address.
+// record returns the record of a file of the sender, which has the whole site of a visitor's address: by its networks of
+// 64 bits one customer could hold the whole store. Agents share the address of their office, and are known: they have
+// no address.
 func (s Sender) record() chat.StoredFile {
 	f := chat.StoredFile{CompanyID: s.CompanyID, AppID: s.AppID, ChatUserID: s.ChatUserID, SenderID: s.ID}
 	if s.ID == s.ChatUserID {
-		f.Address = s.Address
+		f.Address = event.SiteOf(s.Address)
 	}
 	return f
 }

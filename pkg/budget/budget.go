@@ -19,7 +19,6 @@ package budget
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,7 +41,7 @@ const (
 	// reserveShare: a quarter of the budget of a company's visitors is reserved for those who use little.
 	reserveShare = 4
 	// littleShare: a visitor or a network uses little while it has used at most a 64th of its own budget in
-	// the last day. With the defaults that is 256 KiB of a visitor and 1 MiB of a network, see [networkOf].
+	// the last day. With the defaults that is 256 KiB of a visitor and 1 MiB of a network, which is a whole site ([event.SiteOf]).
 	littleShare = 64
 	// littleCompanyShare: a company uses little while it has used at most a 16th of its budget in the last day, 16 MiB
 	// with the defaults.
@@ -52,9 +51,6 @@ const (
 	reservedCompanyFill = 7.0 / 8
 	// fullRetryAfter is when a refused publisher may try again.
 	fullRetryAfter = 30 * time.Second
-	// littleNetwork is the IPv6 network that counts as one caller of the reserve: the size of a site's
-	// assignment (RFC 6177). Counted by its 65,536 networks of 64 bits, one customer could empty the reserve.
-	littleNetwork = 48
 )
 
 // Config configures a [Meter].
@@ -229,21 +225,7 @@ func visitorCharges(m *Meter, a event.Account) (own, little []charge) {
 		own = append(own, charge{m.visitor, a.ChatUserID})
 		little = append(little, charge{m.littleVisitor, a.ChatUserID})
 	}
-	return append(own, charge{m.address, a.Address}), append(little, charge{m.littleFrom, networkOf(a.Address)})
-}
-
-// networkOf returns the network of an address that the reserve counts: an IPv4 address, or the first 48 bits
-// of an IPv6 one. Accounts have IPv6 addresses as networks of 64 bits.
-func networkOf(address string) string {
-	network, err := netip.ParsePrefix(address)
-	if err != nil || network.Addr().Is4() {
-		return address
-	}
-	wider, err := network.Addr().Prefix(littleNetwork)
-	if err != nil {
-		return address
-	}
-	return wider.String()
+	return append(own, charge{m.address, a.Address}), append(little, charge{m.littleFrom, event.SiteOf(a.Address)})
 }
 
 // spend charges n bytes to each budget, in this order, until one refuses.

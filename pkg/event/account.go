@@ -1,5 +1,7 @@
 package event
 
+import "net/netip"
+
 // Account names the budgets that pay for an event. A bus charges every event that it publishes to an account,
 // so that no company, application, visitor, agent or address fills the streams that all of them share;
 // pkg/budget has the table of accounts and budgets.
@@ -52,3 +54,20 @@ func Derived() Account { return Account{Payer: PayerNobody} }
 
 // Valid reports whether a has a payer.
 func (a Account) Valid() bool { return a.Payer != noPayer }
+
+// siteBits is the length of an IPv6 site's prefix, the usual assignment of a provider to a customer (RFC 6177).
+const siteBits = 48
+
+// SiteOf returns the network whose owner is one: an IPv4 address, or the first 48 bits of an IPv6 one. Clients' addresses
+// are networks of 64 bits, of which one customer has up to 65,536. Other texts are returned as they are.
+func SiteOf(address string) string {
+	network, err := netip.ParsePrefix(address)
+	if err != nil || network.Addr().Is4() {
+		return address
+	}
+	wider, err := network.Addr().Prefix(siteBits)
+	if err != nil {
+		return address
+	}
+	return wider.String()
+}

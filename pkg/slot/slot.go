@@ -8,6 +8,9 @@
 //     waits the longest. So the callers of one company that wait in large numbers delay no other company.
 //   - A slot belongs to a client that moves its bytes. While somebody waits for the same units, the slot of
 //     the slowest client below [minRate] is cut off. Without anybody waiting, a slow client is left alone.
+//   - A slot is not for long while others wait: one whose client has been waited for longer than [fairTime] is cut off
+//     for a caller whose widest share holds less than its own. So clients that keep just above [minRate] keep nobody
+//     out.
 //   - A key without slots takes no memory.
 package slot
 
@@ -22,6 +25,8 @@ const (
 	// minRate is the rate in bytes a second below which a client is cut off while others wait: the largest
 	// file in seven minutes.
 	minRate = 64 << 10
+	// fairTime is how long a client may take in all while others wait that hold less: the largest file at 1 MiB/s.
+	fairTime = 30 * time.Second
 	// grace is how long a client may stall before it counts as slow.
 	grace = 2 * time.Second
 	// lookEvery is the interval in which a waiting caller looks for slow clients.
@@ -191,27 +196,48 @@ func (p *Pool) add(s *Slot, units int64) {
 	}
 }
 
-// cutSlowest cuts off the slowest clients in the way of a request, until the units are free that it needs.
+// cutSlowest cuts off the clients in the way of a request, until the units are free that it needs: the slowest ones,
+// and then those that took the longest.
 func (p *Pool) cutSlowest(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, share := time.Now(), p.fullShare(r.slot)
-	for freeing := r.freeing(); freeing < r.slot.units; {
-		var slowest *Slot
-		var arrears time.Duration
-		for s := range p.slots {
-			if late := s.arrears(now); late > arrears && (share == Share{} || s.has(share)) {
-				slowest, arrears = s, late
-			}
+	late := func(s *Slot) time.Duration { return s.arrears(now) }
+	long := func(s *Slot) time.Duration {
+		if p.usedBeside(s) <= p.usedBeside(r.slot)+r.slot.units {
+			return 0
 		}
-		if slowest == nil {
+		return s.overtime(now)
+	}
+	for freeing := r.freeing(); freeing < r.slot.units; {
+		worst := p.worst(share, late)
+		if worst == nil {
+			worst = p.worst(share, long)
+		}
+		if worst == nil {
 			return
 		}
-		freeing += slowest.units
-		r.cut = append(r.cut, slowest)
-		slowest.cut()
-		slowest.cut = nil
+		freeing += worst.units
+		r.cut = append(r.cut, worst)
+		worst.cut()
+		worst.cut = nil
 	}
+}
+
+// worst returns the slot of a share, or of all, for which a measure is the largest; nil if it is positive for none.
+func (p *Pool) worst(share Share, measure func(*Slot) time.Duration) *Slot {
+	var found *Slot
+	var most time.Duration
+	for s := range p.slots {
+		if share != (Share{}) && !s.has(share) {
+			continue
+		}
+		if measured := measure(s); measured > most {
+			found = s
+			most = measured
+		}
+	}
+	return found
 }
 
 // Slot is a part of a pool in use, until [Slot.Release]. The client determines how long that takes:
@@ -225,6 +251,7 @@ type Slot struct {
 	units int64
 	cut   func()        // nil: the client cannot be cut off, or has been
 	left  time.Duration // how much longer the client may take
+	took  time.Duration // how long the client has taken in all
 	since time.Time     // when the current read or write began; zero: there is none
 }
 
@@ -256,7 +283,9 @@ func (s *Slot) Moved(n int) {
 	}
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	s.left -= time.Since(s.since)
+	waited := time.Since(s.since)
+	s.took += waited
+	s.left -= waited
 	s.left = min(grace, s.left+time.Duration(n)*time.Second/minRate)
 	s.since = time.Time{}
 }
@@ -268,6 +297,14 @@ func (s *Slot) arrears(now time.Time) time.Duration {
 		return 0
 	}
 	return now.Sub(s.since) - s.left
+}
+
+// overtime returns how much longer than [fairTime] the client has taken in all; not positive if it has not.
+func (s *Slot) overtime(now time.Time) time.Duration {
+	if s.cut == nil || s.since.IsZero() {
+		return 0
+	}
+	return s.took + now.Sub(s.since) - fairTime
 }
 
 func (s *Slot) has(share Share) bool {

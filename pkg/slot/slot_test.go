@@ -80,7 +80,7 @@ func TestSlowClientIsCutOff(t *testing.T) {
 		p, cut := NewPool(clients, 1), [clients]bool{}
 		var slots [clients]*Slot
 		for n := range clients {
-			slots[n] = acquire(t, p, Share{"application", []string{"a", "b"}[n%2], 0})
+			slots[n] = acquire(t, p, Share{"application", string(rune('a' + n)), 0})
 			slots[n].Watch(func() { cut[n] = true; go slots[n].Release() })
 		}
 		slots[0].Await() // stalls
@@ -106,6 +106,49 @@ func TestSlowClientIsCutOff(t *testing.T) {
 		if _, err := p.Acquire(t.Context(), grace/2); err == nil || cut[3] {
 			t.Errorf("no slow client is left: got %v, cut %v, want that all are in use", err, cut)
 		}
+	})
+}
+
+// Clients that keep just above the lowest rate keep nobody out: after a fair time one of those that hold the most is cut
+// off for a caller that holds less, and none for a caller that holds as much.
+func TestPacedClientsKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, cut := NewPool(4, 1), ""
+		var slots []*Slot
+		for _, key := range []string{"a", "a", "a", "b"} {
+			s := acquire(t, p, Share{"company", key, 0})
+			s.Watch(func() { cut += key; go s.Release() })
+			s.Await()
+			slots = append(slots, s)
+		}
+		pace := func(seconds int) {
+			for range seconds {
+				time.Sleep(time.Second)
+				for _, s := range slots {
+					s.Moved(minRate)
+					s.Await()
+				}
+			}
+		}
+		wait := func(company string) (granted chan *Slot) {
+			granted = make(chan *Slot, 1)
+			go func() {
+				s, _ := p.Acquire(t.Context(), time.Hour, Share{"company", company, 0})
+				granted <- s
+			}()
+			return granted
+		}
+		same := wait("b")
+		pace(20)
+		if cut != "" {
+			t.Errorf("after 20 s: got %q cut off, want nobody", cut)
+		}
+		pace(15)
+		if cut != "a" {
+			t.Errorf("after 35 s: got %q cut off, want one of those that hold the most", cut)
+		}
+		(<-same).Release()
 	})
 }
 

@@ -170,6 +170,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		Admin: operations, Store: e.store, Bus: e.bus, Calls: e.bus.RPC(), Streams: e.bus, Files: e.files,
 		Attachments: s.attachments(e), Forms: form.Limits{MaxBytes: s.cfg.FileMaxBytes, Timeout: s.cfg.UploadTimeout},
 		Presence: e.presence, Typing: limiter("typing", config.Rate{Count: 1, Per: event.TypingPause}),
+		Present: limiter("presence", config.Rate{Count: 1, Per: event.TypingPause}),
 		Limits: api.Limits{
 			User: limiter("user", s.cfg.RateUser), Company: limiter("company", companyRate(s.cfg.RateUser)),
 			Address: limiter("panel-address", s.cfg.RateUser), Failures: limiter("panel-failures", s.cfg.RateUser),

@@ -60,8 +60,9 @@ type Config struct {
 	PingTimeout    time.Duration `env:"-" constant:"20s"` // of the answer to a ping
 	ConnectTimeout time.Duration `env:"-" constant:"10s"` // time that a connection has to join with a token
 
-	RecoveryRate config.Rate `env:"-" none:"0" constant:"30/1m" doc:"recoveries of missed replies of one visitor on a gateway; the next load the history instead"`
-	AddressRate  config.Rate `env:"-" none:"0" constant:"300/3s" doc:"handshakes of one address on a gateway"`
+	RecoveryBytes config.Rate `env:"-" none:"0" constant:"64MiB/1m" doc:"bytes of missed replies that one company's visitors recover on a gateway; the next load the history instead"`
+	RecoveryRate  config.Rate `env:"-" none:"0" constant:"30/1m" doc:"recoveries of missed replies of one visitor on a gateway; the next load the history instead"`
+	AddressRate   config.Rate `env:"-" none:"0" constant:"300/3s" doc:"handshakes of one address on a gateway"`
 
 	MaxSocketsPerVisitor int `env:"-" none:"0" constant:"20" doc:"sockets of one visitor on a gateway"`
 	// MaxPending is the number of connections that have not sent a token yet, in addition to MaxConnections; one more
@@ -184,7 +185,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		Tokens:    credential.NewVerifier(keys, s.cfg.Now),
 		Origins:   s.bus.RPC().AllowedOrigins,
 		Metrics:   metrics,
-		Logger:    s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate,
+		Logger:    s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate, RecoveryBytes: s.cfg.RecoveryBytes,
 		Presence: s.presence(), ID: s.id,
 		// called only while serving: s.ingress is set
 		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.legacy.Revoke(ctx, chatUserID) },

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/slot"
@@ -51,11 +52,14 @@ const (
 	// streamsOfUser bounds the event streams of one user: tabs of the panel, in all browsers, on this replica.
 	streamsOfUser = 10
 	// streamsOfCompany bounds those of a company's users, streamsAtOnce those of all.
+	// Each takes about 70 KB, and what its browser has not read yet.
 	streamsOfCompany = streamsAtOnce / 4
-	streamsAtOnce    = 10_000
+	streamsAtOnce    = 2000
 
 	// guestsOfAddress bounds the requests without a session of one address: an office that signs in at nine.
+	// guestsOfSite bounds those of a site ([event.SiteOf]), so that none keeps all others out.
 	guestsOfAddress = 32
+	guestsOfSite    = guestsAtOnce / 2
 	guestsAtOnce    = 128
 	// guestBody bounds their bodies: credentials and invitations.
 	guestBody = 16 << 10
@@ -192,8 +196,10 @@ func isLarge(c echo.Context) bool {
 // those that wait.
 func (a api) forAnyone(handle echo.HandlerFunc) echo.HandlerFunc {
 	return a.Limits.Address.ByAddress(func(c echo.Context) error {
-		address := slot.Share{Of: "address", Key: httpapi.ClientAddress(c), Most: guestsOfAddress}
-		held, err := placed(a.guests.Acquire(ctxOf(c), slotWait, address))
+		address := httpapi.ClientAddress(c)
+		held, err := placed(a.guests.Acquire(ctxOf(c), slotWait,
+			slot.Share{Of: "address", Key: address, Most: guestsOfAddress},
+			slot.Share{Of: "site", Key: event.SiteOf(address), Most: guestsOfSite}))
 		if err != nil {
 			return err
 		}

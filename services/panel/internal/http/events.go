@@ -34,25 +34,28 @@ func openEventStream(c echo.Context) (*eventStream, error) {
 	h.Set("X-Accel-Buffering", "no")
 	s := &eventStream{w: http.NewResponseController(c.Response()), c: c}
 	c.Response().WriteHeader(http.StatusOK)
-	return s, s.write(": connected\n\n")
+	return s, s.write([]byte(": connected\n\n"))
 }
 
-func (s *eventStream) write(text string) error {
+// write writes the parts one after the other: an event's data is shared by all streams, and up to 64 KiB.
+func (s *eventStream) write(parts ...[]byte) error {
 	if err := s.w.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := s.c.Response().Write([]byte(text)); err != nil {
-		return err
+	for _, part := range parts {
+		if _, err := s.c.Response().Write(part); err != nil {
+			return err
+		}
 	}
 	return s.w.Flush()
 }
 
 func (s *eventStream) send(e live.Event) error {
-	text := "event: " + e.Name + "\n"
+	head := "event: " + e.Name + "\ndata: "
 	if e.ID != "" {
-		text = "id: " + e.ID + "\n" + text
+		head = "id: " + e.ID + "\n" + head
 	}
-	return s.write(text + "data: " + string(e.Data) + "\n\n")
+	return s.write([]byte(head), e.Data, []byte("\n\n"))
 }
 
 // streaming runs a feed, whose events arrive on one goroutine, with heartbeats in between, until the browser
@@ -92,7 +95,7 @@ func (a api) streaming(
 			if gone != nil || !(caller{now}).may(needs) || now.User.CompanyID != who.User.CompanyID || changed(ctx) {
 				return nil
 			}
-			err = out.write(": still here\n\n")
+			err = out.write([]byte(": still here\n\n"))
 		case err = <-ended:
 			ended <- nil
 			if apperr.Is(err, apperr.Unavailable) {

@@ -32,7 +32,10 @@ func (a api) readChat(c echo.Context, _ caller, found chat.Chat, r readRequest) 
 	if _, err := a.Store.ChangeChat(ctxOf(c), found.ID, store.ChatChange{AgentsReadAt: upTo}); err != nil {
 		return nil, err
 	}
-	if upTo.After(found.AgentsReadAt) && found.AppID != "" {
+	if !upTo.After(found.AgentsReadAt) {
+		return nil, nil // read already: each notice goes to all browsers of the company
+	}
+	if found.AppID != "" {
 		_ = a.Calls.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
 			CompanyID:  found.CompanyID,
 			AppID:      found.AppID,
@@ -51,14 +54,17 @@ type visitorPresence struct {
 	SeenAt chat.Time `json:"lastSeenAt,omitzero"`
 }
 
-// notePresence notifies the other agents that this one has the chat open, and answers whether the visitor is online.
+// notePresence notifies the other agents that this one has the chat open, at most once in two seconds, and answers
+// whether the visitor is online.
 func (a api) notePresence(c echo.Context, who caller, found chat.Chat) (any, error) {
-	err := a.Calls.Signal(live.Notice{
-		CompanyID: found.CompanyID, Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
-		Expires: int(live.PresenceTTL / time.Second), AppID: applicationOf(found), VisitorID: found.ChatUserID,
-	})
-	if err != nil {
-		return nil, err
+	if a.Present.Take(ctxOf(c), found.ID+"|"+who.User.ID).Allowed {
+		err := a.Calls.Signal(live.Notice{
+			CompanyID: found.CompanyID, Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
+			Expires: int(live.PresenceTTL / time.Second), AppID: applicationOf(found), VisitorID: found.ChatUserID,
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	answer := map[string]any{}
 	if a.Presence != nil && found.AppID != "" {

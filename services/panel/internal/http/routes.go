@@ -44,6 +44,7 @@ type Config struct {
 	Idempotent    httpapi.Idempotent
 	Presence      presence.Store     // nil: presence is unknown
 	Typing        *ratelimit.Limiter // per agent and chat
+	Present       *ratelimit.Limiter // per agent and chat
 	Limits        Limits
 	Stopping      context.Context // done when event streams must end
 	PublicURL     string          // public address of the panel; empty: that of each request

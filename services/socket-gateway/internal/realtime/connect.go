@@ -54,7 +54,8 @@ type authenticator struct {
 	receipts    *receiptQueue
 	log         *replyLog
 	unfinished  *unfinishedMessages
-	recoveries  *ratelimit.Limiter // nil: no limit
+	recoveries  *ratelimit.Limiter // by visitor; nil: no limit
+	recovered   *ratelimit.Limiter // bytes, by company
 	renewals    *ratelimit.Limiter
 	watermarks  *lowWatermarks
 	metrics     *Metrics
@@ -77,6 +78,7 @@ func newAuthenticator(g *Gateway, log *replyLog) *authenticator {
 		log:         log,
 		unfinished:  newUnfinishedMessages(cfg.Bus, cfg.Now),
 		recoveries:  ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
+		recovered:   ratelimit.New(ratelimit.Config{Name: "recovered-bytes", Rate: cfg.RecoveryBytes, Now: cfg.Now}),
 		renewals:    ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),
 		watermarks:  g.watermarks,
 		metrics:     cfg.Metrics,
@@ -258,6 +260,10 @@ func (a *authenticator) recover(
 	}
 	if err != nil {
 		return "", err
+	}
+	if !a.recovered.TakeN(ctx, claims.CompanyID, found.bytes).Allowed {
+		a.metrics.recovery(recoveryLimited)
+		return fresh, nil
 	}
 	for _, e := range found.events {
 		if err := s.Emit(eventMessage, e.payload, formatOffset(e.offset)); err != nil {

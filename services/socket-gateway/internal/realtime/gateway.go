@@ -16,7 +16,7 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// Config configures a gateway. Tracer, Revoked, RecoveryRate and Presence are optional.
+// Config configures a gateway. Tracer, Revoked, the rates and Presence are optional.
 type Config struct {
 	Namespace *socketio.Namespace
 	Bus       *bus.Bus
@@ -29,7 +29,8 @@ type Config struct {
 	// called when a visitor's tokens are revoked, for sockets outside the namespace; may be nil
 	Revoked func(ctx context.Context, chatUserID string)
 
-	RecoveryRate config.Rate // per visitor; the zero Rate is no limit
+	RecoveryRate  config.Rate // per visitor; the zero Rate is no limit
+	RecoveryBytes config.Rate // per company: what its visitors recover waits in the memory of the gateway
 
 	Presence presence.Store // connected visitors are written to it; nil: presence is not stored
 	ID       string         // of this gateway in Presence

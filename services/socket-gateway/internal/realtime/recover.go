@@ -35,6 +35,7 @@ type missedEvent struct {
 // missed are the events that a client receives before live ones.
 type missed struct {
 	events []missedEvent
+	bytes  int    // of their payloads
 	upTo   uint64 // offset up to which the client has all events after the replay
 }
 
@@ -73,7 +74,6 @@ func (l *replyLog) missed(ctx context.Context, appID, chatUserID, pid, offset st
 // missedSince reads the replies on a stored subject after an offset, within the bounds of a replay.
 func (l *replyLog) missedSince(ctx context.Context, stored string, after uint64) (missed, error) {
 	found := missed{upTo: after}
-	size := 0
 	err := l.read(ctx, stored, after, func(d bus.Delivery) error {
 		found.upTo = d.Sequence
 		if emitted(d) {
@@ -85,8 +85,8 @@ func (l *replyLog) missedSince(ctx context.Context, stored string, after uint64)
 		}
 		p := payload(&reply)
 		found.events = append(found.events, missedEvent{payload: p, offset: d.Sequence, receipt: receiptOf(&reply)})
-		size += len(p)
-		if size > replayBytes || len(found.events) > replayEvents {
+		found.bytes += len(p)
+		if found.bytes > replayBytes || len(found.events) > replayEvents {
 			return errNotRecoverable
 		}
 		return nil
@@ -108,6 +108,7 @@ func (l *replyLog) confirm(ctx context.Context, stored string, found *missed) er
 			return err
 		}
 		found.events = append(found.events, more.events...)
+		found.bytes += more.bytes
 		found.upTo = more.upTo
 		if len(found.events) > replayEvents {
 			return errNotRecoverable
