@@ -109,9 +109,7 @@ func (d *deployment) startEngines() {
 	data := filepath.Join(d.dir, "data")
 	env := []string{"PARLEY_DATA_DIR=" + data, "PARLEY_NATS_ADDR=127.0.0.1:0"}
 	d.engines = d.start(env, "bin/standalone", "engines")
-	var err error
-	d.vars, err = d.engines.readVariables("NATS_URL", "SQLITE_PATH", "SECRETS_KEY_FILE", "VISITOR_KEYS_FILE")
-	d.check(err)
+	d.vars = d.readVariables(d.engines, "NATS_URL", "SQLITE_PATH", "SECRETS_KEY_FILE", "VISITOR_KEYS_FILE")
 	for name, value := range d.vars {
 		d.env = append(d.env, name+"="+value)
 	}

@@ -78,7 +78,7 @@ func (d *deployment) cpu() (gateways, engines time.Duration) {
 // the time for all.
 func (d *deployment) join(ctx context.Context, n, rooms int) (lost int, took time.Duration) {
 	d.visitors = d.newVisitors(rooms)
-	connected := make([]*client, n)
+	d.clients = make([]*client, n)
 	began := time.Now()
 	var group errgroup.Group
 	group.SetLimit(100) // handshakes in progress
@@ -86,13 +86,13 @@ func (d *deployment) join(ctx context.Context, n, rooms int) (lost int, took tim
 		room := i % rooms
 		group.Go(func() (err error) {
 			addr := d.replicas[i%len(d.replicas)].addr
-			connected[i], err = connect(ctx, addr, d.visitors[room].token, room)
+			d.clients[i], err = connect(ctx, addr, d.visitors[room].token, room)
 			return err
 		})
 	}
 	failed := group.Wait()
 	took = time.Since(began)
-	d.clients = slices.DeleteFunc(connected, func(c *client) bool { return c == nil })
+	d.clients = slices.DeleteFunc(d.clients, func(c *client) bool { return c == nil })
 	for _, c := range d.clients {
 		d.cleanup(c.close)
 	}

@@ -43,12 +43,12 @@ func (d *deployment) start(env []string, program string, args ...string) *proces
 }
 
 // readVariables reads NAME=value lines until all names were read, then discards the rest of the output.
-func (p *process) readVariables(names ...string) (map[string]string, error) {
+func (d *deployment) readVariables(p *process, names ...string) map[string]string {
 	found := map[string]string{}
 	for len(found) < len(names) {
 		line, err := p.stdout.ReadString('\n')
 		if err != nil {
-			return nil, fmt.Errorf("%s ended before it printed %v: %w", p.cmd.Path, names, err)
+			d.check(fmt.Errorf("%s ended before it printed %v: %w", p.cmd.Path, names, err))
 		}
 		name, value, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
 		if slices.Contains(names, name) {
@@ -56,7 +56,7 @@ func (p *process) readVariables(names ...string) (map[string]string, error) {
 		}
 	}
 	p.drain()
-	return found, nil
+	return found
 }
 
 // drain discards the rest of the output, so that the child never blocks on a full pipe.
