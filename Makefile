@@ -164,12 +164,11 @@ bench: build ## POST /message/send and the Widget API against their bounds, in r
 
 bench-realtime: build ## the Socket gateway against the official Node packages, in ratios of one run
 	@scripts/require redis-server redis-server
-	go run ./bench/realtime
+	go run ./bench -only handshake,paced,broadcast,readers
 
 bench-scale: build ## throughput per replica of processor and gateway, and waiting times when replicas start, stop and die
 	@scripts/require redis-server redis-server
-	go run ./bench/scale
-	go run ./bench/realtime -rows readers -contenders parley
+	go run ./bench -only scale,readers -contenders parley
 
 bench-widget: assets ## how fast the widget opens and responds to typing, in Chromium; needs a running `make run`
 	@scripts/require chromium chromium

@@ -1,16 +1,15 @@
-// Command bench measures the HTTP APIs relative to their theoretical bounds, as ratios within one run.
+// Command bench makes the tables of docs/benchmarks.md: the HTTP APIs relative to their theoretical bounds, the
+// recorder, the start of standalone, the Socket gateway beside one written with the official Node packages (peer/), and
+// the effect of replicas. It runs in the root of the repository.
 //
-// NATS and the services run as separate processes (bin/, built by `make build`), the load generator in this one, all on
-// the loopback address. POST /message/send is measured in alternation with its two unavoidable halves:
+// NATS, Redis, the services and the peer run as separate processes (bin/, built by `make build`), new for every
+// measurement; the load generator is this process, and all speak over the loopback address. The machine is shared, so
+// that only ratios within one run mean something: what is compared is measured alternately or one after the other, in
+// the same way, and the median of the turns counts. An error ends the run: figures with failures are not reported.
 //
-//	(a) a bare Echo handler that decodes and answers the same JSON
-//	(b) bare synchronous JetStream publishes of the same event from 64 goroutines
-//
-// In sequence they bound it at 1/(1/a + 1/b). Turns are short and alternate, and the median of the turns counts,
-// because the machine is shared. The processing layer does not run while the APIs are measured, because it would
-// compete for the cores. The caller is Go's HTTP client (docs/decisions/0013-benchmark-caller.md).
-//
-// Read main.go for the run, load.go for the generator, bare.go for the two halves, internal/rig for the processes.
+// Reading order: main.go (the parts), deployment.go and process.go (the processes), then the parts. The APIs are in
+// send.go, widget.go, recorder.go and start.go, under the closed loop of generator.go. The gateways are in realtime.go,
+// and the processors in scale.go; trial.go counts what their visitors receive.
 package main
 
 import (
@@ -19,100 +18,95 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
+	"runtime"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
-
-	"github.com/parley-chat/parley/bench/internal/rig"
 )
 
-// sizes are the sizes and durations of a run.
-type sizes struct {
-	turns    int
-	turn     time.Duration
-	hot      int // visitors whose histories are read again and again
-	cold     int // visitors who are seen once in a while
-	table    int // messages in the table of the large case
-	long     int // messages in the long chat
-	register int // new visitors
-	replies  int // that wait for the recorder
-	rest     time.Duration
-}
-
-func sizesOf(small bool) sizes {
-	if small {
-		return sizes{
-			turns: 1, turn: 300 * time.Millisecond,
-			hot: 20, cold: 100, table: 5000, long: 200, register: 20_000, replies: 2000,
-			rest: time.Second,
-		}
-	}
-	return sizes{
-		turns: 5, turn: 4 * time.Second,
-		hot: 100, cold: 20_000, table: 1_000_000, long: 10_000, register: 60_000, replies: 200_000,
-		rest: 10 * time.Second,
-	}
-}
-
-// part is one thing to measure; it returns a table.
-type part struct {
-	name    string
-	measure func(ctx context.Context, r *rig.Rig, z sizes) (string, error)
-}
-
-func parts() []part {
-	return []part{
-		{"send", measureSend},
-		{"widget", measureWidget},
-		{"recorder", measureRecorder},
-	}
+// bench is one run. Its parts are measured one after the other, each in a goroutine of its own.
+type bench struct {
+	small      bool
+	contenders []string
+	comparison comparison // of the gateways
+	err        error      // that ended the part
 }
 
 func main() {
-	bin := flag.String("bin", "bin", "directory of the binaries built by `make build`")
-	small := flag.Bool("small", false, "small sizes: checks that the benchmark works, without meaningful figures")
-	only := flag.String("only", "send,widget,recorder,start", "what to measure")
-	echo := flag.Bool("echo", false, "set by the benchmark for its own child: serve half (a)")
+	b := &bench{}
+	flag.BoolVar(&b.small, "small", false, "small sizes: checks that the benchmark works, without meaningful figures")
+	only := flag.String("only", "send,widget,recorder,start", "what to measure, in this order; there are also "+
+		"handshake, paced, broadcast and readers of gateways, and scale")
+	contenders := flag.String("contenders", "node,parley", "which gateways to measure")
+	timeout := flag.Duration("timeout", 40*time.Minute, "timeout of the run; the results so far are printed")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	b.contenders = strings.Split(*contenders, ",")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var err error
-	if *echo {
-		err = bareEcho()
-	} else {
-		err = run(ctx, *bin, strings.Split(*only, ","), sizesOf(*small))
-	}
+	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	defer cancel()
+	err := b.run(ctx, strings.Split(*only, ","))
+	fmt.Print(&b.comparison) // the results so far
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, bin string, only []string, z sizes) error {
-	for _, p := range parts() {
-		if !slices.Contains(only, p.name) {
-			continue
-		}
-		table, err := measureOn(ctx, bin, p, z)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
-		fmt.Print(table)
+func (b *bench) run(ctx context.Context, only []string) error {
+	parts := map[string]func(context.Context){
+		"send":      b.deployed(b.send),
+		"widget":    b.deployed(b.widget),
+		"recorder":  b.deployed(b.recorder),
+		"start":     b.start,
+		"handshake": b.compare(b.handshakes, 1),
+		"paced":     b.compare(b.paced, 2),
+		"broadcast": b.compare(b.broadcast, 1),
+		"readers":   b.compare(b.readers, 1, 2, 3),
+		"scale":     b.deployed(b.scale),
+		"echo":      b.serveEcho, // half (a) of send, which starts it as a process of its own
 	}
-	if !slices.Contains(only, "start") {
-		return nil
+	for _, name := range only {
+		part := parts[name]
+		if part == nil {
+			return fmt.Errorf("there is no %q to measure", name)
+		}
+		began := time.Now()
+		var running sync.WaitGroup
+		running.Go(func() { part(ctx) })
+		running.Wait()
+		if b.err != nil {
+			return fmt.Errorf("%s: %w", name, b.err)
+		}
+		fmt.Fprintf(os.Stderr, "%-10s %5.1f s\n", name, time.Since(began).Seconds())
 	}
-	line, err := measureStart(ctx, bin, z)
-	fmt.Print(line)
-	return err
+	return nil
 }
 
-// measureOn measures a part on servers of its own.
-func measureOn(ctx context.Context, bin string, p part, z sizes) (string, error) {
-	r, err := rig.Open(bin)
+// check ends the part, and with it the run, if there is an error, as Fatal of a test does: the part's goroutine ends
+// after its deferred functions. Other goroutines return their errors to it.
+func (b *bench) check(err error) {
 	if err != nil {
-		return "", err
+		b.err = err
+		runtime.Goexit()
 	}
-	defer r.Close()
-	return p.measure(ctx, r, z)
+}
+
+// deployed gives a measurement servers of its own.
+func (b *bench) deployed(measure func(context.Context, *deployment)) func(context.Context) {
+	return func(ctx context.Context) {
+		d := b.newDeployment()
+		defer d.close()
+		d.open(ctx)
+		measure(ctx, d)
+	}
+}
+
+// size returns the size or duration of a full run, or the one of -small.
+func size[T any](b *bench, full, small T) T {
+	if b.small {
+		return small
+	}
+	return full
 }

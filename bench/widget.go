@@ -4,136 +4,77 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-
-	"github.com/parley-chat/parley/bench/internal/rig"
 )
 
 // historySize is the number of messages in a chat of the hot and the cold visitors.
 const historySize = 100
 
-// widgetLoad is one load on the Widget API.
-type widgetLoad struct {
-	name     string
-	status   int
-	requests []request
+// widget measures the visitors' side: registrations, messages, and histories, of few visitors (hot) and of many (cold),
+// with few and with many messages in the table.
+func (b *bench) widget(ctx context.Context, d *deployment) {
+	service := d.serve(ctx, nil, "bin/widget-api")
+	hot := d.register(ctx, size(b, 100, 20))
+	d.write(ctx, hot, historySize)
+	visitors := size(b, 20_000, 100)
+	t := newLoadTable(fmt.Sprintf("Widget API, %d keep-alive connections, on SQLite; hot: %d visitors, cold: %d",
+		connections, len(hot), visitors))
+	add := func(name string, status int, requests []request) {
+		l := d.httpLoad(name, service, status, requests)
+		t.addTurns(name, d.measure(ctx, l))
+	}
+	history := request{method: "GET", path: "/message"}
+
+	// Few messages in the table, and pages of a long chat; a warm-up before.
+	short := d.register(ctx, len(hot))
+	d.write(ctx, short, 10)
+	long := d.register(ctx, 1)
+	ids := d.write(ctx, long, size(b, 10_000, 200))
+	d.measure(ctx, d.httpLoad("warm-up", service, 200, toEach(hot, history)))
+	add(fmt.Sprintf("GET /message, 100 messages, hot, %d in the table", len(hot)*historySize), 200, toEach(hot, history))
+	page := request{method: "GET", path: "/message?limit=10"}
+	add("GET /message?limit=10, anywhere in a chat of 10", 200, toEach(short, page))
+	add(fmt.Sprintf("GET /message?limit=10, anywhere in a chat of %d", len(ids)), 200, anywhere(long[0], ids))
+
+	// Many messages in the table, and requests that write.
+	messages := size(b, 1_000_000, 5000)
+	cold := d.register(ctx, visitors)
+	withHistory := cold[:min(visitors, messages/historySize)]
+	d.write(ctx, withHistory, historySize)
+	inTable := fmt.Sprintf(", %d in the table", messages)
+	add("GET /message, 100 messages, hot"+inTable, 200, toEach(hot, history))
+	add("GET /message, 100 messages, cold"+inTable, 200, toEach(withHistory, history))
+	message := request{method: "POST", path: "/message", body: `{"type":"TEXT","data":` + messageData + `}`}
+	add("POST /message, hot", 201, toEach(hot, message))
+	add("POST /message, cold", 201, toEach(cold, message))
+	add("POST /register, new visitors", 200, registrations(d.demo.AppID, size(b, 60_000, 20_000)))
+	fmt.Print(t)
 }
 
-// measureWidget measures the visitors' side: registrations, messages, and histories, of few visitors (hot) and of many
-// (cold), with few and with many messages in the table.
-func measureWidget(ctx context.Context, r *rig.Rig, z sizes) (string, error) {
-	service, err := r.Service(ctx, "widget-api")
-	if err != nil {
-		return "", err
-	}
-	p, err := openPopulation(r)
-	if err != nil {
-		return "", err
-	}
-	defer p.close()
-	t := newTable(fmt.Sprintf("Widget API, %d keep-alive connections, on SQLite; hot: %d visitors, cold: %d",
-		connections, z.hot, z.cold))
-	run := func(loads []widgetLoad) error {
-		for _, w := range loads {
-			res, err := measured(ctx, load{service.Addr, w.requests, w.status}, z.turn, service.Process, r.Engines)
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			if w.name != "" { // the first load is a warm-up
-				addRow(t, w.name, res)
-			}
-		}
-		return nil
-	}
-	small, err := p.smallTable(ctx, z)
-	if err != nil {
-		return "", fmt.Errorf("preparing visitors: %w", err)
-	}
-	if err := run(small.loads(z)); err != nil {
-		return "", err
-	}
-	cold, err := p.visitors(ctx, z.cold)
-	if err != nil {
-		return "", fmt.Errorf("preparing visitors: %w", err)
-	}
-	withHistory := cold[:min(z.cold, z.table/historySize)]
-	if _, err := p.write(ctx, withHistory, historySize); err != nil {
-		return "", fmt.Errorf("writing histories: %w", err)
-	}
-	inTable := fmt.Sprintf(", %d in the table", z.table)
-	err = run([]widgetLoad{
-		{"GET /message, 100 messages, hot" + inTable, 200, historyRequests(small.hot, "")},
-		{"GET /message, 100 messages, cold" + inTable, 200, historyRequests(withHistory, "")},
-		{"POST /message, hot", 201, writeRequests(small.hot)},
-		{"POST /message, cold", 201, writeRequests(cold)},
-		{"POST /register, new visitors", 200, registerRequests(r.Demo.AppID, z.register)},
-	})
-	return t.String(), err
-}
-
-// smallTable is the visitors of the loads on a table with few messages.
-type smallTable struct {
-	hot, short []visitor
-	long       visitor
-	cursors    []string // ids of messages of the long chat
-}
-
-func (p *population) smallTable(ctx context.Context, z sizes) (s smallTable, err error) {
-	if s.hot, err = p.visitors(ctx, z.hot); err != nil {
-		return s, err
-	}
-	if s.short, err = p.visitors(ctx, z.hot); err != nil {
-		return s, err
-	}
-	long, err := p.visitors(ctx, 1)
-	if err != nil {
-		return s, err
-	}
-	s.long = long[0]
-	if _, err := p.write(ctx, s.hot, historySize); err != nil {
-		return s, err
-	}
-	if _, err := p.write(ctx, s.short, 10); err != nil {
-		return s, err
-	}
-	s.cursors, err = p.write(ctx, long, z.long)
-	return s, err
-}
-
-func (s smallTable) loads(z sizes) []widgetLoad {
-	anywhere := make([]request, 2000)
-	for i := range anywhere {
-		before := s.cursors[rand.IntN(len(s.cursors))]
-		anywhere[i] = request{method: "GET", path: "/message?limit=10&before=" + before, token: s.long.token}
-	}
-	inTable := fmt.Sprintf(", %d in the table", z.hot*historySize)
-	return []widgetLoad{
-		{"", 200, historyRequests(s.hot, "")},
-		{"GET /message, 100 messages, hot" + inTable, 200, historyRequests(s.hot, "")},
-		{"GET /message?limit=10, anywhere in a chat of 10", 200, historyRequests(s.short, "?limit=10")},
-		{fmt.Sprintf("GET /message?limit=10, anywhere in a chat of %d", z.long), 200, anywhere},
-	}
-}
-
-func historyRequests(visitors []visitor, query string) (requests []request) {
-	for _, v := range visitors {
-		requests = append(requests, request{method: "GET", path: "/message" + query, token: v.token})
+// toEach returns a request of each visitor.
+func toEach(visitors []visitor, r request) []request {
+	requests := make([]request, len(visitors))
+	for i, v := range visitors {
+		r.token = v.token
+		requests[i] = r
 	}
 	return requests
 }
 
-func writeRequests(visitors []visitor) (requests []request) {
-	for _, v := range visitors {
-		body := `{"type":"TEXT","data":` + messageData + `}`
-		requests = append(requests, request{method: "POST", path: "/message", token: v.token, body: body})
+// anywhere returns requests for pages of a chat before random messages.
+func anywhere(v visitor, ids []string) []request {
+	requests := make([]request, 2000)
+	for i := range requests {
+		before := ids[rand.IntN(len(ids))]
+		requests[i] = request{method: "GET", path: "/message?limit=10&before=" + before, token: v.token}
 	}
 	return requests
 }
 
-func registerRequests(appID string, n int) (requests []request) {
-	for i := range n {
+func registrations(appID string, n int) []request {
+	requests := make([]request, n)
+	for i := range requests {
 		const form = `{"appId":%q,"firstName":"Ada","lastName":"Lovelace","email":"new-%d@example.com"}`
-		body := fmt.Sprintf(form, appID, i)
-		requests = append(requests, request{method: "POST", path: "/register", body: body})
+		requests[i] = request{method: "POST", path: "/register", body: fmt.Sprintf(form, appID, i)}
 	}
 	return requests
 }
