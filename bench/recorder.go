@@ -29,17 +29,20 @@ func measureRecorder(ctx context.Context, r *rig.Rig, z sizes) (string, error) {
 		return "", err
 	}
 	defer b.Close()
-	reply := func(key, _ int, _ time.Time) event.Event {
+	// A chat's replies are stored in their order: all are stored when the last one of each chat is.
+	first, last := "", make([]string, recorderChats)
+	reply := func(key, n int, _ time.Time) event.Event {
 		v := visitors[key]
+		m := newMessage()
+		last[key] = m.ID
+		if key == 0 && n == 1 {
+			first = m.ID
+		}
 		return event.Reply{
-			CompanyID: r.Demo.CompanyID, AppID: r.Demo.AppID, ChatUserID: v.id, ChatID: v.chatID, Message: newMessage(),
+			CompanyID: r.Demo.CompanyID, AppID: r.Demo.AppID, ChatUserID: v.id, ChatID: v.chatID, Message: m,
 		}
 	}
 	err = rig.Publish(ctx, b, rig.Load{Keys: recorderChats, Total: z.replies, Event: reply})
-	if err != nil {
-		return "", err
-	}
-	before, err := p.store.CountRecords(ctx, "messages")
 	if err != nil {
 		return "", err
 	}
@@ -47,19 +50,25 @@ func measureRecorder(ctx context.Context, r *rig.Rig, z sizes) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	stored := func() int {
-		n, _ := p.store.CountRecords(ctx, "messages") // an error lasts until Await gives up
-		return int(n - before)
+	stored := func(id string) bool {
+		_, _, err := p.store.FindMessage(ctx, id) // an error lasts until Await gives up
+		return err == nil
 	}
-	if err := rig.Await(ctx, "a reply is stored", func() bool { return stored() > 0 }); err != nil {
+	if err := rig.Await(ctx, "a reply is stored", func() bool { return stored(first) }); err != nil {
 		return "", err
 	}
-	have, began := stored(), time.Now()
+	began := time.Now()
 	cpu, engines := processor.CPU(), r.Engines.CPU()
-	if err := rig.Await(ctx, "all replies are stored", func() bool { return stored() >= z.replies }); err != nil {
+	allStored := func() bool {
+		for len(last) > 0 && stored(last[0]) {
+			last = last[1:]
+		}
+		return len(last) == 0
+	}
+	if err := rig.Await(ctx, "all replies are stored", allStored); err != nil {
 		return "", err
 	}
-	n := z.replies - have
+	n := z.replies
 	rate := float64(n) / time.Since(began).Seconds()
 	cpu = processor.CPU() - cpu
 	engines = r.Engines.CPU() - engines

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -122,6 +123,28 @@ func NewVisitorID() string { return chat.NewID() }
 // creations use the same id.
 func ChatID(visitor uuid.UUID, n int) string {
 	return uuid.NewSHA1(visitor, []byte(strconv.Itoa(n))).String()
+}
+
+// ChatReader reads chats by their ids; see [Chats].
+type ChatReader interface {
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+}
+
+// CurrentChat returns the visitor's chat that is open at now, or NotFound. It creates none, unlike [Chats.OpenChat].
+//
+// A visitor's chats have consecutive numbers, and only the last one is open. The search begins at the visitor's
+// ChatNumber, which is usually the last: a visitor from a cache may have an older one.
+func CurrentChat(ctx context.Context, chats ChatReader, v chat.Visitor, now time.Time) (chat.Chat, error) {
+	visitorID, err := uuid.Parse(v.ID)
+	if err != nil {
+		return chat.Chat{}, apperr.ChatNotFound.New()
+	}
+	for number := max(v.ChatNumber, 1); ; number++ {
+		c, err := chats.Chat(ctx, ChatID(visitorID, number))
+		if err != nil || c.Open(now) {
+			return c, err
+		}
+	}
 }
 
 // UTC converts a time to the precision of all stores: UTC, in milliseconds.

@@ -104,7 +104,8 @@ func (s *Store) chat(d chatDocument) chat.Chat {
 	return c
 }
 
-// Chat implements [store.Chats].
+// Chat implements [store.Chats]. It also completes an OpenChat that a crash has interrupted: the chat is stored, its
+// greetings are not yet in the history.
 func (s *Store) Chat(ctx context.Context, id string) (chat.Chat, error) {
 	d, err := get[chatDocument](ctx, s, chats, id)
 	if err != nil {
@@ -179,19 +180,6 @@ func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (
 			if _, err := s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: c.IdleClosesAt}); err != nil {
 				return chat.Chat{}, false, err
 			}
-		}
-	}
-}
-
-// CurrentChat implements [store.Chats].
-func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error) {
-	visitorID, err := uuid.Parse(v.ID)
-	if err != nil {
-		return chat.Chat{}, apperr.ChatNotFound.New()
-	}
-	for number := max(v.ChatNumber, 1); ; number++ {
-		if c, err := s.Chat(ctx, store.ChatID(visitorID, number)); err != nil || c.Open(now) {
-			return c, err
 		}
 	}
 }

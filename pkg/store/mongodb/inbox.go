@@ -146,8 +146,9 @@ func (s *Store) visitorsOf(ctx context.Context, found []chat.Chat) (map[string]c
 // FindVisitors implements [store.Visitors].
 func (s *Store) FindVisitors(ctx context.Context, companyID, text string, p store.Page) ([]chat.Visitor, error) {
 	q := byIDs(p)
-	q.limit, q.wanted = 0, p.Size() // what matches the text
 	q.filter = append(bson.D{{Key: "companyId", Value: companyID}}, q.filter...)
+	q.limit = 0 // it reads on until enough visitors match the text
+	q.wanted = p.Size()
 	return list(ctx, s, visitors, q, func(d visitorDocument) (chat.Visitor, bool) {
 		v := d.visitor()
 		return v, store.VisitorContains(v, text)

@@ -25,7 +25,6 @@ type Index struct {
 func Indexes() []Index {
 	return []Index{
 		index(accessTokens, "company", asc("companyId"), asc("createdAt"), asc("_id")),
-		index(accessTokens, "prefix", asc("prefix")),
 		index(applications, "company", asc("companyId"), asc("_id")),
 		index(templates, "company", asc("companyId"), asc("_id")),
 		index(identities, "visitor", asc("chatUserId")),

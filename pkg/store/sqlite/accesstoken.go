@@ -112,19 +112,6 @@ func listByCreation[V any](
 	})
 }
 
-// FindAccessTokens implements [store.AccessTokens]. It reads the whole table, which has a few rows for each company.
-func (s *Store) FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error) {
-	const shortest = 8
-	if len(reference) < shortest {
-		return nil, nil
-	}
-	return all(
-		ctx, s, "looking for access tokens",
-		`SELECT `+tokenColumns+` FROM access_tokens WHERE prefix = ?1 OR substr(hash, 1, length(?1)) = ?1 ORDER BY created_at, hash`,
-		readToken, reference,
-	)
-}
-
 // changeToken keeps a time where its parameter is NULL: min and max of NULL are NULL.
 const changeToken = `UPDATE access_tokens SET
 	revoked_at   = ifnull(min(ifnull(revoked_at, ?2), ?2), revoked_at),

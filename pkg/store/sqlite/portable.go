@@ -13,7 +13,6 @@ import (
 
 // portable reads and writes the records of one kind.
 type portable struct {
-	table string
 	query string // selects the key, then what read expects
 	key   string // column of the key
 	read  func(c *conn, r *row) (value any, err error)
@@ -23,7 +22,6 @@ type portable struct {
 // kindOf returns the portable of a table. columns are those that read expects.
 func kindOf[V any](table, key, columns string, read func(*row) V, write func(*conn, V) error) portable {
 	return portable{
-		table: table,
 		query: `SELECT ` + key + `, ` + columns + ` FROM ` + table,
 		key:   key,
 		read:  func(_ *conn, r *row) (any, error) { return read(r), nil },
@@ -106,18 +104,6 @@ func (s *Store) WriteRecords(ctx context.Context, kind store.Kind, records []sto
 			}
 		}
 		return nil
-	})
-}
-
-// CountRecords implements [store.Portable].
-func (s *Store) CountRecords(ctx context.Context, kind store.Kind) (int64, error) {
-	p, err := portableOf(kind)
-	if err != nil {
-		return 0, err
-	}
-	return scan(ctx, s, "counting records", func(c *conn) (n int64, err error) {
-		_, err = c.first(`SELECT count(*) FROM `+p.table, func(r *row) { n = r.int() })
-		return n, err
 	})
 }
 

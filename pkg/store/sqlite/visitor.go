@@ -89,7 +89,8 @@ func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity)
 		if err != nil {
 			return store.Registered{}, err
 		}
-		if v.ID = who.chatUserID; who.created {
+		v.ID = who.chatUserID
+		if who.created {
 			return s.registerNew(c, v, r.Chat)
 		}
 	}
@@ -102,7 +103,7 @@ func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity)
 		return store.Registered{}, invalidVisitorID(err)
 	}
 	o, err := s.open(c, owner, v, *r.Chat)
-	return store.Registered{Visitor: v, Chat: o.chat, Opened: o.is}, err
+	return store.Registered{Visitor: v, Chat: o.chat, Opened: o.fresh}, err
 }
 
 // registerNew is register for an id without a row yet, so it needs no lookups.

@@ -109,22 +109,22 @@ func (s *Store) WebhookEndpoints(ctx context.Context, companyID string, p store.
 
 func readDeliveryRecord(r *row) store.WebhookDeliveryRecord {
 	return store.WebhookDeliveryRecord{
-		ID:         r.text(),
-		CompanyID:  r.text(),
-		EndpointID: r.text(),
-		EventType:  r.text(),
-		ChatID:     r.text(),
-		Body:       r.text(),
-		OrderKey:   r.text(),
-		Position:   r.int(),
-		CreatedAt:  r.time(),
-		Status:     r.text(),
-		Reason:     r.text(),
-		DueAt:      r.time(),
-		Tries:      int(r.int()),
-		Attempts:   list[store.WebhookAttemptRecord](r),
-		ExpiresAt:  r.time(),
-		Size:       r.int(),
+		ID:          r.text(),
+		CompanyID:   r.text(),
+		EndpointID:  r.text(),
+		EventType:   r.text(),
+		ChatID:      r.text(),
+		Body:        r.text(),
+		OrderKey:    r.text(),
+		OrderNumber: r.int(),
+		CreatedAt:   r.time(),
+		Status:      r.text(),
+		Reason:      r.text(),
+		DueAt:       r.time(),
+		Tries:       int(r.int()),
+		Attempts:    list[store.WebhookAttemptRecord](r),
+		ExpiresAt:   r.time(),
+		Size:        r.int(),
 	}
 }
 
@@ -139,7 +139,7 @@ func writeDelivery(c *conn, insert string, d webhook.Delivery) (written bool, er
 	v := store.WebhookDeliveryRecordOf(d)
 	changed, err := c.exec(
 		insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.Position, v.CreatedAt,
+		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.OrderNumber, v.CreatedAt,
 		v.Status, v.Reason, v.DueAt, v.Tries, listText(v.Attempts), v.ExpiresAt, v.Size,
 	)
 	return changed > 0, err
@@ -324,28 +324,12 @@ func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Ti
 	})
 }
 
-const earlierDelivery = `SELECT 1 FROM webhook_deliveries WHERE endpoint_id = ? AND order_key = ? AND position < ? AND due_at IS NOT NULL
-	AND order_key <> '' LIMIT 1`
+const firstInOrder = `SELECT id, position FROM webhook_deliveries
+	WHERE endpoint_id = ? AND order_key = ? AND due_at IS NOT NULL AND order_key <> '' ORDER BY position LIMIT 1`
 
-// HasEarlierWebhookDelivery implements [store.WebhookDeliveries].
-func (s *Store) HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
-	return read(ctx, s, "looking for an earlier webhook delivery", func(c *conn) (bool, error) {
-		return c.first(earlierDelivery, func(*row) {}, d.EndpointID, d.OrderKey, d.Position)
-	})
-}
-
-const firstInOrder = `SELECT id FROM webhook_deliveries WHERE endpoint_id = ? AND order_key = ? AND due_at IS NOT NULL AND order_key <> ''
-	ORDER BY position LIMIT 1`
-
-// AdvanceWebhookOrder implements [store.WebhookDeliveries].
-func (s *Store) AdvanceWebhookOrder(ctx context.Context, endpointID, orderKey string, at time.Time) error {
-	return update(ctx, s, "advancing webhook deliveries", func(c *conn) error {
-		var id string
-		found, err := c.first(firstInOrder, func(r *row) { id = r.text() }, endpointID, orderKey)
-		if err != nil || !found {
-			return err
-		}
-		_, err = c.exec(`UPDATE webhook_deliveries SET due_at = ?2 WHERE id = ?1 AND due_at > ?2`, id, at)
-		return err
-	})
+// FirstWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) FirstWebhookDelivery(ctx context.Context, endpointID, orderKey string) (webhook.InOrder, error) {
+	return one(ctx, s, "looking for the first webhook delivery of an order", firstInOrder,
+		func(r *row) webhook.InOrder { return webhook.InOrder{ID: r.text(), OrderNumber: r.int()} },
+		apperr.WebhookDeliveryNotFound, endpointID, orderKey)
 }
