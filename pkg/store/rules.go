@@ -91,6 +91,20 @@ func CheckVerification(mode chat.Verification, current chat.IdentityVerification
 	return nil
 }
 
+// Identities returns the identities of a profile within a scope, strongest first. An empty field has none.
+func Identities(scope string, p Profile) (found []Identity) {
+	for _, i := range []Identity{
+		{Scope: scope, Kind: KindUserID, Value: p.UserID},
+		{Scope: scope, Kind: KindEmail, Value: p.Email},
+		{Scope: scope, Kind: KindPhone, Value: p.Phone},
+	} {
+		if i.Value != "" {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
 // SortIdentities returns the usable identities, strongest first; Invalid if there is none.
 func SortIdentities(identities []Identity) ([]Identity, error) {
 	sorted := slices.DeleteFunc(slices.Clone(identities), func(i Identity) bool { return i.Value == "" || i.rank() < 0 })

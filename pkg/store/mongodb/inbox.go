@@ -54,10 +54,8 @@ const inboxBatch = 200
 // visitorsWith lists the ids of visitors with a profile.
 func (s *Store) visitorsWith(ctx context.Context, companyID string, p store.Profile) ([]string, error) {
 	q := listQuery{filter: bson.D{{Key: "companyId", Value: companyID}}, limit: store.InboxProfiles}
-	for _, field := range []string{store.KindUserID, store.KindEmail, store.KindPhone} {
-		if values := p.Values(field); len(values) > 0 {
-			q.filter = append(q.filter, bson.E{Key: field, Value: bson.D{{Key: "$in", Value: values}}})
-		}
+	for _, i := range store.Identities("", p) { // the fields have the names of the kinds
+		q.filter = append(q.filter, bson.E{Key: i.Kind, Value: bson.D{{Key: "$in", Value: i.Accepted()}}})
 	}
 	return list(ctx, s, visitors, q, func(d visitorDocument) (string, bool) { return d.ID, true })
 }

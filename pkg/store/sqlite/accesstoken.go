@@ -50,7 +50,7 @@ func (s *Store) CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 }
 
 func putToken(c *conn, t chat.AccessToken) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO access_tokens (`+tokenColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.insert(orReplace, `access_tokens`, tokenColumns,
 		t.Hash, t.CompanyID, t.Name, t.Prefix, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt, t.CreatedBy)
 	return err
 }

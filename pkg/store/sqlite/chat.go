@@ -211,17 +211,17 @@ func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
 	}
 }
 
-func insertChat(c *conn, d chat.Chat) error { return writeChat(c, d, `INSERT`, `NULL`) }
+func insertChat(c *conn, d chat.Chat) error { return writeChat(c, d, orFail, `NULL`) }
 
 // replaceChat keeps the key of an existing chat: its messages refer to it.
 func replaceChat(c *conn, d chat.Chat) error {
-	return writeChat(c, d, `INSERT OR REPLACE`, `(SELECT key FROM chats WHERE id = ?1)`)
+	return writeChat(c, d, orReplace, `(SELECT key FROM chats WHERE id = ?1)`)
 }
 
 // writeChat inserts a row with a key; NULL: the next free one.
-func writeChat(c *conn, d chat.Chat, insert, key string) error {
+func writeChat(c *conn, d chat.Chat, verb, key string) error {
 	_, err := c.exec(
-		insert+` INTO chats (key, `+chatColumns+`)
+		verb+` INTO chats (key, `+chatColumns+`)
 		VALUES (`+key+`, ?1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		d.ID, d.CompanyID, d.AppID, d.ChatUserID, string(d.Channel), d.CreatedAt, d.WindowStartedAt,
 		d.VisitorWroteAt, d.ClosedAt, d.Control.Agent, d.Control.Assignee, d.Control.ChangedAt,

@@ -28,7 +28,7 @@ func (s *Store) InsertIdempotencyRecord(
 	ctx context.Context, r idempotency.Record,
 ) (idempotency.Record, bool, error) {
 	result, err := write(ctx, s, "inserting an idempotency record", func(c *conn) (insertedRecord, error) {
-		fresh, err := writeRecord(c, `INSERT OR IGNORE`, r)
+		fresh, err := writeRecord(c, orIgnore, r)
 		if err != nil || fresh {
 			return insertedRecord{stored: r, fresh: fresh}, err
 		}
@@ -44,14 +44,13 @@ func (s *Store) ReplaceIdempotencyRecord(ctx context.Context, r idempotency.Reco
 }
 
 func replaceRecord(c *conn, r idempotency.Record) error {
-	_, err := writeRecord(c, `INSERT OR REPLACE`, r)
+	_, err := writeRecord(c, orReplace, r)
 	return err
 }
 
-func writeRecord(c *conn, insert string, r idempotency.Record) (written bool, err error) {
-	changed, err := c.exec(insert+` INTO idempotency_records (`+recordColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+func writeRecord(c *conn, verb string, r idempotency.Record) (written bool, err error) {
+	return c.insert(verb, `idempotency_records`, recordColumns,
 		r.ID, r.Fingerprint, r.MessageID, r.At, r.Leases, r.LeasedUntil, r.ExpiresAt, r.Answer)
-	return changed > 0, err
 }
 
 func record(c *conn, id string) (r idempotency.Record, err error) {

@@ -139,7 +139,7 @@ func readIdentity(r *row) store.IdentityRecord {
 }
 
 func putIdentity(c *conn, v store.IdentityRecord) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO identities (`+identityColumns+`) VALUES (?, ?)`, v.Key, v.ChatUserID)
+	_, err := c.insert(orReplace, `identities`, identityColumns, v.Key, v.ChatUserID)
 	return err
 }
 
@@ -172,8 +172,8 @@ func withAwaited(c *conn, v store.ReceiptsRecord) (store.ReceiptsRecord, error) 
 }
 
 func writeReceipts(c *conn, v store.ReceiptsRecord) error {
-	_, err := c.exec(
-		`INSERT OR REPLACE INTO receipts (`+receiptsColumns+`) VALUES (?, ?, ?, ?)`,
+	_, err := c.insert(
+		orReplace, `receipts`, receiptsColumns,
 		v.ChatID, v.ReadUpTo.At, v.ReadUpTo.MessageID, v.ReadAt,
 	)
 	if err != nil {

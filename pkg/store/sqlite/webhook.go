@@ -38,8 +38,8 @@ func readEndpoint(r *row) webhook.Endpoint { return readEndpointRecord(r).Endpoi
 
 func putEndpoint(c *conn, e webhook.Endpoint) error {
 	v := store.WebhookEndpointRecordOf(e)
-	_, err := c.exec(
-		`INSERT OR REPLACE INTO webhook_endpoints (`+endpointColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.insert(
+		orReplace, `webhook_endpoints`, endpointColumns,
 		v.ID, v.CompanyID, v.URL, v.Description, listText(v.Events), listText(v.Headers), listText(v.Secrets),
 		v.Ordered, v.CreatedAt, v.DisabledAt, v.DisabledReason, v.FailingSince, v.Warnings, v.WarnedAt,
 		v.Revision,
@@ -67,19 +67,9 @@ func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) e
 // UpdateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
 	return update(ctx, s, "changing a webhook endpoint", func(c *conn) error {
-		var revision int64
-		found, err := c.first(
-			`SELECT revision FROM webhook_endpoints WHERE id = ?`,
-			func(r *row) { revision = r.int() },
-			e.ID,
-		)
-		switch {
-		case err != nil:
+		err := checkRevision(c, `webhook_endpoints`, e.ID, e.Revision, apperr.WebhookEndpointNotFound)
+		if err != nil {
 			return err
-		case !found:
-			return apperr.WebhookEndpointNotFound.New()
-		case revision != e.Revision:
-			return apperr.ChangedMeanwhile.New()
 		}
 		e.Revision++
 		return putEndpoint(c, e)
@@ -131,24 +121,23 @@ func readDeliveryRecord(r *row) store.WebhookDeliveryRecord {
 func readDelivery(r *row) webhook.Delivery { return readDeliveryRecord(r).Delivery() }
 
 func replaceDelivery(c *conn, d webhook.Delivery) error {
-	_, err := writeDelivery(c, `INSERT OR REPLACE`, d)
+	_, err := writeDelivery(c, orReplace, d)
 	return err
 }
 
-func writeDelivery(c *conn, insert string, d webhook.Delivery) (written bool, err error) {
+func writeDelivery(c *conn, verb string, d webhook.Delivery) (written bool, err error) {
 	v := store.WebhookDeliveryRecordOf(d)
-	changed, err := c.exec(
-		insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	return c.insert(
+		verb, `webhook_deliveries`, deliveryColumns,
 		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.OrderNumber, v.CreatedAt,
 		v.Status, v.Reason, v.DueAt, v.Tries, listText(v.Attempts), v.ExpiresAt, v.Size,
 	)
-	return changed > 0, err
 }
 
 // InsertWebhookDelivery implements [store.WebhookDeliveries].
 func (s *Store) InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
 	return write(ctx, s, "inserting a webhook delivery", func(c *conn) (bool, error) {
-		return writeDelivery(c, `INSERT OR IGNORE`, d)
+		return writeDelivery(c, orIgnore, d)
 	})
 }
 
@@ -295,7 +284,10 @@ func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Att
 			v.Attempts = v.Attempts[max(0, len(v.Attempts)-webhook.MaxAttempts):]
 		}
 		if v.Status == webhook.Pending {
-			v.Status, v.Reason, v.DueAt, v.ExpiresAt = o.Status, o.Reason, store.UTC(o.DueAt), store.UTC(o.ExpiresAt)
+			v.Status = o.Status
+			v.Reason = o.Reason
+			v.DueAt = store.UTC(o.DueAt)
+			v.ExpiresAt = store.UTC(o.ExpiresAt)
 		}
 		_, err = c.exec(
 			`UPDATE webhook_deliveries SET tries = ?2, attempts = ?3, status = ?4, reason = ?5, due_at = ?6, expires_at = ?7, size = ?8
