@@ -107,7 +107,8 @@ func Identities(scope string, p Profile) (found []Identity) {
 
 // SortIdentities returns the usable identities, strongest first; Invalid if there is none.
 func SortIdentities(identities []Identity) ([]Identity, error) {
-	sorted := slices.DeleteFunc(slices.Clone(identities), func(i Identity) bool { return i.Value == "" || i.rank() < 0 })
+	unusable := func(i Identity) bool { return i.Value == "" || i.rank() < 0 }
+	sorted := slices.DeleteFunc(slices.Clone(identities), unusable)
 	if len(sorted) == 0 {
 		return nil, apperr.ValidationError.WithMessage("At least one of email, phone, userId is required")
 	}

@@ -63,7 +63,8 @@ func (s *Store) AccessTokens(ctx context.Context, companyID string, p store.Page
 	if err != nil {
 		return nil, err
 	}
-	return list(ctx, s, accessTokens, q, func(d accessTokenDocument) (chat.AccessToken, bool) { return d.token(), true })
+	return list(ctx, s, accessTokens, q,
+		func(d accessTokenDocument) (chat.AccessToken, bool) { return d.token(), true })
 }
 
 // ChangeAccessToken implements [store.AccessTokens].

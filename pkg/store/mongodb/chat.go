@@ -248,7 +248,9 @@ func (s *Store) Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]
 	}
 	// The most selective condition first.
 	for _, condition := range []bson.E{
-		{Key: "chatUserId", Value: f.ChatUserID}, {Key: "appId", Value: f.AppID}, {Key: "companyId", Value: f.CompanyID},
+		{Key: "chatUserId", Value: f.ChatUserID},
+		{Key: "appId", Value: f.AppID},
+		{Key: "companyId", Value: f.CompanyID},
 	} {
 		if condition.Value != "" {
 			q.filter = append(q.filter, condition)

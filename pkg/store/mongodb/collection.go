@@ -149,8 +149,9 @@ func findAndModify[D any](
 	ctx context.Context, s *Store, in collection, filter, change bson.D, which options.ReturnDocument,
 ) (D, error) {
 	var d D
+	o := options.FindOneAndUpdate().SetReturnDocument(which)
 	err := s.do(ctx, "updating "+string(in), func(ctx context.Context) error {
-		return s.in(in).FindOneAndUpdate(ctx, filter, change, options.FindOneAndUpdate().SetReturnDocument(which)).Decode(&d)
+		return s.in(in).FindOneAndUpdate(ctx, filter, change, o).Decode(&d)
 	})
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		err = notFound(in)

@@ -71,7 +71,10 @@ func (s *Store) WebhookDeliveries(
 	p store.Page,
 ) ([]webhook.Delivery, error) {
 	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}, wanted: p.Size()}
-	for _, condition := range []bson.E{{Key: "endpointId", Value: f.EndpointID}, {Key: "companyId", Value: f.CompanyID}} {
+	for _, condition := range []bson.E{
+		{Key: "endpointId", Value: f.EndpointID},
+		{Key: "companyId", Value: f.CompanyID},
+	} {
 		if condition.Value != "" {
 			q.filter = append(q.filter, condition)
 		}
@@ -188,7 +191,8 @@ func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Att
 		logged = bson.D{
 			{Key: "$inc", Value: bson.D{{Key: "tries", Value: 1}, {Key: "size", Value: a.Size()}}},
 			{Key: "$push", Value: bson.D{{Key: "attempts", Value: bson.D{
-				{Key: "$each", Value: bson.A{store.WebhookAttemptRecordOf(*a)}}, {Key: "$slice", Value: -webhook.MaxAttempts},
+				{Key: "$each", Value: bson.A{store.WebhookAttemptRecordOf(*a)}},
+				{Key: "$slice", Value: -webhook.MaxAttempts},
 			}}}},
 		}
 	}

@@ -200,7 +200,8 @@ func (s *Store) create(c *conn, id string, v chat.Visitor, n store.NewChat) (cre
 // be outdated.
 func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
 	number := v.ChatNumber
-	if _, err := c.first(`SELECT chat_number FROM visitors WHERE id = ?`, func(r *row) { number = max(number, int(r.int())) }, v.ID); err != nil {
+	larger := func(r *row) { number = max(number, int(r.int())) }
+	if _, err := c.first(`SELECT chat_number FROM visitors WHERE id = ?`, larger, v.ID); err != nil {
 		return 0, err
 	}
 	for number = max(number, 1); ; number++ {
@@ -273,7 +274,8 @@ func chatList(c *conn, f store.ChatFilter, p store.Page) (sql string, args []any
 		if !found {
 			return "", nil, apperr.ChatNotFound.New()
 		}
-		where, args = append(where, "(created_at < ? OR created_at = ? AND id > ?)"), append(args, after, after, p.After)
+		where = append(where, "(created_at < ? OR created_at = ? AND id > ?)")
+		args = append(args, after, after, p.After)
 	}
 	sql = `SELECT ` + chatColumns + ` FROM chats`
 	if len(where) > 0 {
