@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // recorderChats is the number of chats whose replies the recorder stores.
@@ -15,12 +17,14 @@ func (b *bench) recorder(ctx context.Context, d *deployment) {
 	total := size(b, 200_000, 2000)
 	d.visitors = d.register(ctx, recorderChats)
 	d.publish(ctx, d.newTrial(), pace{0, total})
-	before, err := d.store.CountRecords(ctx, "messages")
-	d.check(err)
 	processor := d.serve(ctx, []string{"BOT=external", "DISPATCHER=false"}, "bin/processor")
 	stored := func() int {
-		n, _ := d.store.CountRecords(ctx, "messages") // an error lasts until await gives up
-		return int(n - before)
+		recorder, err := d.bus.Group(ctx, subject.Replies, "recorder")
+		if err != nil || len(recorder.Missing()) > 0 {
+			return 0 // the consumer is not there yet
+		}
+		left := recorder.Total()
+		return total - int(left.Pending) - left.AckPending
 	}
 	d.await(ctx, "a reply is stored", func() bool { return stored() > 0 })
 	have := stored()

@@ -237,13 +237,15 @@ func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) 
 		return webhook.Delivery{}, err
 	}
 	d := webhook.Delivery{
-		ID:         webhook.DeliveryID(e.ID, ev),
-		CompanyID:  e.CompanyID,
-		EndpointID: e.ID,
-		EventType:  ev.Type,
-		Body:       body,
-		Position:   now.UnixNano(),
-		CreatedAt:  now, Status: webhook.Pending, DueAt: now,
+		ID:          webhook.DeliveryID(e.ID, ev),
+		CompanyID:   e.CompanyID,
+		EndpointID:  e.ID,
+		EventType:   ev.Type,
+		Body:        body,
+		OrderNumber: now.UnixNano(),
+		CreatedAt:   now,
+		Status:      webhook.Pending,
+		DueAt:       now,
 	}
 	if _, err := s.store.InsertWebhookDelivery(ctx, d); err != nil {
 		return d, err

@@ -239,7 +239,7 @@ func TestObserverDoesNotWaitForStreams(t *testing.T) {
 func TestNamesOfAnyLengthLeaveTheConnection(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	for _, name := range []string{strings.Repeat("a", 5000), strings.Repeat("a", subject.MaxToken+1), "a b", "a.b", "*", ">", "\r\nPING\r\n"} {
+	for _, name := range []string{strings.Repeat("a", 5000), strings.Repeat("a", subject.MaxToken+1), "a b", "a.b", "*", ">", "\r\nPING\r\n", "rec\x7frder", "\xed\xa0\x80"} {
 		for _, err := range b.DeadLetters(t.Context(), name, "", 0) {
 			if !apperr.Is(err, apperr.Invalid) {
 				t.Errorf("stream %.20q: got %v, want Invalid", name, err)

@@ -62,16 +62,12 @@ func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 // existed before.
 func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, err error) {
 	fresh := e.newRecord(r)
-	inserted, err := e.records.InsertIdempotencyRecord(ctx, fresh)
-	if err != nil || inserted {
-		return fresh, false, err
-	}
-	seen, err := e.records.IdempotencyRecord(ctx, fresh.ID)
-	if apperr.Is(err, apperr.NotFound) { // it expired in between
+	seen, inserted, err := e.records.InsertIdempotencyRecord(ctx, fresh)
+	if apperr.Is(err, apperr.NotFound) { // an expired one was removed
 		return c, false, inUse(time.Second)
 	}
-	if err != nil {
-		return c, false, err
+	if err != nil || inserted {
+		return fresh, false, err
 	}
 	expired := !e.now().Before(seen.ExpiresAt)
 	switch {
@@ -139,7 +135,7 @@ func (e *Executor) act(ctx context.Context, c Record, again bool, act Act) (answ
 // record stores the outcome and returns the first stored one. If storing fails, it returns the given outcome:
 // a later request with the key repeats the same message, which is deduplicated.
 func (e *Executor) record(ctx context.Context, c Record, text string, answer Answer, outcome error) (Answer, error) {
-	first, err := e.records.AnswerIdempotencyRecord(ctx, c.ID, text)
+	first, err := e.records.EndIdempotencyLease(ctx, c.ID, text)
 	if err != nil {
 		e.log.WarnContext(
 			ctx, "storing the answer of a request with an Idempotency-Key failed", "messageId", c.MessageID,
@@ -154,7 +150,8 @@ func (e *Executor) record(ctx context.Context, c Record, text string, answer Ans
 }
 
 func (e *Executor) release(ctx context.Context, c Record) {
-	if err := e.records.EndIdempotencyLease(ctx, c.ID); err != nil {
+	_, err := e.records.EndIdempotencyLease(ctx, c.ID, "")
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		e.log.WarnContext(ctx, "releasing the lease of an Idempotency-Key failed; a retry must wait for its expiry",
 			"messageId", c.MessageID, "until", c.LeasedUntil, "error", err)
 	}

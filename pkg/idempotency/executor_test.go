@@ -252,7 +252,7 @@ func TestOneOfConcurrentRequestsTakesOver(t *testing.T) {
 		ID: idempotency.Fingerprint(request.Scope, request.Key), Fingerprint: request.Fingerprint, MessageID: "m",
 		At: w.clock.Now(), LeasedUntil: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour),
 	}
-	if _, err := w.store.InsertIdempotencyRecord(t.Context(), crashed); err != nil {
+	if _, _, err := w.store.InsertIdempotencyRecord(t.Context(), crashed); err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
@@ -308,7 +308,7 @@ func TestRequestOfADisconnectedCallerCompletes(t *testing.T) {
 // readOnly is a store that fails to store answers.
 type readOnly struct{ store.Store }
 
-func (readOnly) AnswerIdempotencyRecord(context.Context, string, string) (string, error) {
+func (readOnly) EndIdempotencyLease(context.Context, string, string) (string, error) {
 	return "", apperr.Unreachable("MongoDB", errors.New("gone"))
 }
 

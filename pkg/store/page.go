@@ -108,24 +108,24 @@ type Profile struct {
 // Selects reports whether any field is set.
 func (p Profile) Selects() bool { return p != Profile{} }
 
-// Values returns the accepted values of an identity kind; nil if the profile does not restrict it.
-func (p Profile) Values(kind string) []string {
-	switch {
-	case kind == KindUserID && p.UserID != "":
-		return []string{p.UserID}
-	case kind == KindEmail && p.Email != "":
-		return []string{p.Email, strings.ToLower(p.Email)}
-	case kind == KindPhone && p.Phone != "":
-		digits := strings.TrimPrefix(p.Phone, "+")
+// Accepted returns the values of a visitor's profile that match the identity's value: how an e-mail address and a phone
+// number may be stored.
+func (i Identity) Accepted() []string {
+	switch i.Kind {
+	case KindEmail:
+		return []string{i.Value, strings.ToLower(i.Value)}
+	case KindPhone:
+		digits := strings.TrimPrefix(i.Value, "+")
 		return []string{digits, "+" + digits}
 	}
-	return nil
+	return []string{i.Value}
 }
 
 // Wants reports whether the visitor matches the profile.
 func (p Profile) Wants(v chat.Visitor) bool {
-	for kind, has := range map[string]string{KindUserID: v.UserID, KindEmail: v.Email, KindPhone: v.Phone} {
-		if values := p.Values(kind); len(values) > 0 && !slices.Contains(values, has) {
+	has := map[string]string{KindUserID: v.UserID, KindEmail: v.Email, KindPhone: v.Phone}
+	for _, i := range Identities("", p) {
+		if !slices.Contains(i.Accepted(), has[i.Kind]) {
 			return false
 		}
 	}

@@ -74,6 +74,4 @@ type Portable interface {
 	ReadRecords(ctx context.Context, kind Kind, after string, limit int) ([]Record, error)
 	// WriteRecords writes records, replacing existing ones.
 	WriteRecords(ctx context.Context, kind Kind, records []Record) error
-	// CountRecords returns the number of records of a kind.
-	CountRecords(ctx context.Context, kind Kind) (int64, error)
 }

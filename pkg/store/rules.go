@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -90,9 +91,24 @@ func CheckVerification(mode chat.Verification, current chat.IdentityVerification
 	return nil
 }
 
+// Identities returns the identities of a profile within a scope, strongest first. An empty field has none.
+func Identities(scope string, p Profile) (found []Identity) {
+	for _, i := range []Identity{
+		{Scope: scope, Kind: KindUserID, Value: p.UserID},
+		{Scope: scope, Kind: KindEmail, Value: p.Email},
+		{Scope: scope, Kind: KindPhone, Value: p.Phone},
+	} {
+		if i.Value != "" {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
 // SortIdentities returns the usable identities, strongest first; Invalid if there is none.
 func SortIdentities(identities []Identity) ([]Identity, error) {
-	sorted := slices.DeleteFunc(slices.Clone(identities), func(i Identity) bool { return i.Value == "" || i.rank() < 0 })
+	unusable := func(i Identity) bool { return i.Value == "" || i.rank() < 0 }
+	sorted := slices.DeleteFunc(slices.Clone(identities), unusable)
 	if len(sorted) == 0 {
 		return nil, apperr.ValidationError.WithMessage("At least one of email, phone, userId is required")
 	}
@@ -122,6 +138,28 @@ func NewVisitorID() string { return chat.NewID() }
 // creations use the same id.
 func ChatID(visitor uuid.UUID, n int) string {
 	return uuid.NewSHA1(visitor, []byte(strconv.Itoa(n))).String()
+}
+
+// ChatReader reads chats by their ids; see [Chats].
+type ChatReader interface {
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+}
+
+// CurrentChat returns the visitor's chat that is open at now, or NotFound. It creates none, unlike [Chats.OpenChat].
+//
+// A visitor's chats have consecutive numbers, and only the last one is open. The search begins at the visitor's
+// ChatNumber, which is usually the last: a visitor from a cache may have an older one.
+func CurrentChat(ctx context.Context, chats ChatReader, v chat.Visitor, now time.Time) (chat.Chat, error) {
+	visitorID, err := uuid.Parse(v.ID)
+	if err != nil {
+		return chat.Chat{}, apperr.ChatNotFound.New()
+	}
+	for number := max(v.ChatNumber, 1); ; number++ {
+		c, err := chats.Chat(ctx, ChatID(visitorID, number))
+		if err != nil || c.Open(now) {
+			return c, err
+		}
+	}
 }
 
 // UTC converts a time to the precision of all stores: UTC, in milliseconds.

@@ -61,9 +61,6 @@ type AccessTokens interface {
 	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation.
 	// NotFound if the page's cursor is not the hash of one of them.
 	AccessTokens(ctx context.Context, companyID string, p Page) ([]chat.AccessToken, error)
-	// FindAccessTokens lists the tokens with that display prefix, or whose hash begins with reference (at
-	// least eight characters), in the order of creation.
-	FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error)
 	// ChangeAccessToken records what has happened to the token. NotFound if the token does not exist. After a
 	// revocation or an expiry the caller invalidates [CachedAccessToken] on all replicas.
 	ChangeAccessToken(ctx context.Context, hash string, change TokenChange) error
@@ -265,8 +262,6 @@ type Chats interface {
 	// which. A visitor never has two open chats, whatever runs concurrently. A chat closed only by idleness is first
 	// closed permanently. Invalid if the visitor's id is not a UUID.
 	OpenChat(ctx context.Context, v chat.Visitor, n NewChat) (c chat.Chat, opened bool, err error)
-	// CurrentChat returns the visitor's chat that is open at now, or NotFound.
-	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
 	// ChangeChat records what has happened to the chat, and returns the resulting chat. NotFound if the chat does not
 	// exist. The caller invalidates [CachedChat].
 	ChangeChat(ctx context.Context, id string, change ChatChange) (chat.Chat, error)
@@ -475,10 +470,7 @@ type WebhookDeliveries interface {
 	// ReplayWebhookDelivery makes a delivery pending again, due at the given time, with a full set of tries. It reports
 	// false, and changes nothing, if the delivery is already pending. NotFound if the delivery does not exist.
 	ReplayWebhookDelivery(ctx context.Context, id string, at time.Time) (bool, error)
-	// HasEarlierWebhookDelivery reports whether a pending delivery with the same endpoint and OrderKey has a
-	// lower Position.
-	HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error)
-	// AdvanceWebhookOrder makes the pending delivery with the lowest Position of an endpoint's OrderKey due
-	// at the given time, if it is due later.
-	AdvanceWebhookOrder(ctx context.Context, endpointID, orderKey string, at time.Time) error
+	// FirstWebhookDelivery returns the pending delivery with the lowest OrderNumber of an endpoint's OrderKey: the only
+	// one of them that may be sent. NotFound if none is pending, or the key is empty.
+	FirstWebhookDelivery(ctx context.Context, endpointID, orderKey string) (webhook.InOrder, error)
 }

@@ -9,25 +9,26 @@ import (
 )
 
 // This file has webhook endpoints and deliveries as both engines store them: headers ordered by name, times in
-// milliseconds. The JSON names are those of SQLite's columns, which hold headers, secrets and attempts as JSON.
+// milliseconds. The JSON names are those of SQLite's columns, which hold headers, secrets and attempts as JSON; the
+// others are those of MongoDB's documents.
 
 // WebhookEndpointRecord is a [webhook.Endpoint] as engines store it.
 type WebhookEndpointRecord struct {
-	ID             string
-	CompanyID      string
-	URL            string
-	Description    string
-	Events         []string              // null: all
-	Headers        []WebhookHeaderRecord // by name; null: none
-	Secrets        []WebhookSecretRecord // newest first
-	Ordered        bool
-	CreatedAt      time.Time
-	DisabledAt     time.Time
-	DisabledReason string
-	FailingSince   time.Time
-	Warnings       int
-	WarnedAt       time.Time
-	Revision       int64
+	ID             string                `bson:"_id"`
+	CompanyID      string                `bson:"companyId"`
+	URL            string                `bson:"url"`
+	Description    string                `bson:"description"`
+	Events         []string              `bson:"events,omitempty"`  // null: all
+	Headers        []WebhookHeaderRecord `bson:"headers,omitempty"` // by name; null: none
+	Secrets        []WebhookSecretRecord `bson:"secrets"`           // newest first
+	Ordered        bool                  `bson:"ordered"`
+	CreatedAt      time.Time             `bson:"createdAt"`
+	DisabledAt     time.Time             `bson:"disabledAt,omitempty"`
+	DisabledReason string                `bson:"disabledReason,omitempty"`
+	FailingSince   time.Time             `bson:"failingSince,omitempty"`
+	Warnings       int                   `bson:"warnings,omitempty"`
+	WarnedAt       time.Time             `bson:"warnedAt,omitempty"`
+	Revision       int64                 `bson:"revision"`
 }
 
 // WebhookHeaderRecord is a header of an endpoint.
@@ -45,22 +46,22 @@ type WebhookSecretRecord struct {
 
 // WebhookDeliveryRecord is a [webhook.Delivery] as engines store it.
 type WebhookDeliveryRecord struct {
-	ID         string
-	CompanyID  string
-	EndpointID string
-	EventType  string
-	ChatID     string
-	Body       string // JSON text
-	OrderKey   string
-	Position   int64
-	CreatedAt  time.Time
-	Status     string
-	Reason     string
-	DueAt      time.Time
-	Tries      int
-	Attempts   []WebhookAttemptRecord // oldest first; null: none
-	ExpiresAt  time.Time
-	Size       int64 // bytes that count for it and all its attempts
+	ID          string                 `bson:"_id"`
+	CompanyID   string                 `bson:"companyId"`
+	EndpointID  string                 `bson:"endpointId"`
+	EventType   string                 `bson:"eventType"`
+	ChatID      string                 `bson:"chatId,omitempty"`
+	Body        string                 `bson:"body"` // JSON text
+	OrderKey    string                 `bson:"orderKey,omitempty"`
+	OrderNumber int64                  `bson:"position"`
+	CreatedAt   time.Time              `bson:"createdAt"`
+	Status      string                 `bson:"status"`
+	Reason      string                 `bson:"reason,omitempty"`
+	DueAt       time.Time              `bson:"dueAt,omitempty"`
+	Tries       int                    `bson:"tries"`
+	Attempts    []WebhookAttemptRecord `bson:"attempts,omitempty"` // oldest first; null: none
+	ExpiresAt   time.Time              `bson:"expiresAt,omitempty"`
+	Size        int64                  `bson:"size"` // bytes that count for it and all its attempts
 }
 
 // WebhookAttemptRecord is an attempt of a delivery.
@@ -88,7 +89,8 @@ func WebhookEndpointRecordOf(e webhook.Endpoint) WebhookEndpointRecord {
 		DisabledReason: e.DisabledReason,
 		FailingSince:   UTC(e.FailingSince),
 		Warnings:       e.Warnings,
-		WarnedAt:       UTC(e.WarnedAt), Revision: e.Revision,
+		WarnedAt:       UTC(e.WarnedAt),
+		Revision:       e.Revision,
 	}
 	if len(e.Events) == 0 {
 		r.Events = nil
@@ -119,7 +121,8 @@ func (r WebhookEndpointRecord) Endpoint() webhook.Endpoint {
 		DisabledReason: r.DisabledReason,
 		FailingSince:   UTC(r.FailingSince),
 		Warnings:       r.Warnings,
-		WarnedAt:       UTC(r.WarnedAt), Revision: r.Revision,
+		WarnedAt:       UTC(r.WarnedAt),
+		Revision:       r.Revision,
 	}
 	for _, h := range r.Headers {
 		if e.Headers == nil {
@@ -145,21 +148,21 @@ func WebhookAttemptRecordOf(a webhook.Attempt) WebhookAttemptRecord {
 // WebhookDeliveryRecordOf returns the record of a delivery, with times as every engine stores them.
 func WebhookDeliveryRecordOf(d webhook.Delivery) WebhookDeliveryRecord {
 	r := WebhookDeliveryRecord{
-		ID:         d.ID,
-		CompanyID:  d.CompanyID,
-		EndpointID: d.EndpointID,
-		EventType:  d.EventType,
-		ChatID:     d.ChatID,
-		Body:       d.Body,
-		OrderKey:   d.OrderKey,
-		Position:   d.Position,
-		CreatedAt:  UTC(d.CreatedAt),
-		Status:     d.Status,
-		Reason:     d.Reason,
-		DueAt:      UTC(d.DueAt),
-		Tries:      d.Tries,
-		ExpiresAt:  UTC(d.ExpiresAt),
-		Size:       d.Size(),
+		ID:          d.ID,
+		CompanyID:   d.CompanyID,
+		EndpointID:  d.EndpointID,
+		EventType:   d.EventType,
+		ChatID:      d.ChatID,
+		Body:        d.Body,
+		OrderKey:    d.OrderKey,
+		OrderNumber: d.OrderNumber,
+		CreatedAt:   UTC(d.CreatedAt),
+		Status:      d.Status,
+		Reason:      d.Reason,
+		DueAt:       UTC(d.DueAt),
+		Tries:       d.Tries,
+		ExpiresAt:   UTC(d.ExpiresAt),
+		Size:        d.Size(),
 	}
 	for _, a := range d.Attempts {
 		r.Attempts = append(r.Attempts, WebhookAttemptRecordOf(a))
@@ -171,20 +174,20 @@ func WebhookDeliveryRecordOf(d webhook.Delivery) WebhookDeliveryRecord {
 // Delivery returns the delivery of a record.
 func (r WebhookDeliveryRecord) Delivery() webhook.Delivery {
 	d := webhook.Delivery{
-		ID:         r.ID,
-		CompanyID:  r.CompanyID,
-		EndpointID: r.EndpointID,
-		EventType:  r.EventType,
-		ChatID:     r.ChatID,
-		Body:       r.Body,
-		OrderKey:   r.OrderKey,
-		Position:   r.Position,
-		CreatedAt:  UTC(r.CreatedAt),
-		Status:     r.Status,
-		Reason:     r.Reason,
-		DueAt:      UTC(r.DueAt),
-		Tries:      r.Tries,
-		ExpiresAt:  UTC(r.ExpiresAt),
+		ID:          r.ID,
+		CompanyID:   r.CompanyID,
+		EndpointID:  r.EndpointID,
+		EventType:   r.EventType,
+		ChatID:      r.ChatID,
+		Body:        r.Body,
+		OrderKey:    r.OrderKey,
+		OrderNumber: r.OrderNumber,
+		CreatedAt:   UTC(r.CreatedAt),
+		Status:      r.Status,
+		Reason:      r.Reason,
+		DueAt:       UTC(r.DueAt),
+		Tries:       r.Tries,
+		ExpiresAt:   UTC(r.ExpiresAt),
 	}
 	for _, a := range r.Attempts {
 		a.At, a.NextAt = UTC(a.At), UTC(a.NextAt)

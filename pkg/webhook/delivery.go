@@ -33,9 +33,10 @@ type Delivery struct {
 	EventType  string
 	ChatID     string // of the event, for erasure; empty: none
 	Body       string
-	OrderKey   string // deliveries of an endpoint with the same key are sent in the order of Position; empty: no order
-	Position   int64
-	CreatedAt  time.Time
+	// Deliveries of an endpoint with the same OrderKey are sent one after another, the lowest OrderNumber first.
+	OrderKey    string // empty: no order
+	OrderNumber int64  // when the bus stored the event, in nanoseconds since 1970; stores call it position
+	CreatedAt   time.Time
 
 	Status    string
 	Reason    string    // why it failed
@@ -89,6 +90,12 @@ type Outcome struct {
 
 // Postponed is the outcome of a delivery that was not attempted: it stays pending, and is due at the given time.
 func Postponed(at time.Time) Outcome { return Outcome{Status: Pending, DueAt: at} }
+
+// InOrder is the place of a delivery among those with its OrderKey.
+type InOrder struct {
+	ID          string // of the delivery
+	OrderNumber int64
+}
 
 // Due is a delivery that is ready for a processor.
 type Due struct {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Streams. A message is stored in the stream that its subject belongs to.
@@ -261,9 +262,10 @@ const (
 	MaxToken = 255
 )
 
-// Valid reports whether token is a valid single token of a subject.
+// Valid reports whether token is a valid single token of a subject: text without dots, wildcards, white space and
+// control characters.
 func Valid(token string) bool {
-	return token != "" && len(token) <= MaxToken && !strings.ContainsAny(token, ".*> \t\r\n\x00")
+	return len(token) <= MaxToken && !strings.Contains(token, ".") && Literal(token) && utf8.ValidString(token)
 }
 
 // Filter reports whether messages can be read by s: its tokens are valid or wildcards.

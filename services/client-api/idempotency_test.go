@@ -197,7 +197,7 @@ func (w *world) dead(key, path, fingerprint string, at time.Time) (messageID str
 	w.t.Helper()
 	id, err := uuid.NewV7()
 	w.must(err)
-	inserted, err := w.store.InsertIdempotencyRecord(w.t.Context(), idempotency.Record{
+	_, inserted, err := w.store.InsertIdempotencyRecord(w.t.Context(), idempotency.Record{
 		ID: idempotency.Fingerprint("POST "+path+"|"+companyID, key), Fingerprint: fingerprint, MessageID: id.String(),
 		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.KeyTTL),
 	})

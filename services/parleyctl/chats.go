@@ -123,15 +123,8 @@ func (f *chatFilter) check(c *cobra.Command) error {
 
 // resolve finds the visitor with an identity.
 func (f *chatFilter) resolve(ctx context.Context, s store.Store) (err error) {
-	for _, i := range []store.Identity{
-		{Kind: store.KindUserID, Value: f.userID},
-		{Kind: store.KindEmail, Value: f.email},
-		{Kind: store.KindPhone, Value: f.phone},
-	} {
-		if i.Value == "" {
-			continue
-		}
-		i.Scope = f.AppID
+	profile := store.Profile{UserID: f.userID, Email: f.email, Phone: f.phone}
+	for _, i := range store.Identities(f.AppID, profile) {
 		if f.ChatUserID, err = s.FindVisitor(ctx, i); err != nil {
 			return err
 		}

@@ -214,6 +214,9 @@ func TestTokens(t *testing.T) {
 		known, err := w.cache.AccessToken(t.Context(), hash)
 		return err == nil && !known.Valid(noon)
 	})
+	for _, name := range []string{hash[:7], "%%%%%%%%"} {
+		w.ctl("tokens", "revoke", name, "-y").fails(parleyctl.ExitNotFound, "No access token is named "+name)
+	}
 	w.ctl("tokens", "revoke", "pat_nobody", "-y").fails(parleyctl.ExitNotFound, "No access token is named pat_nobody")
 	w.ctl("tokens", "create", "--company", companyID, "--name", "x", "--expires", "2020-01-01").fails(parleyctl.ExitRefused, "expiresAt must be in the future")
 	w.ctl("tokens", "create", "--company", companyID, "--name", "x", "--expires", "soon").fails(parleyctl.ExitUsage, "--expires")

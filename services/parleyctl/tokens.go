@@ -135,7 +135,7 @@ func (a *app) tokensRevoke() *cobra.Command {
 
 // oneToken returns the token that a reference identifies.
 func oneToken(s store.Store, ctx context.Context, reference string) (chat.AccessToken, error) {
-	found, err := s.FindAccessTokens(ctx, reference)
+	found, err := tokensNamed(ctx, s, reference)
 	switch {
 	case err != nil:
 		return chat.AccessToken{}, err
@@ -145,4 +145,28 @@ func oneToken(s store.Store, ctx context.Context, reference string) (chat.Access
 		return chat.AccessToken{}, usage(fmt.Sprintf("%d tokens are named %s; give more of the hash", len(found), reference))
 	}
 	return found[0], nil
+}
+
+// minReference is the length of the shortest beginning of a hash, or prefix, that names a token.
+const minReference = 8
+
+// tokensNamed lists the tokens with that display prefix, or whose hash begins with reference. It reads the tokens of all
+// companies: they are few, and an operator's command needs no index.
+func tokensNamed(ctx context.Context, s store.Store, reference string) (found []chat.AccessToken, err error) {
+	if len(reference) < minReference {
+		return nil, nil
+	}
+	list := func(ctx context.Context, p store.Page) ([]store.Record, error) {
+		return s.ReadRecords(ctx, "accessTokens", p.After, p.Limit)
+	}
+	for r, err := range store.All(ctx, list, func(r store.Record) string { return r.Key }) {
+		if err != nil {
+			return nil, err
+		}
+		t, isToken := r.Value.(chat.AccessToken)
+		if isToken && (t.Prefix == reference || strings.HasPrefix(t.Hash, reference)) {
+			found = append(found, t)
+		}
+	}
+	return found, nil
 }

@@ -166,7 +166,7 @@ func (w *world) closeChat(token string) {
 	ctx := w.t.Context()
 	v, err := w.store.Visitor(ctx, w.claims(token).ChatUserID)
 	w.must(err)
-	c, err := w.store.CurrentChat(ctx, v, time.Now())
+	c, err := store.CurrentChat(ctx, w.store, v, time.Now())
 	w.must(err)
 	_, err = w.store.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: time.Now()})
 	w.must(err)

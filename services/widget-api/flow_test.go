@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
 )
@@ -241,7 +242,7 @@ func TestStoredWindowFollowsTheVisitor(t *testing.T) {
 	w.post("/message", token, `{"type":"TEXT","data":{"text":"x"}}`)
 	v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
 	w.must(err)
-	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
+	c, err := store.CurrentChat(t.Context(), w.store, v, time.Now())
 	w.must(err)
 	if c.Status(time.Now()) != chat.Active || !c.WindowStartedAt.Equal(c.VisitorWroteAt) {
 		t.Errorf("got the chat %+v, want it active with a window from the message", c)

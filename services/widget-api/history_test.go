@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
@@ -67,7 +68,7 @@ func TestHistoryNamesTheChat(t *testing.T) {
 	token := w.register(appID, `"email":"sara@example.com"`)
 	v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
 	w.must(err)
-	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
+	c, err := store.CurrentChat(t.Context(), w.store, v, time.Now())
 	w.must(err)
 	w.writeText(token, "hi")
 	if got := w.get("/message", token); strings.Count(got.Body, `"chatId":"`+c.ID+`"`) != len(w.history(token)) {
@@ -141,7 +142,7 @@ func TestOnePageIsBounded(t *testing.T) {
 			token := w.register(bareApp, fmt.Sprintf(`"email":"%s@example.com"`, uuid.NewString()))
 			v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
 			w.must(err)
-			chatOf, err := w.store.CurrentChat(t.Context(), v, time.Now())
+			chatOf, err := store.CurrentChat(t.Context(), w.store, v, time.Now())
 			w.must(err)
 			begun, want := time.Now().UTC().Truncate(time.Millisecond), make([]string, c.count)
 			data := json.RawMessage(`{"text":"` + strings.Repeat("x", c.bytes) + `"}`)

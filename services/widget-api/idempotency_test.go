@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 )
@@ -31,7 +32,7 @@ func (w *world) inProgress(key, token, data string, at time.Time) (messageID str
 	w.t.Helper()
 	id, err := uuid.NewV7()
 	w.must(err)
-	_, err = w.store.InsertIdempotencyRecord(w.t.Context(), idempotency.Record{
+	_, _, err = w.store.InsertIdempotencyRecord(w.t.Context(), idempotency.Record{
 		ID:          idempotency.Fingerprint("POST /message|"+w.claims(token).ChatUserID, key),
 		Fingerprint: idempotency.Fingerprint("TEXT", data), MessageID: id.String(),
 		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.KeyTTL),
@@ -124,7 +125,7 @@ func TestARetryStaysInTheChatOfTheFirstAttempt(t *testing.T) {
 	id := w.inProgress("k", token, data, began)
 	v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
 	w.must(err)
-	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
+	c, err := store.CurrentChat(t.Context(), w.store, v, time.Now())
 	w.must(err)
 	w.must(w.store.AppendMessage(t.Context(), c.ID, chat.Message{ID: id, CreatedAt: began, Type: chat.Text, Data: json.RawMessage(data)}))
 	w.closeChat(token)

@@ -49,7 +49,7 @@ func TestLifecycle(t *testing.T) {
 			got := a.Outcome(t)
 			v, err = s.Visitor(t.Context(), v.ID)
 			w.must(err)
-			if c, err := s.CurrentChat(t.Context(), v, now); err == nil && c.ID != before {
+			if c, err := store.CurrentChat(t.Context(), s, v, now); err == nil && c.ID != before {
 				got += ", opens a chat"
 			}
 			if got != want {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/timetest"
@@ -22,7 +23,7 @@ func (w *world) fromCompany(token string, ago time.Duration) (chatID string, m c
 	w.t.Helper()
 	v, err := w.store.Visitor(w.t.Context(), w.claims(token).ChatUserID)
 	w.must(err)
-	c, err := w.store.CurrentChat(w.t.Context(), v, time.Now())
+	c, err := store.CurrentChat(w.t.Context(), w.store, v, time.Now())
 	w.must(err)
 	m = chat.Message{
 		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now().Add(-ago).UTC().Truncate(time.Millisecond), Type: chat.Text,

@@ -148,7 +148,7 @@ func TestOfflineMessage(t *testing.T) {
 	// A known address stays, and an agent keeps the chat.
 	v, err = w.store.Visitor(t.Context(), v.ID)
 	w.must(err)
-	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
+	c, err := store.CurrentChat(t.Context(), w.store, v, time.Now())
 	w.must(err)
 	_, err = w.store.ChangeChat(t.Context(), c.ID, store.ChatChange{Control: chat.Control{Agent: true, Assignee: "ada", ChangedAt: time.Now().Add(time.Second)}})
 	w.must(err)

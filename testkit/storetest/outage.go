@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -88,14 +87,6 @@ func (o *Outage) Chat(ctx context.Context, id string) (chat.Chat, error) {
 	return o.Store.Chat(ctx, id)
 }
 
-// CurrentChat implements [store.Chats].
-func (o *Outage) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error) {
-	if err := o.check(); err != nil {
-		return chat.Chat{}, err
-	}
-	return o.Store.CurrentChat(ctx, v, now)
-}
-
 // OpenChat implements [store.Chats].
 func (o *Outage) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (chat.Chat, bool, error) {
 	if err := o.check(); err != nil {
@@ -113,9 +104,11 @@ func (o *Outage) AppendMessage(ctx context.Context, chatID string, m chat.Messag
 }
 
 // InsertIdempotencyRecord implements [idempotency.Records].
-func (o *Outage) InsertIdempotencyRecord(ctx context.Context, r idempotency.Record) (bool, error) {
+func (o *Outage) InsertIdempotencyRecord(
+	ctx context.Context, r idempotency.Record,
+) (idempotency.Record, bool, error) {
 	if err := o.check(); err != nil {
-		return false, err
+		return idempotency.Record{}, false, err
 	}
 	return o.Store.InsertIdempotencyRecord(ctx, r)
 }

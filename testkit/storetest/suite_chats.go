@@ -41,7 +41,7 @@ func testChats(t *testing.T, open Opener) {
 		_, err := s.Chat(ctx, newID())
 		wantReason(t, "an unknown chat", err, apperr.NotFound, "CHAT_NOT_FOUND")
 		wantCode(t, "closing an unknown chat", errorOf(s.ChangeChat(ctx, newID(), store.ChatChange{ClosedAt: noon})), apperr.NotFound)
-		_, err = s.CurrentChat(ctx, v, noon)
+		_, err = store.CurrentChat(ctx, s, v, noon)
 		wantCode(t, "a visitor without a chat", err, apperr.NotFound)
 		_, _, err = s.OpenChat(ctx, chat.Visitor{ID: "x"}, now(0))
 		wantCode(t, "a visitor whose id is no UUID", err, apperr.Invalid)
@@ -60,13 +60,13 @@ func testChats(t *testing.T, open Opener) {
 		if all := walk(t, s, first.chat.ID, store.HistoryQuery{}); len(all) != 2 {
 			t.Errorf("greeting again: got %d messages, want the first two", len(all))
 		}
-		want(t, "the current chat", get[chat.Chat](t)(s.CurrentChat(ctx, v, noon)), first.chat)
+		want(t, "the current chat", get[chat.Chat](t)(store.CurrentChat(ctx, s, v, noon)), first.chat)
 
 		get[chat.Chat](t)(s.ChangeChat(ctx, first.chat.ID, store.ChatChange{ClosedAt: noon.Add(2 * time.Hour)}))
 		get[chat.Chat](t)(s.ChangeChat(ctx, first.chat.ID, store.ChatChange{ClosedAt: noon.Add(3 * time.Hour)}))
 		get[chat.Chat](t)(s.ChangeChat(ctx, first.chat.ID, store.ChatChange{ClosedAt: noon.Add(time.Hour)}))
 		want(t, "the first closing", get[chat.Chat](t)(s.Chat(ctx, first.chat.ID)).ClosedAt, at(time.Hour))
-		_, err = s.CurrentChat(ctx, v, noon.Add(4*time.Hour))
+		_, err = store.CurrentChat(ctx, s, v, noon.Add(4*time.Hour))
 		wantCode(t, "a visitor whose chat is closed", err, apperr.NotFound)
 
 		second := openAs(t, s, v, now(4*time.Hour))
@@ -89,7 +89,7 @@ func testChats(t *testing.T, open Opener) {
 		if !closed.ClosedAt.Equal(at(idle)) || closed.Open(noon) {
 			t.Errorf("a late message: got %+v, want it closed for good at %v", closed, at(idle))
 		}
-		want(t, "the visitor's chat", get[chat.Chat](t)(s.CurrentChat(ctx, v, noon.Add(idle+time.Hour))), second.chat)
+		want(t, "the visitor's chat", get[chat.Chat](t)(store.CurrentChat(ctx, s, v, noon.Add(idle+time.Hour))), second.chat)
 	})
 	t.Run("opened by many at once", func(t *testing.T) {
 		v := visitor(t)

@@ -76,15 +76,23 @@ func Fill(t testing.TB, s store.Store) {
 			}
 		}
 		get[chat.MessageStatus](t)(s.JoinMessageStatus(ctx, company.ID, newID(), chat.MessageStatus{ReadAt: noon, Failure: chat.Failure{At: noon, Reason: "a b"}}))
-		get[bool](t)(s.InsertIdempotencyRecord(ctx, idempotency.Record{
+		insertRecord(t, s, idempotency.Record{
 			ID: newID(), Fingerprint: "f", MessageID: newID(), At: noon, ExpiresAt: time.Now().Add(time.Hour),
-		}))
-		get[bool](t)(s.InsertIdempotencyRecord(ctx, idempotency.Record{
+		})
+		insertRecord(t, s, idempotency.Record{
 			ID: newID(), At: noon, Leases: 2, LeasedUntil: noon, ExpiresAt: time.Now().Add(time.Hour), Answer: `{"é":1e999}`,
-		}))
+		})
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), CompanyID: company.ID, AppID: newID(), ChatUserID: v.ID, Size: 1 << 40, CreatedAt: noon}))
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), ChatUserID: v.ID, Address: "2001:db8::/64", ExpiresAt: time.Now().Add(time.Hour)}))
 	}
+}
+
+// insertRecord adds a new record.
+func insertRecord(t testing.TB, s store.Store, r idempotency.Record) {
+	t.Helper()
+	_, inserted, err := s.InsertIdempotencyRecord(t.Context(), r)
+	must(t, err)
+	want(t, "inserted", inserted, true)
 }
 
 // Records returns all records of a kind, read in small pages.
@@ -134,7 +142,6 @@ func RoundTrip(t testing.TB, from, to store.Store) {
 		if !slices.IsSortedFunc(records, func(a, b store.Record) int { return slices.Compare([]byte(a.Key), []byte(b.Key)) }) {
 			t.Errorf("%s: got records out of the order of their keys", kind)
 		}
-		want(t, fmt.Sprintf("count of %s", kind), get[int64](t)(from.CountRecords(ctx, kind)), int64(len(records)))
 		for range 2 {
 			must(t, to.WriteRecords(ctx, kind, records[:1]))
 			must(t, to.WriteRecords(ctx, kind, records))

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -133,24 +134,37 @@ func testIdempotency(t *testing.T, open Opener) {
 		return idempotency.Record{ID: newID(), Fingerprint: "f", MessageID: newID(), At: at(0), LeasedUntil: at(time.Minute), ExpiresAt: forever}
 	}
 	r := fresh()
-	_, err := s.IdempotencyRecord(ctx, r.ID)
-	wantReason(t, "an unknown record", err, apperr.NotFound, "RECORD_NOT_FOUND")
-	_, err = s.LeaseIdempotencyRecord(ctx, r.ID, noon)
-	wantCode(t, "leasing an unknown record", err, apperr.NotFound)
-	_, err = s.AnswerIdempotencyRecord(ctx, r.ID, "x")
+	// stored returns the stored record: the insertion of another with its id changes nothing.
+	stored := func() idempotency.Record {
+		t.Helper()
+		other := fresh()
+		other.ID = r.ID
+		found, inserted, err := s.InsertIdempotencyRecord(ctx, other)
+		must(t, err)
+		want(t, "inserted", inserted, false)
+		return found
+	}
+	_, err := s.LeaseIdempotencyRecord(ctx, r.ID, noon)
+	wantReason(t, "leasing an unknown record", err, apperr.NotFound, "RECORD_NOT_FOUND")
+	_, err = s.EndIdempotencyLease(ctx, r.ID, "x")
 	wantCode(t, "answering an unknown record", err, apperr.NotFound)
-	must(t, s.EndIdempotencyLease(ctx, r.ID))
+	_, err = s.EndIdempotencyLease(ctx, r.ID, "")
+	wantCode(t, "ending the lease of an unknown record", err, apperr.NotFound)
 
 	inserted := together(t, AtOnce, func(n int) (bool, error) {
 		own := r
 		own.Fingerprint = fmt.Sprint(n)
-		return s.InsertIdempotencyRecord(ctx, own)
+		found, inserted, err := s.InsertIdempotencyRecord(ctx, own)
+		if inserted != (found.Fingerprint == own.Fingerprint) {
+			err = errors.Join(err, fmt.Errorf("got inserted %t and the record %+v of call %d", inserted, found, n))
+		}
+		return inserted, err
 	})
 	if n := count(inserted); n != 1 {
 		t.Errorf("one key by many at once: got %d calls that inserted it, want 1", n)
 	}
 	r.Fingerprint = fmt.Sprint(slices.Index(inserted, true))
-	want(t, "the record", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), r)
+	want(t, "the record", stored(), r)
 
 	before := together(t, AtOnce, func(n int) (idempotency.Record, error) {
 		return s.LeaseIdempotencyRecord(ctx, r.ID, noon.Add(time.Duration(n)*time.Hour))
@@ -163,20 +177,22 @@ func testIdempotency(t *testing.T, open Opener) {
 		t.Errorf("a lease by many at once: got %d holders, want 1", n)
 	}
 	r.Leases, r.LeasedUntil = AtOnce, at(time.Duration(AtOnce-1)*time.Hour)
-	want(t, "the leased record", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), r)
-	must(t, s.EndIdempotencyLease(ctx, r.ID))
+	want(t, "the leased record", stored(), r)
+	want(t, "no answer", get[string](t)(s.EndIdempotencyLease(ctx, r.ID, "")), "")
 	r.LeasedUntil = time.Time{}
-	want(t, "after the lease", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), r)
+	want(t, "after the lease", stored(), r)
 
 	replaced := fresh()
 	replaced.ID = r.ID
 	must(t, s.ReplaceIdempotencyRecord(ctx, replaced))
-	want(t, "the replaced record", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)
+	want(t, "the replaced record", stored(), replaced)
 	answers := together(t, AtOnce, func(n int) (string, error) {
-		return s.AnswerIdempotencyRecord(ctx, r.ID, fmt.Sprintf("{\"n\":%d,\"%sé\":1e999}", n, Nul))
+		return s.EndIdempotencyLease(ctx, r.ID, fmt.Sprintf("{\"n\":%d,\"%sé\":1e999}", n, Nul))
 	})
 	replaced.Answer, replaced.LeasedUntil = wantOneOf(t, "answers", answers), time.Time{}
-	want(t, "the answered record", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)
+	want(t, "the answered record", stored(), replaced)
+	want(t, "the answer at the end of a lease", get[string](t)(s.EndIdempotencyLease(ctx, r.ID, "")), replaced.Answer)
+	want(t, "after a lease without an answer", stored(), replaced)
 }
 
 func testFiles(t *testing.T, open Opener) {

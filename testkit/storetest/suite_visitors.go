@@ -189,7 +189,7 @@ func testRegistration(t *testing.T, open Opener) {
 	ada := register(t, first)
 	want(t, "the visitor", ada.Visitor, chat.Visitor{ID: ada.Visitor.ID, CompanyID: company, AppID: app, FirstName: "Ada", ChatNumber: ada.Visitor.ChatNumber})
 	want(t, "found by the identity", get[string](t)(s.FindVisitor(ctx, mail("ada@example.com"))), ada.Visitor.ID)
-	want(t, "the open chat", get[chat.Chat](t)(s.CurrentChat(ctx, ada.Visitor, noon)), ada.Chat)
+	want(t, "the open chat", get[chat.Chat](t)(store.CurrentChat(ctx, s, ada.Visitor, noon)), ada.Chat)
 	if !ada.Opened || !ada.Created || ada.Chat.ChatUserID != ada.Visitor.ID || ada.Chat.CompanyID != company || ada.Chat.AppID != app {
 		t.Errorf("got %+v, want a new chat of the visitor", ada)
 	}

@@ -19,10 +19,10 @@ func endpoint(companyID string) webhook.Endpoint {
 	}
 }
 
-func delivery(e webhook.Endpoint, position int64) webhook.Delivery {
+func delivery(e webhook.Endpoint, number int64) webhook.Delivery {
 	return webhook.Delivery{
 		ID: newID(), CompanyID: e.CompanyID, EndpointID: e.ID, EventType: webhook.TypeMessageReceived, Body: `{"n":1e999, "é":"<"}`,
-		Position: position, CreatedAt: at(time.Duration(position) * time.Second), Status: webhook.Pending, DueAt: at(time.Duration(position) * time.Second),
+		OrderNumber: number, CreatedAt: at(time.Duration(number) * time.Second), Status: webhook.Pending, DueAt: at(time.Duration(number) * time.Second),
 	}
 }
 
@@ -199,16 +199,22 @@ func testWebhookOrder(t *testing.T, open Opener) {
 		get[bool](t)(s.InsertWebhookDelivery(ctx, d))
 		all = append(all, d)
 	}
-	for n, earlier := range []bool{false, true, true} {
-		want(t, fmt.Sprintf("an earlier one than %d", n), get[bool](t)(s.HasEarlierWebhookDelivery(ctx, all[n])), earlier)
-	}
+	first := func() webhook.InOrder { return get[webhook.InOrder](t)(s.FirstWebhookDelivery(ctx, e.ID, "chat")) }
+	want(t, "the first", first(), webhook.InOrder{ID: all[0].ID, OrderNumber: 0})
+	_, err := s.FirstWebhookDelivery(ctx, e.ID, "another chat")
+	wantCode(t, "the first of another chat", err, apperr.NotFound)
+	_, err = s.FirstWebhookDelivery(ctx, newID(), "chat")
+	wantCode(t, "the first of another endpoint", err, apperr.NotFound)
+	get[bool](t)(s.InsertWebhookDelivery(ctx, delivery(e, 0)))
+	_, err = s.FirstWebhookDelivery(ctx, e.ID, "")
+	wantCode(t, "the first without an order", err, apperr.NotFound)
+
 	must(t, s.EndWebhookAttempt(ctx, all[0].ID, nil, webhook.Outcome{Status: webhook.Delivered}))
-	must(t, s.AdvanceWebhookOrder(ctx, e.ID, "another chat", at(0)))
-	must(t, s.AdvanceWebhookOrder(ctx, e.ID, "chat", at(0)))
+	want(t, "the first when one has ended", first(), webhook.InOrder{ID: all[1].ID, OrderNumber: 1})
+	must(t, s.EndWebhookAttempt(ctx, first().ID, nil, webhook.Postponed(at(0))))
 	for n, dueAt := range []time.Time{1: at(0), 2: at(time.Hour)} {
 		if d := get[webhook.Delivery](t)(s.WebhookDelivery(ctx, all[n].ID)); n > 0 && !d.DueAt.Equal(dueAt) {
 			t.Errorf("delivery %d: got due at %s, want %s", n, d.DueAt, dueAt)
 		}
 	}
-	want(t, "an earlier one than the next", get[bool](t)(s.HasEarlierWebhookDelivery(ctx, all[1])), false)
 }

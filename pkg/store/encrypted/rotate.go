@@ -3,6 +3,7 @@ package encrypted
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -44,114 +45,117 @@ func (s *Store) Usage(ctx context.Context) (map[secret.KeyID]int, error) {
 // records. Services may run: a record that is changed at the same time is read again. After an error a repeat
 // continues.
 func (s *Store) Reencrypt(ctx context.Context) (changed int, err error) {
-	r := &reencryption{Store: s, primary: s.keys.Primary()}
-	err = r.run(ctx)
-	return r.changed, err
+	for _, kind := range s.kinds() {
+		for r, err := range kind(ctx) {
+			if err != nil {
+				return changed, err
+			}
+			written, err := s.reencrypt(ctx, r)
+			if err != nil {
+				return changed, err
+			}
+			if written {
+				changed++
+			}
+		}
+	}
+	return changed, nil
 }
 
-// walk shows see every secret of the first records of each kind, or of all if most is 0.
-func (s *Store) walk(ctx context.Context, most int, see func(place, ciphertext string) error) error {
-	keep := func(place, ciphertext string) (string, error) { return ciphertext, see(place, ciphertext) }
-	err := eachOf(ctx, most, s.allApplications, applicationID, func(a chat.Application) error {
-		_, err := application(a, keep)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = eachOf(ctx, most, s.allUsers, userID, func(u account.User) error {
-		_, err := user(u, keep)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return eachOf(ctx, most, s.allEndpoints, endpointID, func(e webhook.Endpoint) error {
-		_, err := endpoint(e, keep)
-		return err
-	})
-}
-
-// eachOf calls do with the first records, or with all if most is 0.
-func eachOf[V any](
-	ctx context.Context,
-	most int,
-	list func(context.Context, store.Page) ([]V, error),
-	id func(V) string,
-	do func(V) error,
-) error {
-	done := 0
-	for r, err := range store.All(ctx, list, id) {
-		if err != nil {
-			return err
-		}
-		if err := do(r); err != nil {
-			return err
-		}
-		if done++; done == most {
-			return nil
+// walk shows see every secret of the first records of each kind, or of all if limit is 0.
+func (s *Store) walk(ctx context.Context, limit int, see func(place, ciphertext string) error) error {
+	for _, kind := range s.kinds() {
+		seen := 0
+		for r, err := range kind(ctx) {
+			if err != nil {
+				return err
+			}
+			if err := r.show(see); err != nil {
+				return err
+			}
+			seen++
+			if seen == limit {
+				break
+			}
 		}
 	}
 	return nil
 }
 
-// The records of the engine, with ciphertexts.
-
-func (s *Store) allApplications(ctx context.Context, p store.Page) ([]chat.Application, error) {
-	return s.Store.Applications(ctx, "", p)
+// record is a record of any kind with secrets, as the engine has it: with ciphertexts.
+type record struct {
+	show    func(see func(place, ciphertext string) error) error
+	rewrite func(ctx context.Context) error // reads it again, and writes it with the primary key
 }
 
-func (s *Store) allUsers(ctx context.Context, p store.Page) ([]account.User, error) {
-	return s.Store.Users(ctx, "", p)
+// kind yields all records of a kind.
+type kind func(context.Context) iter.Seq2[record, error]
+
+// kinds lists the kinds of records with secrets; fields.go has their secrets.
+func (s *Store) kinds() []kind {
+	engine := s.Store
+	applications := func(ctx context.Context, p store.Page) ([]chat.Application, error) {
+		return engine.Applications(ctx, "", p)
+	}
+	users := func(ctx context.Context, p store.Page) ([]account.User, error) { return engine.Users(ctx, "", p) }
+	endpoints := func(ctx context.Context, p store.Page) ([]webhook.Endpoint, error) {
+		return engine.WebhookEndpoints(ctx, "", p)
+	}
+	return []kind{
+		kindOf(applications, func(a chat.Application) string { return a.ID }, application, s.rewriteApplication),
+		kindOf(users, func(u account.User) string { return u.ID }, user, s.rewriteUser),
+		kindOf(endpoints, func(e webhook.Endpoint) string { return e.ID }, endpoint, s.rewriteEndpoint),
+	}
 }
 
-func (s *Store) allEndpoints(ctx context.Context, p store.Page) ([]webhook.Endpoint, error) {
-	return s.Store.WebhookEndpoints(ctx, "", p)
+// kindOf returns a kind whose records list reads; each transforms the secrets of one.
+func kindOf[V any](
+	list func(context.Context, store.Page) ([]V, error),
+	id func(V) string,
+	each func(V, transform) (V, error),
+	rewrite func(ctx context.Context, id string) error,
+) kind {
+	recordOf := func(v V) record {
+		return record{
+			show: func(see func(place, ciphertext string) error) error {
+				_, err := each(v, func(place, ciphertext string) (string, error) {
+					return ciphertext, see(place, ciphertext)
+				})
+				return err
+			},
+			rewrite: func(ctx context.Context) error { return rewrite(ctx, id(v)) },
+		}
+	}
+	return func(ctx context.Context) iter.Seq2[record, error] {
+		return func(yield func(record, error) bool) {
+			for v, err := range store.All(ctx, list, id) {
+				if !yield(recordOf(v), err) {
+					return
+				}
+			}
+		}
+	}
 }
 
-func applicationID(a chat.Application) string { return a.ID }
-func userID(u account.User) string            { return u.ID }
-func endpointID(e webhook.Endpoint) string    { return e.ID }
-
-// reencryption is one run of Reencrypt.
-type reencryption struct {
-	*Store
-
-	primary secret.KeyID
-	changed int
+func (s *Store) rewriteApplication(ctx context.Context, id string) error {
+	same := func(v chat.IdentityVerification) ([]chat.IdentitySecret, error) { return v.Secrets, nil }
+	return s.ChangeApplication(ctx, id, store.ApplicationChange{Secrets: same})
 }
 
-func (r *reencryption) run(ctx context.Context) error {
-	err := eachOf(ctx, 0, r.allApplications, applicationID, func(a chat.Application) error {
-		return replace(ctx, r, a, application, func(ctx context.Context) error {
-			same := func(v chat.IdentityVerification) ([]chat.IdentitySecret, error) { return v.Secrets, nil }
-			return r.ChangeApplication(ctx, a.ID, store.ApplicationChange{Secrets: same})
-		})
-	})
+func (s *Store) rewriteUser(ctx context.Context, id string) error {
+	current, err := s.User(ctx, id)
 	if err != nil {
 		return err
 	}
-	err = eachOf(ctx, 0, r.allUsers, userID, func(u account.User) error {
-		return replace(ctx, r, u, user, func(ctx context.Context) error {
-			current, err := r.User(ctx, u.ID)
-			if err != nil {
-				return err
-			}
-			return r.UpdateUser(ctx, current)
-		})
-	})
+	return s.UpdateUser(ctx, current)
+}
+
+func (s *Store) rewriteEndpoint(ctx context.Context, id string) error {
+	current, err := s.WebhookEndpoint(ctx, id)
 	if err != nil {
 		return err
 	}
-	return eachOf(ctx, 0, r.allEndpoints, endpointID, func(e webhook.Endpoint) error {
-		return replace(ctx, r, e, endpoint, func(ctx context.Context) error {
-			current, err := r.WebhookEndpoint(ctx, e.ID)
-			if err != nil {
-				return err
-			}
-			return r.updateWebhookEndpoint(ctx, current)
-		})
-	})
+	return s.updateWebhookEndpoint(ctx, current)
 }
 
 // attempts limits the retries of a record that is changed at the same time. An attempt is a read and a write, and loses
@@ -159,35 +163,29 @@ func (r *reencryption) run(ctx context.Context) error {
 // time, on a busy machine more often.
 const attempts = 100
 
-// replace writes a record again if it has a secret of another key. write reads and writes it; a record that
-// was deleted meanwhile is skipped.
-func replace[V any](
-	ctx context.Context,
-	r *reencryption,
-	record V,
-	each func(V, transform) (V, error),
-	write func(context.Context) error,
-) error {
+// reencrypt writes a record again if it has a secret of another key. A record that was deleted meanwhile is skipped.
+func (s *Store) reencrypt(ctx context.Context, r record) (written bool, err error) {
+	primary := s.keys.Primary()
 	old := false
-	_, err := each(record, func(place, ciphertext string) (string, error) {
+	err = r.show(func(place, ciphertext string) error {
 		id, err := secret.KeyOf(ciphertext)
-		old = old || id != r.primary
-		return ciphertext, coded(place, err)
+		old = old || id != primary
+		return coded(place, err)
 	})
 	if err != nil || !old {
-		return err
+		return false, err
 	}
 	for range attempts {
-		if err = write(ctx); !apperr.Is(err, apperr.Conflict) {
+		err = r.rewrite(ctx)
+		if !apperr.Is(err, apperr.Conflict) {
 			break
 		}
 	}
 	switch {
 	case apperr.Is(err, apperr.NotFound):
-		return nil
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("encrypting again: %w", err)
+		return false, fmt.Errorf("encrypting again: %w", err)
 	}
-	r.changed++
-	return nil
+	return true, nil
 }

@@ -1,10 +1,7 @@
 package mongodb
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -28,8 +25,10 @@ type accessTokenDocument struct {
 }
 
 func (d accessTokenDocument) token() chat.AccessToken {
-	d.CreatedAt, d.LastUsedAt = store.UTC(d.CreatedAt), store.UTC(d.LastUsedAt)
-	d.ExpiresAt, d.RevokedAt = store.UTC(d.ExpiresAt), store.UTC(d.RevokedAt)
+	d.CreatedAt = store.UTC(d.CreatedAt)
+	d.LastUsedAt = store.UTC(d.LastUsedAt)
+	d.ExpiresAt = store.UTC(d.ExpiresAt)
+	d.RevokedAt = store.UTC(d.RevokedAt)
 	return chat.AccessToken(d)
 }
 
@@ -60,48 +59,12 @@ func (s *Store) CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 
 // AccessTokens implements [store.AccessTokens].
 func (s *Store) AccessTokens(ctx context.Context, companyID string, p store.Page) ([]chat.AccessToken, error) {
-	q := listQuery{
-		filter: bson.D{{Key: "companyId", Value: companyID}},
-		sort:   bson.D{asc("createdAt"), asc("_id")},
-		limit:  p.Size(),
-	}
-	if p.After != "" {
-		last, err := s.AccessToken(ctx, p.After)
-		if err == nil && last.CompanyID != companyID {
-			err = apperr.AccessTokenNotFound.New()
-		}
-		if err != nil {
-			return nil, err
-		}
-		q.filter = append(q.filter, afterCreation(last.Hash, last.CreatedAt)...)
-	}
-	return s.listAccessTokens(ctx, q)
-}
-
-// FindAccessTokens implements [store.AccessTokens].
-func (s *Store) FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error) {
-	const shortest = 8
-	if len(reference) < shortest {
-		return nil, nil
-	}
-	found, err := s.listAccessTokens(ctx, listQuery{filter: bson.D{{Key: "prefix", Value: reference}}})
+	q, err := s.byCreation(ctx, accessTokens, bson.E{Key: "companyId", Value: companyID}, p)
 	if err != nil {
 		return nil, err
 	}
-	beginning := bson.D{{Key: "$gte", Value: reference}, {Key: "$lt", Value: reference + "\U0010ffff"}}
-	byHash, err := s.listAccessTokens(ctx, listQuery{filter: bson.D{{Key: "_id", Value: beginning}}})
-	if err != nil {
-		return nil, err
-	}
-	found = append(found, byHash...)
-	slices.SortFunc(found, func(a, b chat.AccessToken) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Hash, b.Hash))
-	})
-	return slices.CompactFunc(found, func(a, b chat.AccessToken) bool { return a.Hash == b.Hash }), nil
-}
-
-func (s *Store) listAccessTokens(ctx context.Context, q listQuery) ([]chat.AccessToken, error) {
-	return list(ctx, s, accessTokens, q, func(d accessTokenDocument) (chat.AccessToken, bool) { return d.token(), true })
+	return list(ctx, s, accessTokens, q,
+		func(d accessTokenDocument) (chat.AccessToken, bool) { return d.token(), true })
 }
 
 // ChangeAccessToken implements [store.AccessTokens].

@@ -104,7 +104,8 @@ func (s *Store) chat(d chatDocument) chat.Chat {
 	return c
 }
 
-// Chat implements [store.Chats].
+// Chat implements [store.Chats]. It also completes an OpenChat that a crash has interrupted: the chat is stored, its
+// greetings are not yet in the history.
 func (s *Store) Chat(ctx context.Context, id string) (chat.Chat, error) {
 	d, err := get[chatDocument](ctx, s, chats, id)
 	if err != nil {
@@ -183,19 +184,6 @@ func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (
 	}
 }
 
-// CurrentChat implements [store.Chats].
-func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error) {
-	visitorID, err := uuid.Parse(v.ID)
-	if err != nil {
-		return chat.Chat{}, apperr.ChatNotFound.New()
-	}
-	for number := max(v.ChatNumber, 1); ; number++ {
-		if c, err := s.Chat(ctx, store.ChatID(visitorID, number)); err != nil || c.Open(now) {
-			return c, err
-		}
-	}
-}
-
 // openNumber returns the chat with that id, which may be closed, and creates it if it does not exist. Reading
 // one that is expected to exist saves a failing insert.
 func (s *Store) openNumber(
@@ -260,7 +248,9 @@ func (s *Store) Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]
 	}
 	// The most selective condition first.
 	for _, condition := range []bson.E{
-		{Key: "chatUserId", Value: f.ChatUserID}, {Key: "appId", Value: f.AppID}, {Key: "companyId", Value: f.CompanyID},
+		{Key: "chatUserId", Value: f.ChatUserID},
+		{Key: "appId", Value: f.AppID},
+		{Key: "companyId", Value: f.CompanyID},
 	} {
 		if condition.Value != "" {
 			q.filter = append(q.filter, condition)

@@ -149,8 +149,9 @@ func findAndModify[D any](
 	ctx context.Context, s *Store, in collection, filter, change bson.D, which options.ReturnDocument,
 ) (D, error) {
 	var d D
+	o := options.FindOneAndUpdate().SetReturnDocument(which)
 	err := s.do(ctx, "updating "+string(in), func(ctx context.Context) error {
-		return s.in(in).FindOneAndUpdate(ctx, filter, change, options.FindOneAndUpdate().SetReturnDocument(which)).Decode(&d)
+		return s.in(in).FindOneAndUpdate(ctx, filter, change, o).Decode(&d)
 	})
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		err = notFound(in)
@@ -219,6 +220,27 @@ func (s *Store) put(ctx context.Context, into collection, id string, document an
 		})
 		return matched, err
 	})
+}
+
+// replaceRevision replaces the document with that id if its revision is still the given one, else it returns Conflict
+// with the reason CHANGED_MEANWHILE, or the collection's NotFound.
+func (s *Store) replaceRevision(
+	ctx context.Context, in collection, id string, revision int64, document any,
+) error {
+	current := append(byID(id), bson.E{Key: "revision", Value: revision})
+	replaced := false
+	err := s.do(ctx, "writing to "+string(in), func(ctx context.Context) error {
+		r, err := s.in(in).ReplaceOne(ctx, current, document)
+		replaced = err == nil && r.MatchedCount > 0
+		return err
+	})
+	if err != nil || replaced {
+		return err
+	}
+	if _, err := get[bson.Raw](ctx, s, in, id); err != nil {
+		return err
+	}
+	return apperr.ChangedMeanwhile.New()
 }
 
 // alternate tries to change a document, and to insert it if there is none, until one of the two took effect.

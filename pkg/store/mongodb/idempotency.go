@@ -12,36 +12,18 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// idempotencyDocument is a [idempotency.Record]. MongoDB removes it at ExpiresAt.
-type idempotencyDocument struct {
-	ID          string    `bson:"_id"`
-	Fingerprint string    `bson:"fingerprint"`
-	MessageID   string    `bson:"messageId"`
-	At          time.Time `bson:"at"`
-	Leases      int       `bson:"leases"`
-	LeasedUntil time.Time `bson:"leasedUntil,omitempty"`
-	ExpiresAt   time.Time `bson:"expiresAt"`
-	Answer      string    `bson:"answer,omitempty"`
-}
-
-func (d idempotencyDocument) record() idempotency.Record {
-	d.At, d.LeasedUntil, d.ExpiresAt = store.UTC(d.At), store.UTC(d.LeasedUntil), store.UTC(d.ExpiresAt)
-	return idempotency.Record(d)
-}
-
-func idempotencyDocumentOf(r idempotency.Record) idempotencyDocument {
-	return idempotencyDocument(idempotencyDocument(r).record())
-}
+// The documents are [idempotency.Record]s. MongoDB removes them at ExpiresAt.
 
 // InsertIdempotencyRecord implements [idempotency.Records].
-func (s *Store) InsertIdempotencyRecord(ctx context.Context, r idempotency.Record) (bool, error) {
-	return s.insert(ctx, requestKeys, idempotencyDocumentOf(r))
-}
-
-// IdempotencyRecord implements [idempotency.Records].
-func (s *Store) IdempotencyRecord(ctx context.Context, id string) (idempotency.Record, error) {
-	d, err := get[idempotencyDocument](ctx, s, requestKeys, id)
-	return d.record(), err
+func (s *Store) InsertIdempotencyRecord(
+	ctx context.Context, r idempotency.Record,
+) (stored idempotency.Record, inserted bool, err error) {
+	inserted, err = s.insert(ctx, requestKeys, r)
+	if err != nil || inserted {
+		return r, inserted, err
+	}
+	stored, err = get[idempotency.Record](ctx, s, requestKeys, r.ID)
+	return stored, false, err
 }
 
 // LeaseIdempotencyRecord implements [idempotency.Records].
@@ -54,31 +36,27 @@ func (s *Store) LeaseIdempotencyRecord(
 		{Key: "$inc", Value: bson.D{{Key: "leases", Value: 1}}},
 		{Key: "$max", Value: bson.D{{Key: "leasedUntil", Value: store.UTC(until)}}},
 	}
-	d, err := findAndModify[idempotencyDocument](ctx, s, requestKeys, byID(id), change, options.Before)
-	return d.record(), err
+	return findAndModify[idempotency.Record](ctx, s, requestKeys, byID(id), change, options.Before)
 }
 
 // ReplaceIdempotencyRecord implements [idempotency.Records].
 func (s *Store) ReplaceIdempotencyRecord(ctx context.Context, r idempotency.Record) error {
-	return s.put(ctx, requestKeys, r.ID, idempotencyDocumentOf(r))
+	return s.put(ctx, requestKeys, r.ID, r)
 }
 
 // noLease ends a lease.
 func noLease() bson.E { return bson.E{Key: "$unset", Value: bson.D{{Key: "leasedUntil", Value: ""}}} }
 
 // EndIdempotencyLease implements [idempotency.Records].
-func (s *Store) EndIdempotencyLease(ctx context.Context, id string) error {
-	_, err := s.update(ctx, requestKeys, id, bson.D{noLease()})
-	return err
-}
-
-// AnswerIdempotencyRecord implements [idempotency.Records].
-func (s *Store) AnswerIdempotencyRecord(ctx context.Context, id, answer string) (first string, err error) {
-	unanswered := bson.D{{Key: "_id", Value: id}, {Key: "answer", Value: nil}} // nil: the field is absent
-	d, err := modify[idempotencyDocument](ctx, s, requestKeys, unanswered,
-		bson.D{{Key: "$set", Value: bson.D{{Key: "answer", Value: answer}}}, noLease()})
-	if apperr.Is(err, apperr.NotFound) {
-		d, err = modify[idempotencyDocument](ctx, s, requestKeys, byID(id), bson.D{noLease()})
+func (s *Store) EndIdempotencyLease(ctx context.Context, id, answer string) (first string, err error) {
+	if answer != "" {
+		unanswered := bson.D{{Key: "_id", Value: id}, {Key: "answer", Value: nil}} // nil: the field is absent
+		d, err := modify[idempotency.Record](ctx, s, requestKeys, unanswered,
+			bson.D{{Key: "$set", Value: bson.D{{Key: "answer", Value: answer}}}, noLease()})
+		if !apperr.Is(err, apperr.NotFound) {
+			return d.Answer, err
+		}
 	}
+	d, err := modify[idempotency.Record](ctx, s, requestKeys, byID(id), bson.D{noLease()})
 	return d.Answer, err
 }

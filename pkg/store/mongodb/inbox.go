@@ -54,10 +54,8 @@ const inboxBatch = 200
 // visitorsWith lists the ids of visitors with a profile.
 func (s *Store) visitorsWith(ctx context.Context, companyID string, p store.Profile) ([]string, error) {
 	q := listQuery{filter: bson.D{{Key: "companyId", Value: companyID}}, limit: store.InboxProfiles}
-	for _, field := range []string{store.KindUserID, store.KindEmail, store.KindPhone} {
-		if values := p.Values(field); len(values) > 0 {
-			q.filter = append(q.filter, bson.E{Key: field, Value: bson.D{{Key: "$in", Value: values}}})
-		}
+	for _, i := range store.Identities("", p) { // the fields have the names of the kinds
+		q.filter = append(q.filter, bson.E{Key: i.Kind, Value: bson.D{{Key: "$in", Value: i.Accepted()}}})
 	}
 	return list(ctx, s, visitors, q, func(d visitorDocument) (string, bool) { return d.ID, true })
 }
@@ -146,8 +144,9 @@ func (s *Store) visitorsOf(ctx context.Context, found []chat.Chat) (map[string]c
 // FindVisitors implements [store.Visitors].
 func (s *Store) FindVisitors(ctx context.Context, companyID, text string, p store.Page) ([]chat.Visitor, error) {
 	q := byIDs(p)
-	q.limit, q.wanted = 0, p.Size() // what matches the text
 	q.filter = append(bson.D{{Key: "companyId", Value: companyID}}, q.filter...)
+	q.limit = 0 // it reads on until enough visitors match the text
+	q.wanted = p.Size()
 	return list(ctx, s, visitors, q, func(d visitorDocument) (chat.Visitor, bool) {
 		v := d.visitor()
 		return v, store.VisitorContains(v, text)

@@ -25,7 +25,6 @@ type Index struct {
 func Indexes() []Index {
 	return []Index{
 		index(accessTokens, "company", asc("companyId"), asc("createdAt"), asc("_id")),
-		index(accessTokens, "prefix", asc("prefix")),
 		index(applications, "company", asc("companyId"), asc("_id")),
 		index(templates, "company", asc("companyId"), asc("_id")),
 		index(identities, "visitor", asc("chatUserId")),
@@ -37,16 +36,9 @@ func Indexes() []Index {
 		index(chats, "companyActivity", asc("companyId"), desc("windowStartedAt"), asc("_id")),
 		index(chats, "applicationActivity", asc("appId"), desc("windowStartedAt"), asc("_id")),
 		index(
-			chats,
-			"waiting",
-			asc(
-				"companyId",
-			),
-			asc("control.agent"),
-			asc("control.assignee"),
-			asc("closedAt"),
-			asc("control.changedAt"),
-			asc("_id"),
+			chats, "waiting",
+			asc("companyId"), asc("control.agent"), asc("control.assignee"), asc("closedAt"),
+			asc("control.changedAt"), asc("_id"),
 		),
 		index(chats, "rated", asc("companyId"), asc("ratedAt")),
 		index(visitors, "company", asc("companyId"), asc("_id")),

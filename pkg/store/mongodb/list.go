@@ -28,16 +28,31 @@ func byIDs(p store.Page) listQuery {
 	return q
 }
 
-// afterCreation selects the documents that follow one in a list ordered by creation, then id. The first
-// condition is the range of the index; the second only separates the documents of that one millisecond.
-func afterCreation(id string, at time.Time) bson.D {
-	return bson.D{
-		{Key: "createdAt", Value: bson.D{{Key: "$gte", Value: at}}},
-		{Key: "$or", Value: bson.A{
-			bson.D{{Key: "createdAt", Value: bson.D{{Key: "$gt", Value: at}}}},
-			bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: id}}}},
-		}},
+// created is the field of a document that lists by creation are ordered by.
+type created struct {
+	CreatedAt time.Time `bson:"createdAt"`
+}
+
+// byCreation is the page of a list of an owner's documents ordered by creation, then id. The cursor must be one of
+// them; else it returns the collection's NotFound.
+func (s *Store) byCreation(ctx context.Context, from collection, owner bson.E, p store.Page) (listQuery, error) {
+	q := listQuery{filter: bson.D{owner}, sort: bson.D{asc("createdAt"), asc("_id")}, limit: p.Size()}
+	if p.After == "" {
+		return q, nil
 	}
+	last, err := findOne[created](ctx, s, from, append(byID(p.After), owner), "createdAt")
+	if err != nil {
+		return q, err
+	}
+	// The first condition is the range of the index; the second only separates the documents of that one millisecond.
+	q.filter = append(q.filter,
+		bson.E{Key: "createdAt", Value: bson.D{{Key: "$gte", Value: last.CreatedAt}}},
+		bson.E{Key: "$or", Value: bson.A{
+			bson.D{{Key: "createdAt", Value: bson.D{{Key: "$gt", Value: last.CreatedAt}}}},
+			bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: p.After}}}},
+		}},
+	)
+	return q, nil
 }
 
 // list reads documents in order and converts those that match.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -56,7 +56,7 @@ func portableOf(kind store.Kind) (portable, error) {
 	case receipts:
 		return kindOf(in, receiptsDocument.record, receiptsDocumentOf), nil
 	case requestKeys:
-		return kindOf(in, idempotencyDocument.record, idempotencyDocumentOf), nil
+		return kindOf(in, asIs[idempotency.Record], asIs[idempotency.Record]), nil
 	case files:
 		return kindOf(in, fileDocument.file, fileDocumentOf), nil
 	case users:
@@ -64,9 +64,9 @@ func portableOf(kind store.Kind) (portable, error) {
 	case audit:
 		return kindOf(in, auditDocument.entry, auditDocumentOf), nil
 	case webhookEndpoints:
-		return kindOf(in, endpointDocument.endpoint, endpointDocumentOf), nil
+		return kindOf(in, store.WebhookEndpointRecord.Endpoint, store.WebhookEndpointRecordOf), nil
 	case webhookDeliveries:
-		return kindOf(in, deliveryDocument.delivery, deliveryDocumentOf), nil
+		return kindOf(in, store.WebhookDeliveryRecord.Delivery, store.WebhookDeliveryRecordOf), nil
 	}
 	return nil, fmt.Errorf("%w: %q", errUnknownKind, kind)
 }
@@ -97,25 +97,6 @@ func (s *Store) WriteRecords(ctx context.Context, kind store.Kind, records []sto
 // writeBatch bounds the records of one insert, so that it completes within the operation timeout.
 const writeBatch = 100
 
-// CountRecords implements [store.Portable]. It counts keys in the index of _id, so its duration grows with their
-// number.
-func (s *Store) CountRecords(ctx context.Context, kind store.Kind) (n int64, err error) {
-	if _, err := portableOf(kind); err != nil {
-		return 0, err
-	}
-	if err := s.conn.check(); err != nil {
-		return 0, translate(ctx, "counting "+string(kind), err)
-	}
-	bounded, cancel := context.WithTimeout(ctx, countTimeout)
-	defer cancel()
-	every := bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: ""}}}}
-	n, err = s.in(collection(kind)).CountDocuments(bounded, every, options.Count())
-	return n, translate(ctx, "counting "+string(kind), err)
-}
-
-// countTimeout bounds a count, which reads one key per document.
-const countTimeout = 10 * time.Minute
-
 // documentKind converts documents (D) of a collection to values of the contract (V), and back.
 type documentKind[D, V any] struct {
 	in         collection
@@ -130,6 +111,9 @@ type documentKind[D, V any] struct {
 func kindOf[D, V any](in collection, valueOf func(D) V, documentOf func(V) D) documentKind[D, V] {
 	return documentKind[D, V]{in: in, valueOf: valueOf, documentOf: documentOf}
 }
+
+// asIs converts a document that is the value of the contract itself.
+func asIs[V any](v V) V { return v }
 
 func (k documentKind[D, V]) read(ctx context.Context, s *Store, after string, limit int) ([]store.Record, error) {
 	page := byIDs(store.Page{After: after, Limit: limit})

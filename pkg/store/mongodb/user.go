@@ -63,21 +63,9 @@ func (s *Store) CreateUser(ctx context.Context, u account.User) error {
 
 // UpdateUser implements [store.Users].
 func (s *Store) UpdateUser(ctx context.Context, u account.User) error {
-	current := append(byID(u.ID), bson.E{Key: "revision", Value: u.Revision})
+	current := u.Revision
 	u.Revision++
-	replaced := false
-	err := s.do(ctx, "writing to "+string(users), func(ctx context.Context) error {
-		r, err := s.in(users).ReplaceOne(ctx, current, userDocumentOf(u))
-		replaced = err == nil && r.MatchedCount > 0
-		return err
-	})
-	if err != nil || replaced {
-		return err
-	}
-	if _, err := s.User(ctx, u.ID); err != nil {
-		return err
-	}
-	return apperr.ChangedMeanwhile.New()
+	return s.replaceRevision(ctx, users, u.ID, current, userDocumentOf(u))
 }
 
 // DeleteUser implements [store.Users]. It deletes the sessions first: a crash in between leaves a user without
@@ -107,11 +95,8 @@ func (s *Store) deleteAll(ctx context.Context, from collection, filter bson.D) (
 
 // Users implements [store.Users].
 func (s *Store) Users(ctx context.Context, companyID string, p store.Page) ([]account.User, error) {
-	q := byIDs(p)
-	if companyID != "" {
-		q.filter = append(bson.D{{Key: "companyId", Value: companyID}}, q.filter...)
-	}
-	return list(ctx, s, users, q, func(d userDocument) (account.User, bool) { return d.user(), true })
+	return list(ctx, s, users, ofCompany(companyID, byIDs(p)),
+		func(d userDocument) (account.User, bool) { return d.user(), true })
 }
 
 type sessionDocument struct {
@@ -125,7 +110,9 @@ type sessionDocument struct {
 }
 
 func (d sessionDocument) session() account.Session {
-	d.CreatedAt, d.LastSeenAt, d.ExpiresAt = store.UTC(d.CreatedAt), store.UTC(d.LastSeenAt), store.UTC(d.ExpiresAt)
+	d.CreatedAt = store.UTC(d.CreatedAt)
+	d.LastSeenAt = store.UTC(d.LastSeenAt)
+	d.ExpiresAt = store.UTC(d.ExpiresAt)
 	return account.Session(d)
 }
 
@@ -152,20 +139,9 @@ func (s *Store) SessionUsed(ctx context.Context, id string, at, expiresAt time.T
 
 // UserSessions implements [store.Sessions].
 func (s *Store) UserSessions(ctx context.Context, userID string, p store.Page) ([]account.Session, error) {
-	q := listQuery{
-		filter: bson.D{{Key: "userId", Value: userID}},
-		sort:   bson.D{asc("createdAt"), asc("_id")},
-		limit:  p.Size(),
-	}
-	if p.After != "" {
-		last, err := s.Session(ctx, p.After)
-		if err == nil && last.UserID != userID {
-			err = apperr.SessionNotFound.New()
-		}
-		if err != nil {
-			return nil, err
-		}
-		q.filter = append(q.filter, afterCreation(last.ID, last.CreatedAt)...)
+	q, err := s.byCreation(ctx, sessions, bson.E{Key: "userId", Value: userID}, p)
+	if err != nil {
+		return nil, err
 	}
 	return list(ctx, s, sessions, q, func(d sessionDocument) (account.Session, bool) { return d.session(), true })
 }

@@ -2,72 +2,35 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-type endpointDocument struct {
-	ID             string                      `bson:"_id"`
-	CompanyID      string                      `bson:"companyId"`
-	URL            string                      `bson:"url"`
-	Description    string                      `bson:"description"`
-	Events         []string                    `bson:"events,omitempty"`
-	Headers        []store.WebhookHeaderRecord `bson:"headers,omitempty"`
-	Secrets        []store.WebhookSecretRecord `bson:"secrets"`
-	Ordered        bool                        `bson:"ordered"`
-	CreatedAt      time.Time                   `bson:"createdAt"`
-	DisabledAt     time.Time                   `bson:"disabledAt,omitempty"`
-	DisabledReason string                      `bson:"disabledReason,omitempty"`
-	FailingSince   time.Time                   `bson:"failingSince,omitempty"`
-	Warnings       int                         `bson:"warnings,omitempty"`
-	WarnedAt       time.Time                   `bson:"warnedAt,omitempty"`
-	Revision       int64                       `bson:"revision"`
-}
-
-func (d endpointDocument) endpoint() webhook.Endpoint {
-	return store.WebhookEndpointRecord(d).Endpoint()
-}
-
-func endpointDocumentOf(e webhook.Endpoint) endpointDocument {
-	return endpointDocument(store.WebhookEndpointRecordOf(e))
-}
+// The documents are [store.WebhookEndpointRecord]s and [store.WebhookDeliveryRecord]s. MongoDB removes deliveries at
+// their ExpiresAt.
 
 // WebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error) {
-	d, err := get[endpointDocument](ctx, s, webhookEndpoints, id)
-	return d.endpoint(), err
+	d, err := get[store.WebhookEndpointRecord](ctx, s, webhookEndpoints, id)
+	return d.Endpoint(), err
 }
 
 // CreateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
-	return s.put(ctx, webhookEndpoints, e.ID, endpointDocumentOf(e))
+	return s.put(ctx, webhookEndpoints, e.ID, store.WebhookEndpointRecordOf(e))
 }
 
 // UpdateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
-	current := append(byID(e.ID), bson.E{Key: "revision", Value: e.Revision})
+	current := e.Revision
 	e.Revision++
-	replaced := false
-	err := s.do(ctx, "writing to "+string(webhookEndpoints), func(ctx context.Context) error {
-		r, err := s.in(webhookEndpoints).ReplaceOne(ctx, current, endpointDocumentOf(e))
-		replaced = err == nil && r.MatchedCount > 0
-		return err
-	})
-	if err != nil || replaced {
-		return err
-	}
-	if _, err := s.WebhookEndpoint(ctx, e.ID); err != nil {
-		return err
-	}
-	return apperr.ChangedMeanwhile.New()
+	return s.replaceRevision(ctx, webhookEndpoints, e.ID, current, store.WebhookEndpointRecordOf(e))
 }
 
 // DeleteWebhookEndpoint implements [store.WebhookEndpoints]. Deliveries are deleted last: those left by a crash have no
@@ -86,46 +49,18 @@ func (s *Store) DeleteWebhookEndpoint(ctx context.Context, id string) error {
 // WebhookEndpoints implements [store.WebhookEndpoints].
 func (s *Store) WebhookEndpoints(ctx context.Context, companyID string, p store.Page) ([]webhook.Endpoint, error) {
 	return list(ctx, s, webhookEndpoints, ofCompany(companyID, byIDs(p)),
-		func(d endpointDocument) (webhook.Endpoint, bool) { return d.endpoint(), true })
-}
-
-// deliveryDocument is a [webhook.Delivery]. MongoDB removes it at ExpiresAt.
-type deliveryDocument struct {
-	ID         string                       `bson:"_id"`
-	CompanyID  string                       `bson:"companyId"`
-	EndpointID string                       `bson:"endpointId"`
-	EventType  string                       `bson:"eventType"`
-	ChatID     string                       `bson:"chatId,omitempty"`
-	Body       string                       `bson:"body"`
-	OrderKey   string                       `bson:"orderKey,omitempty"`
-	Position   int64                        `bson:"position"`
-	CreatedAt  time.Time                    `bson:"createdAt"`
-	Status     string                       `bson:"status"`
-	Reason     string                       `bson:"reason,omitempty"`
-	DueAt      time.Time                    `bson:"dueAt,omitempty"`
-	Tries      int                          `bson:"tries"`
-	Attempts   []store.WebhookAttemptRecord `bson:"attempts,omitempty"`
-	ExpiresAt  time.Time                    `bson:"expiresAt,omitempty"`
-	Size       int64                        `bson:"size"`
-}
-
-func (d deliveryDocument) delivery() webhook.Delivery {
-	return store.WebhookDeliveryRecord(d).Delivery()
-}
-
-func deliveryDocumentOf(d webhook.Delivery) deliveryDocument {
-	return deliveryDocument(store.WebhookDeliveryRecordOf(d))
+		func(d store.WebhookEndpointRecord) (webhook.Endpoint, bool) { return d.Endpoint(), true })
 }
 
 // InsertWebhookDelivery implements [store.WebhookDeliveries].
 func (s *Store) InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
-	return s.insert(ctx, webhookDeliveries, deliveryDocumentOf(d))
+	return s.insert(ctx, webhookDeliveries, store.WebhookDeliveryRecordOf(d))
 }
 
 // WebhookDelivery implements [store.WebhookDeliveries].
 func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error) {
-	d, err := get[deliveryDocument](ctx, s, webhookDeliveries, id)
-	return d.delivery(), err
+	d, err := get[store.WebhookDeliveryRecord](ctx, s, webhookDeliveries, id)
+	return d.Delivery(), err
 }
 
 // WebhookDeliveries implements [store.WebhookDeliveries]. Of the conditions without an index, those on a time bound the
@@ -136,7 +71,10 @@ func (s *Store) WebhookDeliveries(
 	p store.Page,
 ) ([]webhook.Delivery, error) {
 	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}, wanted: p.Size()}
-	for _, condition := range []bson.E{{Key: "endpointId", Value: f.EndpointID}, {Key: "companyId", Value: f.CompanyID}} {
+	for _, condition := range []bson.E{
+		{Key: "endpointId", Value: f.EndpointID},
+		{Key: "companyId", Value: f.CompanyID},
+	} {
 		if condition.Value != "" {
 			q.filter = append(q.filter, condition)
 		}
@@ -148,10 +86,10 @@ func (s *Store) WebhookDeliveries(
 	if !f.To.IsZero() {
 		created = append(created, bson.E{Key: "$lt", Value: store.UTC(f.To)})
 	}
-	var last deliveryDocument
+	var last store.WebhookDeliveryRecord
 	if p.After != "" {
 		var err error
-		if last, err = get[deliveryDocument](ctx, s, webhookDeliveries, p.After); err != nil {
+		if last, err = get[store.WebhookDeliveryRecord](ctx, s, webhookDeliveries, p.After); err != nil {
 			return nil, err
 		}
 		if f.EndpointID != "" && last.EndpointID != f.EndpointID || f.CompanyID != "" && last.CompanyID != f.CompanyID {
@@ -162,9 +100,9 @@ func (s *Store) WebhookDeliveries(
 	if len(created) > 0 {
 		q.filter = append(q.filter, bson.E{Key: "createdAt", Value: created})
 	}
-	return list(ctx, s, webhookDeliveries, q, func(d deliveryDocument) (webhook.Delivery, bool) {
+	return list(ctx, s, webhookDeliveries, q, func(d store.WebhookDeliveryRecord) (webhook.Delivery, bool) {
 		passed := p.After != "" && d.CreatedAt.Equal(last.CreatedAt) && d.ID <= last.ID
-		found := d.delivery()
+		found := d.Delivery()
 		return found, !passed && f.Wants(found)
 	})
 }
@@ -219,7 +157,7 @@ func (s *Store) DueWebhookDeliveries(
 		)
 	}
 	return list(ctx, s, webhookDeliveries, q,
-		func(d deliveryDocument) (webhook.Due, bool) {
+		func(d store.WebhookDeliveryRecord) (webhook.Due, bool) {
 			return webhook.Due{ID: d.ID, EndpointID: d.EndpointID}, true
 		})
 }
@@ -234,11 +172,11 @@ func (s *Store) ClaimWebhookDelivery(
 	id string,
 	now, until time.Time,
 ) (webhook.Delivery, bool, error) {
-	d, err := modify[deliveryDocument](ctx, s, webhookDeliveries, due(byID(id), now), setDue(until))
+	d, err := modify[store.WebhookDeliveryRecord](ctx, s, webhookDeliveries, due(byID(id), now), setDue(until))
 	if apperr.Is(err, apperr.NotFound) {
 		return webhook.Delivery{}, false, nil
 	}
-	return d.delivery(), err == nil, err
+	return d.Delivery(), err == nil, err
 }
 
 // pending restricts a filter to pending deliveries.
@@ -253,7 +191,8 @@ func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Att
 		logged = bson.D{
 			{Key: "$inc", Value: bson.D{{Key: "tries", Value: 1}, {Key: "size", Value: a.Size()}}},
 			{Key: "$push", Value: bson.D{{Key: "attempts", Value: bson.D{
-				{Key: "$each", Value: bson.A{store.WebhookAttemptRecordOf(*a)}}, {Key: "$slice", Value: -webhook.MaxAttempts},
+				{Key: "$each", Value: bson.A{store.WebhookAttemptRecordOf(*a)}},
+				{Key: "$slice", Value: -webhook.MaxAttempts},
 			}}}},
 		}
 	}
@@ -288,10 +227,10 @@ func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Ti
 	)
 	replayed, err := s.updateOne(ctx, webhookDeliveries, ended, bson.D{
 		{Key: "$set", Value: bson.D{
-			{
-				Key:   "status",
-				Value: webhook.Pending,
-			}, {Key: "dueAt", Value: store.UTC(at)}, {Key: "tries", Value: 0}, {Key: "reason", Value: ""},
+			{Key: "status", Value: webhook.Pending},
+			{Key: "dueAt", Value: store.UTC(at)},
+			{Key: "tries", Value: 0},
+			{Key: "reason", Value: ""},
 		}},
 		{Key: "$unset", Value: bson.D{{Key: "expiresAt", Value: ""}}},
 	})
@@ -302,37 +241,25 @@ func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Ti
 	return false, err
 }
 
-// waiting selects the pending deliveries of an order key.
-func waiting(endpointID, orderKey string) bson.D {
-	return pending(bson.D{{Key: "endpointId", Value: endpointID}, {Key: "orderKey", Value: orderKey}})
-}
-
-// HasEarlierWebhookDelivery implements [store.WebhookDeliveries].
-func (s *Store) HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
-	earlier := append(
-		waiting(d.EndpointID, d.OrderKey),
-		bson.E{Key: "position", Value: bson.D{{Key: "$lt", Value: d.Position}}},
-	)
-	_, err := findOne[deliveryDocument](ctx, s, webhookDeliveries, earlier, "_id")
-	if apperr.Is(err, apperr.NotFound) {
-		return false, nil
+// FirstWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) FirstWebhookDelivery(ctx context.Context, endpointID, orderKey string) (webhook.InOrder, error) {
+	if orderKey == "" {
+		return webhook.InOrder{}, apperr.WebhookDeliveryNotFound.New()
 	}
-	return err == nil, err
-}
-
-// AdvanceWebhookOrder implements [store.WebhookDeliveries].
-func (s *Store) AdvanceWebhookOrder(ctx context.Context, endpointID, orderKey string, at time.Time) error {
-	var first deliveryDocument
-	err := s.do(ctx, "reading from "+string(webhookDeliveries), func(ctx context.Context) error {
-		o := options.FindOne().SetSort(bson.D{asc("position")}).SetProjection(bson.D{{Key: "_id", Value: 1}})
-		return s.in(webhookDeliveries).FindOne(ctx, waiting(endpointID, orderKey), o).Decode(&first)
+	q := listQuery{
+		filter: pending(bson.D{{Key: "endpointId", Value: endpointID}, {Key: "orderKey", Value: orderKey}}),
+		sort:   bson.D{asc("position")},
+		limit:  1,
+		fields: bson.D{{Key: "_id", Value: 1}, {Key: "position", Value: 1}},
+	}
+	found, err := list(ctx, s, webhookDeliveries, q, func(d store.WebhookDeliveryRecord) (webhook.InOrder, bool) {
+		return webhook.InOrder{ID: d.ID, OrderNumber: d.OrderNumber}, true
 	})
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil
+	if err == nil && len(found) == 0 {
+		err = apperr.WebhookDeliveryNotFound.New()
 	}
-	if err == nil {
-		later := append(pending(byID(first.ID)), bson.E{Key: "dueAt", Value: bson.D{{Key: "$gt", Value: store.UTC(at)}}})
-		_, err = s.updateOne(ctx, webhookDeliveries, later, setDue(at))
+	if err != nil {
+		return webhook.InOrder{}, err
 	}
-	return err
+	return found[0], nil
 }

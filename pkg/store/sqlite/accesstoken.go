@@ -50,7 +50,7 @@ func (s *Store) CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 }
 
 func putToken(c *conn, t chat.AccessToken) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO access_tokens (`+tokenColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.insert(orReplace, `access_tokens`, tokenColumns,
 		t.Hash, t.CompanyID, t.Name, t.Prefix, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt, t.CreatedBy)
 	return err
 }
@@ -110,19 +110,6 @@ func listByCreation[V any](
 		}, args...)
 		return found, err
 	})
-}
-
-// FindAccessTokens implements [store.AccessTokens]. It reads the whole table, which has a few rows for each company.
-func (s *Store) FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error) {
-	const shortest = 8
-	if len(reference) < shortest {
-		return nil, nil
-	}
-	return all(
-		ctx, s, "looking for access tokens",
-		`SELECT `+tokenColumns+` FROM access_tokens WHERE prefix = ?1 OR substr(hash, 1, length(?1)) = ?1 ORDER BY created_at, hash`,
-		readToken, reference,
-	)
 }
 
 // changeToken keeps a time where its parameter is NULL: min and max of NULL are NULL.

@@ -61,8 +61,8 @@ func (s *Store) Application(ctx context.Context, id string) (chat.Application, e
 
 // replaceApplication writes all columns, also those that [Store.PutApplication] keeps.
 func replaceApplication(c *conn, a chat.Application) error {
-	_, err := c.exec(
-		`INSERT OR REPLACE INTO applications (`+applicationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.insert(
+		orReplace, `applications`, applicationColumns,
 		a.ID, a.CompanyID, a.Provider, a.BotName, a.Name, a.WidgetConfigs, listText(a.AllowedOrigins),
 		int64(a.FileRetention/time.Second), string(a.Identity.Mode), listText(secretRecords(a.Identity.Secrets)),
 		store.SupportText(a.Support),

@@ -32,22 +32,22 @@ func jsonOrNil(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-func writeAuditEntry(c *conn, insert string, e account.AuditEntry) error {
-	_, err := c.exec(
-		insert+` INTO audit (`+auditColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+func writeAuditEntry(c *conn, verb string, e account.AuditEntry) error {
+	_, err := c.insert(
+		verb, `audit`, auditColumns,
 		e.ID, e.CompanyID, e.At, e.UserID, e.User, e.Action, e.Target, e.TargetID, e.Before, e.After,
 	)
 	return err
 }
 
 func replaceAuditEntry(c *conn, e account.AuditEntry) error {
-	return writeAuditEntry(c, `INSERT OR REPLACE`, e)
+	return writeAuditEntry(c, orReplace, e)
 }
 
 // AppendAuditEntry implements [store.AuditLog].
 func (s *Store) AppendAuditEntry(ctx context.Context, e account.AuditEntry) error {
 	return update(ctx, s, "writing the audit log", func(c *conn) error {
-		return writeAuditEntry(c, `INSERT OR IGNORE`, e)
+		return writeAuditEntry(c, orIgnore, e)
 	})
 }
 

@@ -97,17 +97,6 @@ func changeChat(c *conn, id string, change store.ChatChange) error {
 	return nil
 }
 
-// CurrentChat implements [store.Chats].
-func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error) {
-	return read(ctx, s, "reading a visitor's chat", func(c *conn) (chat.Chat, error) {
-		current, found, err := s.unclosed(c, v.ID)
-		if err == nil && (!found || !current.Open(now)) {
-			return chat.Chat{}, apperr.ChatNotFound.New()
-		}
-		return current, err
-	})
-}
-
 const unclosedChat = `SELECT ` + chatColumns + ` FROM chats WHERE chat_user_id = ? AND closed_at IS NULL`
 
 // unclosed returns the visitor's chat that is not closed; there is at most one.
@@ -116,10 +105,10 @@ func (s *Store) unclosed(c *conn, visitorID string) (current chat.Chat, found bo
 	return current, found, err
 }
 
-// opened is the result of OpenChat.
-type opened struct {
-	chat chat.Chat
-	is   bool
+// openedChat is the result of OpenChat.
+type openedChat struct {
+	chat  chat.Chat
+	fresh bool // this call created it
 }
 
 // OpenChat implements [store.Chats]. The index chats_open guarantees that a visitor has at most one open chat.
@@ -131,12 +120,24 @@ func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (
 	if err := checkGreetings(n); err != nil {
 		return chat.Chat{}, false, err
 	}
-	current, err := s.CurrentChat(ctx, v, n.Now)
+	// Most visitors have an open chat: a reader finds it without waiting for the writer.
+	current, err := s.current(ctx, v.ID, n.Now)
 	if !apperr.Is(err, apperr.NotFound) {
 		return current, false, err
 	}
-	o, err := write(ctx, s, "opening a chat", func(c *conn) (opened, error) { return s.open(c, owner, v, n) })
-	return o.chat, o.is, err
+	o, err := write(ctx, s, "opening a chat", func(c *conn) (openedChat, error) { return s.open(c, owner, v, n) })
+	return o.chat, o.fresh, err
+}
+
+// current returns the visitor's chat that is open at now, or NotFound.
+func (s *Store) current(ctx context.Context, visitorID string, now time.Time) (chat.Chat, error) {
+	return read(ctx, s, "reading a visitor's chat", func(c *conn) (chat.Chat, error) {
+		unclosed, found, err := s.unclosed(c, visitorID)
+		if err == nil && (!found || !unclosed.Open(now)) {
+			return chat.Chat{}, apperr.ChatNotFound.New()
+		}
+		return unclosed, err
+	})
 }
 
 func invalidVisitorID(err error) error {
@@ -152,28 +153,29 @@ func checkGreetings(n store.NewChat) error {
 	return nil
 }
 
-func (s *Store) open(c *conn, owner uuid.UUID, v chat.Visitor, n store.NewChat) (opened, error) {
+// open returns the visitor's chat that is open at n.Now, or creates one.
+func (s *Store) open(c *conn, owner uuid.UUID, v chat.Visitor, n store.NewChat) (openedChat, error) {
 	current, found, err := s.unclosed(c, v.ID)
 	switch {
 	case err != nil:
-		return opened{}, err
+		return openedChat{}, err
 	case found && current.Open(n.Now):
-		return opened{chat: current}, nil
+		return openedChat{chat: current}, nil
 	case found: // idle
 		if err := changeChat(c, current.ID, store.ChatChange{ClosedAt: current.IdleClosesAt}); err != nil {
-			return opened{}, err
+			return openedChat{}, err
 		}
 	}
 	number, err := nextNumber(c, owner, v)
 	if err != nil {
-		return opened{}, err
+		return openedChat{}, err
 	}
 	created, err := s.create(c, store.ChatID(owner, number), v, n)
 	if err != nil {
-		return opened{}, err
+		return openedChat{}, err
 	}
 	_, err = c.exec(`UPDATE visitors SET chat_number = max(chat_number, ?) WHERE id = ?`, number, v.ID)
-	return opened{chat: created, is: true}, err
+	return openedChat{chat: created, fresh: true}, err
 }
 
 // create inserts an open chat with its greetings.
@@ -198,7 +200,8 @@ func (s *Store) create(c *conn, id string, v chat.Visitor, n store.NewChat) (cre
 // be outdated.
 func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
 	number := v.ChatNumber
-	if _, err := c.first(`SELECT chat_number FROM visitors WHERE id = ?`, func(r *row) { number = max(number, int(r.int())) }, v.ID); err != nil {
+	larger := func(r *row) { number = max(number, int(r.int())) }
+	if _, err := c.first(`SELECT chat_number FROM visitors WHERE id = ?`, larger, v.ID); err != nil {
 		return 0, err
 	}
 	for number = max(number, 1); ; number++ {
@@ -209,17 +212,17 @@ func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
 	}
 }
 
-func insertChat(c *conn, d chat.Chat) error { return writeChat(c, d, `INSERT`, `NULL`) }
+func insertChat(c *conn, d chat.Chat) error { return writeChat(c, d, orFail, `NULL`) }
 
 // replaceChat keeps the key of an existing chat: its messages refer to it.
 func replaceChat(c *conn, d chat.Chat) error {
-	return writeChat(c, d, `INSERT OR REPLACE`, `(SELECT key FROM chats WHERE id = ?1)`)
+	return writeChat(c, d, orReplace, `(SELECT key FROM chats WHERE id = ?1)`)
 }
 
 // writeChat inserts a row with a key; NULL: the next free one.
-func writeChat(c *conn, d chat.Chat, insert, key string) error {
+func writeChat(c *conn, d chat.Chat, verb, key string) error {
 	_, err := c.exec(
-		insert+` INTO chats (key, `+chatColumns+`)
+		verb+` INTO chats (key, `+chatColumns+`)
 		VALUES (`+key+`, ?1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		d.ID, d.CompanyID, d.AppID, d.ChatUserID, string(d.Channel), d.CreatedAt, d.WindowStartedAt,
 		d.VisitorWroteAt, d.ClosedAt, d.Control.Agent, d.Control.Assignee, d.Control.ChangedAt,
@@ -271,7 +274,8 @@ func chatList(c *conn, f store.ChatFilter, p store.Page) (sql string, args []any
 		if !found {
 			return "", nil, apperr.ChatNotFound.New()
 		}
-		where, args = append(where, "(created_at < ? OR created_at = ? AND id > ?)"), append(args, after, after, p.After)
+		where = append(where, "(created_at < ? OR created_at = ? AND id > ?)")
+		args = append(args, after, after, p.After)
 	}
 	sql = `SELECT ` + chatColumns + ` FROM chats`
 	if len(where) > 0 {

@@ -16,8 +16,8 @@ func readCompany(r *row) chat.Company {
 }
 
 func putCompany(c *conn, v chat.Company) error {
-	_, err := c.exec(
-		`INSERT OR REPLACE INTO companies (`+companyColumns+`) VALUES (?, ?, ?)`,
+	_, err := c.insert(
+		orReplace, `companies`, companyColumns,
 		v.ID, v.Name, int64(v.WebhookRetention/time.Second),
 	)
 	return err

@@ -57,6 +57,20 @@ func (c *conn) exec(sql string, args ...any) (changed int, err error) {
 	return changed, err
 }
 
+// How [conn.insert] treats a row whose key exists.
+const (
+	orFail    = `INSERT`
+	orIgnore  = `INSERT OR IGNORE`
+	orReplace = `INSERT OR REPLACE`
+)
+
+// insert writes a row and reports whether it did; columns are separated by commas, in the order of the values.
+func (c *conn) insert(verb, table, columns string, values ...any) (written bool, err error) {
+	marks := strings.Repeat("?, ", len(values)-1) + "?"
+	changed, err := c.exec(verb+` INTO `+table+` (`+columns+`) VALUES (`+marks+`)`, values...)
+	return changed > 0, err
+}
+
 func bind(stmt *sqlite.Stmt, n int, arg any) {
 	switch v := arg.(type) {
 	case string:

@@ -12,16 +12,16 @@ const fileColumns = `id, company_id, app_id, chat_user_id, sender_id, address, s
 
 // PutFile implements [store.Files].
 func (s *Store) PutFile(ctx context.Context, f chat.StoredFile) error {
-	return update(ctx, s, "recording a file", func(c *conn) error { return writeFile(c, `INSERT OR IGNORE`, f) })
+	return update(ctx, s, "recording a file", func(c *conn) error { return writeFile(c, orIgnore, f) })
 }
 
-func writeFile(c *conn, insert string, f chat.StoredFile) error {
-	_, err := c.exec(insert+` INTO files (`+fileColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+func writeFile(c *conn, verb string, f chat.StoredFile) error {
+	_, err := c.insert(verb, `files`, fileColumns,
 		f.ID, f.CompanyID, f.AppID, f.ChatUserID, f.SenderID, f.Address, f.Size, f.CreatedAt, f.ExpiresAt)
 	return err
 }
 
-func replaceFile(c *conn, f chat.StoredFile) error { return writeFile(c, `INSERT OR REPLACE`, f) }
+func replaceFile(c *conn, f chat.StoredFile) error { return writeFile(c, orReplace, f) }
 
 func readFile(r *row) chat.StoredFile {
 	return chat.StoredFile{

@@ -17,11 +17,25 @@ func readRecord(r *row) idempotency.Record {
 	}
 }
 
+// insertedRecord is the result of InsertIdempotencyRecord.
+type insertedRecord struct {
+	stored idempotency.Record
+	fresh  bool
+}
+
 // InsertIdempotencyRecord implements [idempotency.Records].
-func (s *Store) InsertIdempotencyRecord(ctx context.Context, r idempotency.Record) (bool, error) {
-	return write(ctx, s, "inserting an idempotency record", func(c *conn) (bool, error) {
-		return writeRecord(c, `INSERT OR IGNORE`, r)
+func (s *Store) InsertIdempotencyRecord(
+	ctx context.Context, r idempotency.Record,
+) (idempotency.Record, bool, error) {
+	result, err := write(ctx, s, "inserting an idempotency record", func(c *conn) (insertedRecord, error) {
+		fresh, err := writeRecord(c, orIgnore, r)
+		if err != nil || fresh {
+			return insertedRecord{stored: r, fresh: fresh}, err
+		}
+		stored, err := record(c, r.ID)
+		return insertedRecord{stored: stored}, err
 	})
+	return result.stored, result.fresh, err
 }
 
 // ReplaceIdempotencyRecord implements [idempotency.Records].
@@ -30,22 +44,13 @@ func (s *Store) ReplaceIdempotencyRecord(ctx context.Context, r idempotency.Reco
 }
 
 func replaceRecord(c *conn, r idempotency.Record) error {
-	_, err := writeRecord(c, `INSERT OR REPLACE`, r)
+	_, err := writeRecord(c, orReplace, r)
 	return err
 }
 
-func writeRecord(c *conn, insert string, r idempotency.Record) (written bool, err error) {
-	changed, err := c.exec(insert+` INTO idempotency_records (`+recordColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+func writeRecord(c *conn, verb string, r idempotency.Record) (written bool, err error) {
+	return c.insert(verb, `idempotency_records`, recordColumns,
 		r.ID, r.Fingerprint, r.MessageID, r.At, r.Leases, r.LeasedUntil, r.ExpiresAt, r.Answer)
-	return changed > 0, err
-}
-
-// IdempotencyRecord implements [idempotency.Records].
-func (s *Store) IdempotencyRecord(ctx context.Context, id string) (idempotency.Record, error) {
-	return read(
-		ctx, s, "reading an idempotency record",
-		func(c *conn) (idempotency.Record, error) { return record(c, id) },
-	)
 }
 
 func record(c *conn, id string) (r idempotency.Record, err error) {
@@ -77,16 +82,8 @@ func (s *Store) LeaseIdempotencyRecord(ctx context.Context, id string, until tim
 }
 
 // EndIdempotencyLease implements [idempotency.Records].
-func (s *Store) EndIdempotencyLease(ctx context.Context, id string) error {
-	return update(ctx, s, "ending an idempotency lease", func(c *conn) error {
-		_, err := c.exec(`UPDATE idempotency_records SET leased_until = NULL WHERE id = ?`, id)
-		return err
-	})
-}
-
-// AnswerIdempotencyRecord implements [idempotency.Records].
-func (s *Store) AnswerIdempotencyRecord(ctx context.Context, id, answer string) (string, error) {
-	return write(ctx, s, "answering an idempotency record", func(c *conn) (first string, err error) {
+func (s *Store) EndIdempotencyLease(ctx context.Context, id, answer string) (string, error) {
+	return write(ctx, s, "ending an idempotency lease", func(c *conn) (first string, err error) {
 		changed, err := c.exec(
 			`UPDATE idempotency_records SET answer = iif(answer = '', ?2, answer), leased_until = NULL WHERE id = ?1`,
 			id,

@@ -89,16 +89,14 @@ func inboxList(f store.InboxFilter, p store.InboxPage) (sql string, args []any) 
 // uses its index.
 func profileList(companyID string, p store.Profile) (sql string, args []any) {
 	where, args := "company_id = ?", []any{companyID}
-	for _, field := range []struct{ column, kind string }{{"user_id", store.KindUserID}, {"email", store.KindEmail}, {"phone", store.KindPhone}} {
-		values := p.Values(field.kind)
-		if len(values) == 0 {
-			continue
-		}
-		column := field.column
+	columns := map[string]string{store.KindUserID: "user_id", store.KindEmail: "email", store.KindPhone: "phone"}
+	for _, identity := range store.Identities("", p) {
+		values, column := identity.Accepted(), columns[identity.Kind]
+		selected := column
 		if len(args) > 1 {
-			column = "+" + column
+			selected = "+" + column
 		}
-		where += " AND " + column + " IN (?" + strings.Repeat(", ?", len(values)-1) + ") AND " + field.column + " != ''"
+		where += " AND " + selected + " IN (?" + strings.Repeat(", ?", len(values)-1) + ") AND " + column + " != ''"
 		for _, v := range values {
 			args = append(args, v)
 		}

@@ -44,7 +44,6 @@ func TestStatementsUseIndexes(t *testing.T) {
 			"CORRELATED SCALAR SUBQUERY 2; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id>?); SCAN company; " +
 			"CORRELATED SCALAR SUBQUERY 4; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?)",
 		dueDeliveries:              "SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?); LIST SUBQUERY 1; SCAN json_each VIRTUAL TABLE INDEX 1:; CREATE BLOOM FILTER",
-		earlierDelivery:            "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=? AND position<?)",
 		firstInOrder:               "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=?)",
 		expiredDeliveries:          "SEARCH webhook_deliveries USING COVERING INDEX sqlite_autoindex_webhook_deliveries_1 (id=?); LIST SUBQUERY 1; SEARCH webhook_deliveries USING INDEX webhook_deliveries_expiry (expires_at<?); CREATE BLOOM FILTER",
 		countRatings:               "SEARCH chats USING INDEX chats_rated (company_id=? AND rating_first_at>?); USE TEMP B-TREE FOR GROUP BY",

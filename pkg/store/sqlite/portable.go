@@ -13,7 +13,6 @@ import (
 
 // portable reads and writes the records of one kind.
 type portable struct {
-	table string
 	query string // selects the key, then what read expects
 	key   string // column of the key
 	read  func(c *conn, r *row) (value any, err error)
@@ -23,7 +22,6 @@ type portable struct {
 // kindOf returns the portable of a table. columns are those that read expects.
 func kindOf[V any](table, key, columns string, read func(*row) V, write func(*conn, V) error) portable {
 	return portable{
-		table: table,
 		query: `SELECT ` + key + `, ` + columns + ` FROM ` + table,
 		key:   key,
 		read:  func(_ *conn, r *row) (any, error) { return read(r), nil },
@@ -109,18 +107,6 @@ func (s *Store) WriteRecords(ctx context.Context, kind store.Kind, records []sto
 	})
 }
 
-// CountRecords implements [store.Portable].
-func (s *Store) CountRecords(ctx context.Context, kind store.Kind) (int64, error) {
-	p, err := portableOf(kind)
-	if err != nil {
-		return 0, err
-	}
-	return scan(ctx, s, "counting records", func(c *conn) (n int64, err error) {
-		_, err = c.first(`SELECT count(*) FROM `+p.table, func(r *row) { n = r.int() })
-		return n, err
-	})
-}
-
 func readMessageRecord(r *row) store.MessageRecord {
 	return store.MessageRecord{ChatID: r.text(), Message: readMessage(r, chat.Message{})}
 }
@@ -153,7 +139,7 @@ func readIdentity(r *row) store.IdentityRecord {
 }
 
 func putIdentity(c *conn, v store.IdentityRecord) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO identities (`+identityColumns+`) VALUES (?, ?)`, v.Key, v.ChatUserID)
+	_, err := c.insert(orReplace, `identities`, identityColumns, v.Key, v.ChatUserID)
 	return err
 }
 
@@ -186,8 +172,8 @@ func withAwaited(c *conn, v store.ReceiptsRecord) (store.ReceiptsRecord, error) 
 }
 
 func writeReceipts(c *conn, v store.ReceiptsRecord) error {
-	_, err := c.exec(
-		`INSERT OR REPLACE INTO receipts (`+receiptsColumns+`) VALUES (?, ?, ?, ?)`,
+	_, err := c.insert(
+		orReplace, `receipts`, receiptsColumns,
 		v.ChatID, v.ReadUpTo.At, v.ReadUpTo.MessageID, v.ReadAt,
 	)
 	if err != nil {

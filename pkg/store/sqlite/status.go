@@ -61,8 +61,11 @@ func (s *Store) JoinMessageStatus(
 
 // storedStatus returns a status with the precision of the stored times.
 func storedStatus(m chat.MessageStatus) chat.MessageStatus {
-	m.AcceptedAt, m.StoredAt, m.DeliveredAt = store.UTC(m.AcceptedAt), store.UTC(m.StoredAt), store.UTC(m.DeliveredAt)
-	m.ReadAt, m.Failure.At = store.UTC(m.ReadAt), store.UTC(m.Failure.At)
+	m.AcceptedAt = store.UTC(m.AcceptedAt)
+	m.StoredAt = store.UTC(m.StoredAt)
+	m.DeliveredAt = store.UTC(m.DeliveredAt)
+	m.ReadAt = store.UTC(m.ReadAt)
+	m.Failure.At = store.UTC(m.Failure.At)
 	if m.Failure.At.IsZero() {
 		m.Failure = chat.Failure{}
 	}
@@ -70,7 +73,7 @@ func storedStatus(m chat.MessageStatus) chat.MessageStatus {
 }
 
 func putStatus(c *conn, key string, m chat.MessageStatus) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO statuses (key, `+statusColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.insert(orReplace, `statuses`, `key, `+statusColumns,
 		key, m.ChatID, m.AcceptedAt, m.StoredAt, m.DeliveredAt, m.ReadAt, m.Failure.At, m.Failure.Reason)
 	return err
 }

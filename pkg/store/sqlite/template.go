@@ -42,7 +42,7 @@ func putTemplate(c *conn, t chat.MessageTemplate) error {
 	for _, p := range t.Parameters {
 		parameters = append(parameters, templateParameter(p))
 	}
-	_, err := c.exec(`INSERT OR REPLACE INTO templates (`+templateColumns+`) VALUES (?, ?, ?, ?, ?, ?)`,
+	_, err := c.insert(orReplace, `templates`, templateColumns,
 		t.ID, t.CompanyID, t.Name, t.Status, t.Text, listText(parameters))
 	return err
 }

@@ -28,8 +28,8 @@ func readUser(r *row) account.User {
 }
 
 func putUser(c *conn, u account.User) error {
-	_, err := c.exec(
-		`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.insert(
+		orReplace, `users`, userColumns,
 		u.ID, u.Email, u.Name, string(u.Role), u.CompanyID, u.CreatedAt, u.PasswordHash, u.Disabled,
 		u.LastSignInAt, u.TOTPSecret, u.TOTPPending, u.TOTPStep, u.RecoveryCodes, u.Issuer, u.Subject,
 		u.DeviceKey, u.InvitationHash, u.InvitationExpiresAt, u.Revision,
@@ -65,19 +65,28 @@ func (s *Store) CreateUser(ctx context.Context, u account.User) error {
 // UpdateUser implements [store.Users].
 func (s *Store) UpdateUser(ctx context.Context, u account.User) error {
 	return update(ctx, s, "changing a user", func(c *conn) error {
-		var revision int64
-		found, err := c.first(`SELECT revision FROM users WHERE id = ?`, func(r *row) { revision = r.int() }, u.ID)
-		switch {
-		case err != nil:
+		if err := checkRevision(c, `users`, u.ID, u.Revision, apperr.UserNotFound); err != nil {
 			return err
-		case !found:
-			return apperr.UserNotFound.New()
-		case revision != u.Revision:
-			return apperr.ChangedMeanwhile.New()
 		}
 		u.Revision++
 		return putUser(c, u)
 	})
+}
+
+// checkRevision returns missing without the row, and Conflict with the reason CHANGED_MEANWHILE if its revision is
+// another one.
+func checkRevision(c *conn, table, id string, revision int64, missing apperr.Definition) error {
+	var stored int64
+	found, err := c.first(`SELECT revision FROM `+table+` WHERE id = ?`, func(r *row) { stored = r.int() }, id)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return missing.New()
+	case stored != revision:
+		return apperr.ChangedMeanwhile.New()
+	}
+	return nil
 }
 
 // DeleteUser implements [store.Users].
@@ -125,7 +134,7 @@ func (s *Store) Session(ctx context.Context, id string) (account.Session, error)
 // CreateSession implements [store.Sessions].
 func (s *Store) CreateSession(ctx context.Context, d account.Session) error {
 	return update(ctx, s, "creating a session", func(c *conn) error {
-		_, err := c.exec(`INSERT OR REPLACE INTO sessions (`+sessionColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		_, err := c.insert(orReplace, `sessions`, sessionColumns,
 			d.ID, d.UserID, d.CreatedAt, d.LastSeenAt, d.ExpiresAt, d.Address, d.UserAgent)
 		return err
 	})

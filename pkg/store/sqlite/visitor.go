@@ -51,16 +51,16 @@ func saveVisitor(c *conn, v chat.Visitor) (saved chat.Visitor, err error) {
 	return saved, err
 }
 
-func writeVisitor(c *conn, insert string, v chat.Visitor) error {
-	_, err := c.exec(
-		insert+` INTO visitors (`+visitorColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, v.ID,
-		v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy, v.ChatNumber,
-		v.TokensValidFrom,
+func writeVisitor(c *conn, verb string, v chat.Visitor) error {
+	_, err := c.insert(
+		verb, `visitors`, visitorColumns,
+		v.ID, v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy,
+		v.ChatNumber, v.TokensValidFrom,
 	)
 	return err
 }
 
-func replaceVisitor(c *conn, v chat.Visitor) error { return writeVisitor(c, `INSERT OR REPLACE`, v) }
+func replaceVisitor(c *conn, v chat.Visitor) error { return writeVisitor(c, orReplace, v) }
 
 // Register implements [store.Visitors] with one commit.
 func (s *Store) Register(ctx context.Context, r store.Registration) (store.Registered, error) {
@@ -89,7 +89,8 @@ func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity)
 		if err != nil {
 			return store.Registered{}, err
 		}
-		if v.ID = who.chatUserID; who.created {
+		v.ID = who.chatUserID
+		if who.created {
 			return s.registerNew(c, v, r.Chat)
 		}
 	}
@@ -102,7 +103,7 @@ func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity)
 		return store.Registered{}, invalidVisitorID(err)
 	}
 	o, err := s.open(c, owner, v, *r.Chat)
-	return store.Registered{Visitor: v, Chat: o.chat, Opened: o.is}, err
+	return store.Registered{Visitor: v, Chat: o.chat, Opened: o.fresh}, err
 }
 
 // registerNew is register for an id without a row yet, so it needs no lookups.
@@ -111,7 +112,7 @@ func (s *Store) registerNew(c *conn, v chat.Visitor, n *store.NewChat) (store.Re
 	if n != nil {
 		v.ChatNumber = 1
 	}
-	if err := writeVisitor(c, `INSERT`, v); err != nil {
+	if err := writeVisitor(c, orFail, v); err != nil {
 		return store.Registered{}, err
 	}
 	if n == nil {
@@ -156,7 +157,7 @@ func resolve(c *conn, sorted []store.Identity) (resolved, error) {
 		r.chatUserID = store.NewVisitorID()
 	}
 	for _, key := range unowned {
-		if _, err := c.exec(`INSERT OR IGNORE INTO identities (key, chat_user_id) VALUES (?, ?)`, key, r.chatUserID); err != nil {
+		if _, err := c.insert(orIgnore, `identities`, identityColumns, key, r.chatUserID); err != nil {
 			return resolved{}, err
 		}
 	}

@@ -38,8 +38,8 @@ func readEndpoint(r *row) webhook.Endpoint { return readEndpointRecord(r).Endpoi
 
 func putEndpoint(c *conn, e webhook.Endpoint) error {
 	v := store.WebhookEndpointRecordOf(e)
-	_, err := c.exec(
-		`INSERT OR REPLACE INTO webhook_endpoints (`+endpointColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.insert(
+		orReplace, `webhook_endpoints`, endpointColumns,
 		v.ID, v.CompanyID, v.URL, v.Description, listText(v.Events), listText(v.Headers), listText(v.Secrets),
 		v.Ordered, v.CreatedAt, v.DisabledAt, v.DisabledReason, v.FailingSince, v.Warnings, v.WarnedAt,
 		v.Revision,
@@ -67,19 +67,9 @@ func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) e
 // UpdateWebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
 	return update(ctx, s, "changing a webhook endpoint", func(c *conn) error {
-		var revision int64
-		found, err := c.first(
-			`SELECT revision FROM webhook_endpoints WHERE id = ?`,
-			func(r *row) { revision = r.int() },
-			e.ID,
-		)
-		switch {
-		case err != nil:
+		err := checkRevision(c, `webhook_endpoints`, e.ID, e.Revision, apperr.WebhookEndpointNotFound)
+		if err != nil {
 			return err
-		case !found:
-			return apperr.WebhookEndpointNotFound.New()
-		case revision != e.Revision:
-			return apperr.ChangedMeanwhile.New()
 		}
 		e.Revision++
 		return putEndpoint(c, e)
@@ -109,46 +99,45 @@ func (s *Store) WebhookEndpoints(ctx context.Context, companyID string, p store.
 
 func readDeliveryRecord(r *row) store.WebhookDeliveryRecord {
 	return store.WebhookDeliveryRecord{
-		ID:         r.text(),
-		CompanyID:  r.text(),
-		EndpointID: r.text(),
-		EventType:  r.text(),
-		ChatID:     r.text(),
-		Body:       r.text(),
-		OrderKey:   r.text(),
-		Position:   r.int(),
-		CreatedAt:  r.time(),
-		Status:     r.text(),
-		Reason:     r.text(),
-		DueAt:      r.time(),
-		Tries:      int(r.int()),
-		Attempts:   list[store.WebhookAttemptRecord](r),
-		ExpiresAt:  r.time(),
-		Size:       r.int(),
+		ID:          r.text(),
+		CompanyID:   r.text(),
+		EndpointID:  r.text(),
+		EventType:   r.text(),
+		ChatID:      r.text(),
+		Body:        r.text(),
+		OrderKey:    r.text(),
+		OrderNumber: r.int(),
+		CreatedAt:   r.time(),
+		Status:      r.text(),
+		Reason:      r.text(),
+		DueAt:       r.time(),
+		Tries:       int(r.int()),
+		Attempts:    list[store.WebhookAttemptRecord](r),
+		ExpiresAt:   r.time(),
+		Size:        r.int(),
 	}
 }
 
 func readDelivery(r *row) webhook.Delivery { return readDeliveryRecord(r).Delivery() }
 
 func replaceDelivery(c *conn, d webhook.Delivery) error {
-	_, err := writeDelivery(c, `INSERT OR REPLACE`, d)
+	_, err := writeDelivery(c, orReplace, d)
 	return err
 }
 
-func writeDelivery(c *conn, insert string, d webhook.Delivery) (written bool, err error) {
+func writeDelivery(c *conn, verb string, d webhook.Delivery) (written bool, err error) {
 	v := store.WebhookDeliveryRecordOf(d)
-	changed, err := c.exec(
-		insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.Position, v.CreatedAt,
+	return c.insert(
+		verb, `webhook_deliveries`, deliveryColumns,
+		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.OrderNumber, v.CreatedAt,
 		v.Status, v.Reason, v.DueAt, v.Tries, listText(v.Attempts), v.ExpiresAt, v.Size,
 	)
-	return changed > 0, err
 }
 
 // InsertWebhookDelivery implements [store.WebhookDeliveries].
 func (s *Store) InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
 	return write(ctx, s, "inserting a webhook delivery", func(c *conn) (bool, error) {
-		return writeDelivery(c, `INSERT OR IGNORE`, d)
+		return writeDelivery(c, orIgnore, d)
 	})
 }
 
@@ -295,7 +284,10 @@ func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Att
 			v.Attempts = v.Attempts[max(0, len(v.Attempts)-webhook.MaxAttempts):]
 		}
 		if v.Status == webhook.Pending {
-			v.Status, v.Reason, v.DueAt, v.ExpiresAt = o.Status, o.Reason, store.UTC(o.DueAt), store.UTC(o.ExpiresAt)
+			v.Status = o.Status
+			v.Reason = o.Reason
+			v.DueAt = store.UTC(o.DueAt)
+			v.ExpiresAt = store.UTC(o.ExpiresAt)
 		}
 		_, err = c.exec(
 			`UPDATE webhook_deliveries SET tries = ?2, attempts = ?3, status = ?4, reason = ?5, due_at = ?6, expires_at = ?7, size = ?8
@@ -324,28 +316,12 @@ func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Ti
 	})
 }
 
-const earlierDelivery = `SELECT 1 FROM webhook_deliveries WHERE endpoint_id = ? AND order_key = ? AND position < ? AND due_at IS NOT NULL
-	AND order_key <> '' LIMIT 1`
+const firstInOrder = `SELECT id, position FROM webhook_deliveries
+	WHERE endpoint_id = ? AND order_key = ? AND due_at IS NOT NULL AND order_key <> '' ORDER BY position LIMIT 1`
 
-// HasEarlierWebhookDelivery implements [store.WebhookDeliveries].
-func (s *Store) HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
-	return read(ctx, s, "looking for an earlier webhook delivery", func(c *conn) (bool, error) {
-		return c.first(earlierDelivery, func(*row) {}, d.EndpointID, d.OrderKey, d.Position)
-	})
-}
-
-const firstInOrder = `SELECT id FROM webhook_deliveries WHERE endpoint_id = ? AND order_key = ? AND due_at IS NOT NULL AND order_key <> ''
-	ORDER BY position LIMIT 1`
-
-// AdvanceWebhookOrder implements [store.WebhookDeliveries].
-func (s *Store) AdvanceWebhookOrder(ctx context.Context, endpointID, orderKey string, at time.Time) error {
-	return update(ctx, s, "advancing webhook deliveries", func(c *conn) error {
-		var id string
-		found, err := c.first(firstInOrder, func(r *row) { id = r.text() }, endpointID, orderKey)
-		if err != nil || !found {
-			return err
-		}
-		_, err = c.exec(`UPDATE webhook_deliveries SET due_at = ?2 WHERE id = ?1 AND due_at > ?2`, id, at)
-		return err
-	})
+// FirstWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) FirstWebhookDelivery(ctx context.Context, endpointID, orderKey string) (webhook.InOrder, error) {
+	return one(ctx, s, "looking for the first webhook delivery of an order", firstInOrder,
+		func(r *row) webhook.InOrder { return webhook.InOrder{ID: r.text(), OrderNumber: r.int()} },
+		apperr.WebhookDeliveryNotFound, endpointID, orderKey)
 }

@@ -220,19 +220,19 @@ func TestSweepRemovesOnlyWhatHasExpired(t *testing.T) {
 	if err := update(ctx, s, "writing", func(c *conn) error {
 		for i := range many {
 			r := idempotency.Record{ID: fmt.Sprint("expired ", i), ExpiresAt: past, LeasedUntil: past}
-			if _, err := writeRecord(c, `INSERT`, r); err != nil {
+			if _, err := writeRecord(c, orFail, r); err != nil {
 				return err
 			}
 		}
 		for _, r := range []idempotency.Record{
 			{ID: "leased", ExpiresAt: past, LeasedUntil: future}, {ID: "kept", ExpiresAt: future}, {ID: "at once", ExpiresAt: now},
 		} {
-			if _, err := writeRecord(c, `INSERT`, r); err != nil {
+			if _, err := writeRecord(c, orFail, r); err != nil {
 				return err
 			}
 		}
 		for _, f := range []chat.StoredFile{{ID: "expired", ExpiresAt: past}, {ID: "kept", ExpiresAt: future}, {ID: "for ever"}} {
-			if err := writeFile(c, `INSERT`, f); err != nil {
+			if err := writeFile(c, orFail, f); err != nil {
 				return err
 			}
 		}

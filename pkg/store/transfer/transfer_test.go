@@ -70,11 +70,11 @@ func TestCopyContinuesAndCompares(t *testing.T) {
 		t.Errorf("got %d summaries, want one for each kind", len(summaries))
 	}
 	for _, s := range summaries {
-		n, err := from.CountRecords(t.Context(), s.Kind)
-		if err != nil || s.Count != n {
-			t.Errorf("got %+v, want the count %d", s, n)
+		got, want := storetest.Records(t, to, s.Kind), storetest.Records(t, from, s.Kind)
+		if int(s.Count) != len(want) {
+			t.Errorf("%s: got the count %d, want %d", s.Kind, s.Count, len(want))
 		}
-		if got, want := storetest.Records(t, to, s.Kind), storetest.Records(t, from, s.Kind); !reflect.DeepEqual(got, want) {
+		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: got %v, want %v", s.Kind, got, want)
 		}
 	}

@@ -246,7 +246,7 @@ func (a *abuse) createRecords(t *testing.T) abusedWorld {
 	check(t, err)
 	who, err := s.Visitor(t.Context(), id)
 	check(t, err)
-	c, err := s.CurrentChat(t.Context(), who, time.Now())
+	c, err := store.CurrentChat(t.Context(), s, who, time.Now())
 	check(t, err)
 	fromCompany := want[sent](t, http.StatusOK, a.clientAPI(t).call(t, http.MethodPost, "/message/send",
 		`{"type":"TEXT","data":{"text":"x"},"chatId":"`+c.ID+`"}`, accessToken(a.AccessToken)))

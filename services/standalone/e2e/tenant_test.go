@@ -42,7 +42,7 @@ func newTenant(t *testing.T, client, widget *api, s store.Store) tenant {
 	check(t, err)
 	who, err := s.Visitor(t.Context(), id)
 	check(t, err)
-	c, err := s.CurrentChat(t.Context(), who, time.Now())
+	c, err := store.CurrentChat(t.Context(), s, who, time.Now())
 	check(t, err)
 	company := want[struct{ MessageID string }](t, http.StatusOK, client.call(t, http.MethodPost, "/message/send",
 		`{"type":"TEXT","data":{"text":"only for `+app.ID+`"},"chatId":"`+c.ID+`"}`, accessToken(secret)))

@@ -30,7 +30,7 @@ func TestCrashWhileOpeningAChat(t *testing.T) {
 		readers := map[string]func(c chat.Chat, v chat.Visitor) error{
 			"chat": func(c chat.Chat, _ chat.Visitor) error { _, err := s.Chat(t.Context(), c.ID); return err },
 			"current chat": func(_ chat.Chat, v chat.Visitor) error {
-				_, err := s.CurrentChat(t.Context(), v, at(0))
+				_, err := store.CurrentChat(t.Context(), s, v, at(0))
 				return err
 			},
 			"open chat": func(_ chat.Chat, v chat.Visitor) error {
@@ -100,9 +100,8 @@ func TestCrashWhileResolvingAVisitor(t *testing.T) {
 		}
 		forget(first)
 		records, err := s.ReadRecords(t.Context(), "identities", "", 10)
-		n, countErr := s.CountRecords(t.Context(), "identities")
-		if err != nil || countErr != nil || n != 1 || len(records) != 1 {
-			t.Fatalf("got %v, %v, and a count of %d, %v, want one record", records, err, n, countErr)
+		if err != nil || len(records) != 1 {
+			t.Fatalf("got %v, %v, want one record", records, err)
 		}
 		if id, created := resolve(); id != first || created {
 			t.Errorf("after the copy: got %q, created %v, want %q, which the copy made a visitor's", id, created, first)

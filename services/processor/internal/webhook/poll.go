@@ -132,14 +132,12 @@ func (s *Service) claimAndAttempt(id string) error {
 		s.advance(ctx, d, outcome)
 		return nil
 	}
-	if d.OrderKey != "" {
-		waits, err := s.cfg.Store.HasEarlierWebhookDelivery(ctx, d)
-		if err != nil {
-			return err
-		}
-		if waits {
-			return s.cfg.Store.EndWebhookAttempt(ctx, id, nil, webhook.Postponed(now.Add(orderPause)))
-		}
+	waits, err := s.hasEarlier(ctx, d)
+	if err != nil {
+		return err
+	}
+	if waits {
+		return s.cfg.Store.EndWebhookAttempt(ctx, id, nil, webhook.Postponed(now.Add(orderPause)))
 	}
 	s.attempt(e, d, retention)
 	return nil

@@ -157,14 +157,15 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 			continue
 		}
 		d := webhook.Delivery{
-			ID:         webhook.DeliveryID(e.ID, ev),
-			CompanyID:  companyID,
-			EndpointID: e.ID,
-			EventType:  ev.Type,
-			ChatID:     ev.ChatID,
-			Body:       body,
-			Position:   at.UnixNano(),
-			CreatedAt:  s.cfg.Now(), Status: webhook.Pending,
+			ID:          webhook.DeliveryID(e.ID, ev),
+			CompanyID:   companyID,
+			EndpointID:  e.ID,
+			EventType:   ev.Type,
+			ChatID:      ev.ChatID,
+			Body:        body,
+			OrderNumber: at.UnixNano(),
+			CreatedAt:   s.cfg.Now(),
+			Status:      webhook.Pending,
 		}
 		if e.Ordered {
 			d.OrderKey = ev.ChatID
@@ -183,15 +184,13 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 		_, err := s.put(ctx, d)
 		return err
 	}
-	if d.OrderKey != "" {
-		waits, err := s.cfg.Store.HasEarlierWebhookDelivery(ctx, d)
-		if err != nil {
-			return err
-		}
-		if waits {
-			_, err := s.put(ctx, d)
-			return err
-		}
+	waits, err := s.hasEarlier(ctx, d)
+	if err != nil {
+		return err
+	}
+	if waits {
+		_, err := s.put(ctx, d)
+		return err
 	}
 	if !s.begin(d.ID) {
 		_, err := s.put(ctx, d)
@@ -215,6 +214,18 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 		s.attempt(e, d, retention)
 	}()
 	return nil
+}
+
+// hasEarlier reports whether a delivery must wait for an earlier one of its chat.
+func (s *Service) hasEarlier(ctx context.Context, d webhook.Delivery) (bool, error) {
+	if d.OrderKey == "" {
+		return false, nil
+	}
+	first, err := s.cfg.Store.FirstWebhookDelivery(ctx, d.EndpointID, d.OrderKey)
+	if apperr.Is(err, apperr.NotFound) {
+		return false, nil
+	}
+	return err == nil && first.OrderNumber < d.OrderNumber, err
 }
 
 // put inserts and counts a delivery.
@@ -278,12 +289,20 @@ func (s *Service) advance(ctx context.Context, d webhook.Delivery, o webhook.Out
 	if d.OrderKey == "" || o.Status == webhook.Pending {
 		return
 	}
-	s.warn(
-		ctx,
-		"advancing an order; it waits longer",
-		s.cfg.Store.AdvanceWebhookOrder(ctx, d.EndpointID, d.OrderKey, s.cfg.Now()),
-	)
+	s.warn(ctx, "advancing an order; it waits longer", s.advanceOrder(ctx, d))
 	s.look()
+}
+
+// advanceOrder makes the first pending delivery of an order due now.
+func (s *Service) advanceOrder(ctx context.Context, ended webhook.Delivery) error {
+	first, err := s.cfg.Store.FirstWebhookDelivery(ctx, ended.EndpointID, ended.OrderKey)
+	if apperr.Is(err, apperr.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.cfg.Store.EndWebhookAttempt(ctx, first.ID, nil, webhook.Postponed(s.cfg.Now()))
 }
 
 const (

@@ -28,7 +28,6 @@ type Directory interface {
 
 // Chats stores chats and their histories.
 type Chats interface {
-	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]chat.Chat, error)
 	ChangeChat(ctx context.Context, id string, change store.ChatChange) (chat.Chat, error)

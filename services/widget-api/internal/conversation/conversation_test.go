@@ -25,9 +25,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var claims = credential.VisitorClaims{ChatUserID: "visitor", AppID: "app", CompanyID: "company"}
+const visitorID = "01999999-0000-7000-8000-000000000001"
 
-var payer = event.ForVisitor("company", "app", "visitor", "192.0.2.1")
+var claims = credential.VisitorClaims{ChatUserID: visitorID, AppID: "app", CompanyID: "company"}
+
+var payer = event.ForVisitor("company", "app", visitorID, "192.0.2.1")
 
 var away = apperr.Unreachable("test", errors.New("gone"))
 
@@ -64,11 +66,9 @@ func (*surroundings) Visitor(_ context.Context, id string) (chat.Visitor, error)
 	return chat.Visitor{ID: id, AppID: "app", CompanyID: "company"}, nil
 }
 
-func (*surroundings) CurrentChat(context.Context, chat.Visitor, time.Time) (chat.Chat, error) {
+func (*surroundings) Chat(context.Context, string) (chat.Chat, error) {
 	return chat.Chat{ID: "chat"}, nil
 }
-
-func (*surroundings) Chat(context.Context, string) (chat.Chat, error) { return chat.Chat{}, nil }
 
 func (*surroundings) Chats(context.Context, store.ChatFilter, store.Page) ([]chat.Chat, error) {
 	return nil, nil

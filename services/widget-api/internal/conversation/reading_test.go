@@ -59,20 +59,20 @@ func TestReadThrough(t *testing.T) {
 	m := chat.Message{ID: "m", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Type: chat.Text, Data: []byte(`{}`), IsFromSupport: true}
 	s := &surroundings{counted: 5, lastErr: errors.New("away"), recorder: func(int) []chat.Message { return []chat.Message{m} }}
 	service := s.service(slog.New(slog.DiscardHandler))
-	reading, err := service.ReadThrough(t.Context(), "company", "app", "visitor", "")
+	reading, err := service.ReadThrough(t.Context(), "company", "app", visitorID, "")
 	if err != nil || reading.Unread != 5 || s.readUpTo != "" || len(s.signals) != 0 {
 		t.Errorf("without a message: got %+v, %v and %v, want nothing moved", reading, err, s.signals)
 	}
-	if _, err = service.ReadThrough(t.Context(), "company", "app", "visitor", "m"); err != nil || s.readUpTo != "m" || len(s.signals) != 1 {
+	if _, err = service.ReadThrough(t.Context(), "company", "app", visitorID, "m"); err != nil || s.readUpTo != "m" || len(s.signals) != 1 {
 		t.Fatalf("got %v, the cursor at %q and %v, want it moved and signalled", err, s.readUpTo, s.signals)
 	}
 	if e, ok := s.signals[0].(event.ReadCursorMoved); !ok || e.Side != subject.SideVisitor || e.MessageID != "m" || !e.UpTo.Equal(m.CreatedAt) {
 		t.Errorf("got %+v, want the visitor's cursor", s.signals[0])
 	}
-	if _, err := service.ReadThrough(t.Context(), "company", "app", "visitor", "unknown"); err == nil {
+	if _, err := service.ReadThrough(t.Context(), "company", "app", visitorID, "unknown"); err == nil {
 		t.Error("an unknown message: got no error")
 	}
-	if _, err := service.ReadThrough(t.Context(), "another", "app", "visitor", "m"); err == nil {
+	if _, err := service.ReadThrough(t.Context(), "another", "app", visitorID, "m"); err == nil {
 		t.Error("another company's visitor: got no error")
 	}
 }

@@ -41,7 +41,7 @@ func (d *Service) current(ctx context.Context, who credential.VisitorClaims) (ch
 	if err != nil {
 		return chat.Chat{}, asNoChat(err)
 	}
-	c, err := d.cfg.Chats.CurrentChat(ctx, visitor, d.now())
+	c, err := store.CurrentChat(ctx, d.cfg.Chats, visitor, d.now())
 	return c, asNoChat(err)
 }
 
