@@ -120,7 +120,8 @@ func (s *Socket) ackFunc(p packet) Ack {
 		if err != nil || used.Swap(true) {
 			return err
 		}
-		return s.send(encodeMessage(packet{typ: typeAck, nsp: s.nsp.wireName, id: id, hasID: true, data: data}, attachments))
+		answer := packet{typ: typeAck, nsp: s.nsp.wireName, id: id, hasID: true, data: data}
+		return s.send(encodeMessage(answer, attachments))
 	}
 }
 

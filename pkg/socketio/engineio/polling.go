@@ -1,8 +1,7 @@
 package engineio
 
 // HTTP long-polling: one GET waits for the queue of a session, one POST brings packets. server.go calls both
-// with
-// the session of the sid.
+// with the session of the sid.
 
 import (
 	"bytes"

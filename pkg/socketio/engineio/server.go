@@ -96,10 +96,11 @@ func (srv *Server) Sessions() []*Session {
 // ServeHTTP serves one request of the Engine.IO protocol.
 func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !srv.begin() {
-		srv.refuse(
-			w,
-			&refusal{status: http.StatusServiceUnavailable, Code: refuseForbidden.Code, Message: "Server is shutting down"},
-		)
+		srv.refuse(w, &refusal{
+			status:  http.StatusServiceUnavailable,
+			Code:    refuseForbidden.Code,
+			Message: "Server is shutting down",
+		})
 		return
 	}
 	defer srv.wg.Done()
