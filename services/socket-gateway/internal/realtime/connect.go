@@ -1,8 +1,7 @@
 package realtime
 
-// The way of a socket into its room: admit, authenticate, join, recover, connected, in this order. The
-// engine calls
-// admit for each CONNECT packet and connected after the answer.
+// The way of a socket into its room: admit, authenticate, join, recover, connected, in this order. The engine
+// calls admit for each CONNECT packet and connected after the answer.
 
 import (
 	"bytes"
@@ -52,7 +51,7 @@ type authenticator struct {
 	origins     *originCache
 	rooms       *rooms
 	receipts    *receiptQueue
-	log         *replyLog
+	replies     *replyReader
 	unfinished  *unfinishedMessages
 	recoveries  *ratelimit.Limiter // nil: no limit
 	renewals    *ratelimit.Limiter
@@ -64,7 +63,7 @@ type authenticator struct {
 }
 
 // newAuthenticator returns the authenticator of a gateway whose other parts are made.
-func newAuthenticator(g *Gateway, log *replyLog) *authenticator {
+func newAuthenticator(g *Gateway, replies *replyReader) *authenticator {
 	cfg := g.cfg
 	return &authenticator{
 		namespace:   cfg.Namespace,
@@ -74,7 +73,7 @@ func newAuthenticator(g *Gateway, log *replyLog) *authenticator {
 		origins:     g.origins,
 		rooms:       g.rooms,
 		receipts:    g.receipts,
-		log:         log,
+		replies:     replies,
 		unfinished:  newUnfinishedMessages(cfg.Bus, cfg.Now),
 		recoveries:  ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
 		renewals:    ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),
@@ -157,7 +156,7 @@ func (a *authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	return &socketio.ConnectError{Message: refused.Message, Data: refusalData{refused.Reason}}
 }
 
-// enter returns the claims of a valid token if its application allows the origin.
+// authenticate returns the claims of a valid token if its application allows the origin.
 func (a *authenticator) authenticate(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	claims, err := a.verify(ctx, token)
 	if err != nil {
@@ -251,7 +250,7 @@ func (a *authenticator) recover(
 		a.metrics.recovery(recoveryLimited)
 		return fresh, nil
 	}
-	found, err := a.log.missed(ctx, claims.AppID, claims.ChatUserID, shown.PID, shown.Offset)
+	found, err := a.replies.missed(ctx, claims.AppID, claims.ChatUserID, shown.PID, shown.Offset)
 	if errors.Is(err, errNotRecoverable) {
 		a.metrics.recovery(recoveryMiss)
 		return fresh, nil

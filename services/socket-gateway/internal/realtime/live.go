@@ -32,8 +32,8 @@ const (
 
 const (
 	// signalGroup is the queue group of the gateways: each signal is delivered to one of them.
-	signalGroup = durable
-	// signalRoom is the size of the queue to Redis; signals that exceed it are dropped, because they would
+	signalGroup = consumerGroup
+	// signalQueueSize is the size of the queue to Redis; signals that exceed it are dropped, because they would
 	// arrive too late.
 	signalQueueSize = 1024
 	signalBatch     = 64
@@ -222,7 +222,8 @@ func (l *liveEvents) run(ctx context.Context) {
 	for _, listen := range []func() (stop func(), err error){l.listenTyping, l.listenReadCursors} {
 		stop, err := listen()
 		if err != nil {
-			l.logger.ErrorContext(ctx, "subscribing to typing or read events failed, visitors do not receive them", "error", err)
+			const text = "subscribing to typing or read events failed, visitors do not receive them"
+			l.logger.ErrorContext(ctx, text, "error", err)
 			continue
 		}
 		defer stop()
@@ -247,7 +248,8 @@ func (l *liveEvents) listenTyping() (stop func(), err error) {
 }
 
 func (l *liveEvents) listenReadCursors() (stop func(), err error) {
-	return rpc.Listen(l.signals, subject.AllReadCursors, signalGroup, event.Decode[event.ReadCursorMoved], l.cursorMoved)
+	decode := event.Decode[event.ReadCursorMoved]
+	return rpc.Listen(l.signals, subject.AllReadCursors, signalGroup, decode, l.cursorMoved)
 }
 
 // supportTypes sends the visitor that the support side is typing.
