@@ -131,6 +131,6 @@ func encodeMessage(p packet, attachments [][]byte) *engineio.Message {
 	if p.attachments > 0 {
 		p.typ += typeBinaryEvent - typeEvent
 	}
-	var room [128]byte
-	return engineio.NewMessageOf(appendHeader(room[:0], p), p.data, attachments...)
+	var buf [128]byte
+	return engineio.NewMessageOf(appendHeader(buf[:0], p), p.data, attachments...)
 }

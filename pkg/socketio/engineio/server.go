@@ -189,9 +189,9 @@ func (srv *Server) sessionClosed(transport string, reason Reason) {
 
 // takePlace counts a confirmed session, or returns false if MaxConfirmed is reached.
 func (srv *Server) takePlace() bool {
-	most := int64(srv.opts.MaxConfirmed)
+	limit := int64(srv.opts.MaxConfirmed)
 	n := srv.confirmed.Add(1)
-	if most > 0 && n > most {
+	if limit > 0 && n > limit {
 		srv.confirmed.Add(-1)
 		return false
 	}

@@ -93,8 +93,8 @@ func (a *authenticator) handleConnections() {
 	a.namespace.On(eventToken, a.renew)
 }
 
-// session is the state of a socket of a visitor.
-type session struct {
+// socketState is what the gateway keeps of a visitor's socket, as its Data.
+type socketState struct {
 	room   string
 	appLen int  // length of the appId, the prefix of room
 	unread bool // the client wants eventUnread
@@ -127,10 +127,10 @@ func (f *flag) UnmarshalJSON(text []byte) error {
 }
 
 // appID returns the application of the visitor.
-func (s *session) appID() string { return s.room[:s.appLen] }
+func (s *socketState) appID() string { return s.room[:s.appLen] }
 
 // chatUserID returns the visitor, the rest of the room's name.
-func (s *session) chatUserID() string { return s.room[s.appLen+1:] }
+func (s *socketState) chatUserID() string { return s.room[s.appLen+1:] }
 
 // admit verifies the token of the CONNECT packet and joins the socket to its visitor's room. The client gets
 // its answer after the room's subscription is confirmed: events published from then on reach it.
@@ -179,7 +179,7 @@ func (a *authenticator) join(
 	if err != nil {
 		return apperr.Unreachable("NATS", err)
 	}
-	known := &session{
+	known := &socketState{
 		room:   Room(claims.AppID, claims.ChatUserID),
 		appLen: len(claims.AppID),
 		until:  claims.ExpiresAt,
@@ -215,7 +215,7 @@ func (a *authenticator) join(
 func (a *authenticator) showUnfinished(
 	ctx context.Context,
 	s *socketio.Socket,
-	known *session,
+	known *socketState,
 	claims credential.VisitorClaims,
 ) {
 	whole, ok, err := a.unfinished.of(ctx, claims.AppID, claims.ChatUserID)
@@ -241,7 +241,7 @@ func (a *authenticator) showUnfinished(
 func (a *authenticator) recover(
 	ctx context.Context,
 	s *socketio.Socket,
-	known *session,
+	known *socketState,
 	claims credential.VisitorClaims,
 	shown handshake,
 	fresh string,
@@ -276,7 +276,7 @@ func (a *authenticator) recover(
 // connected is called after the answer to the CONNECT is sent; OnDisconnect handlers run only for sockets
 // that got this far.
 func (a *authenticator) connected(s *socketio.Socket) {
-	known := s.Data().(*session)
+	known := s.Data().(*socketState)
 	if known.held {
 		s.ReleaseBroadcasts(known.isNew)
 	}
@@ -292,7 +292,7 @@ func (a *authenticator) connected(s *socketio.Socket) {
 }
 
 // isNew reports whether a held event is newer than the replay and the snapshot.
-func (s *session) isNew(b *socketio.Broadcast) bool {
+func (s *socketState) isNew(b *socketio.Broadcast) bool {
 	m := metadata.Of(b)
 	if m.Part != (metadata.Part{}) {
 		return !s.part.Covers(m.Part)
