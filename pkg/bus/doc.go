@@ -10,37 +10,41 @@
 //
 // The way of a delivery, one verb a hop, from the call of [Bus.Consume] to the handler:
 //
-//	Consume          consume.go         validates the Consumer, then runs a group until the context is done
-//	group.run        consume_group.go   once for each number of partitions that the stream has had
-//	rebalance        consume_group.go   assigns partitions as replicas join and leave (consume_members.go,
-//	                                    consume_assign.go); Unordered consumers have no assignment
-//	start            consume_group.go   starts the reader of an assigned partition, in its own goroutine
+//	Consume              consume.go                validates the Consumer; runs a group until its context is done
+//	group.run            consume_group.go          finds the number of partitions, and starts over if it changes
+//	rebalance            consume_group.go          assigns partitions as replicas join and leave: consume_members.go,
+//	                                               consume_assign.go (Unordered consumers have no assignment)
+//	start                consume_group.go          starts the reader of an assigned partition in its own goroutine
 //
-// Then a partition with acknowledgements:
+// A partition with acknowledgements:
 //
-//	reader.run       consume_reader.go  repeats sessions (consume_session.go) while the partition is assigned
-//	session          consume_reader.go  creates the durable consumer and pulls batches (consume_pull.go)
-//	receive          consume_reader.go  makes a task of a delivery; drops redeliveries (consume_ledger.go);
-//	                                    restores the order after a gap (consume_reorder.go)
+//	partitionReader.run  consume_reader.go         repeats sessions while the partition is assigned
+//	                                               (consume_session.go)
+//	session              consume_reader.go         creates the durable consumer, pulls batches (consume_pull.go)
+//	receive              consume_reader.go         makes a task of a delivery; drops redeliveries
+//	                                               (consume_ledger.go); restores the order after a gap
+//	                                               (consume_reorder.go)
 //
-// or all partitions of a replica without acknowledgements (Consumer.Offsets):
+// All partitions of a replica without acknowledgements (Consumer.Offsets):
 //
-//	offsetReader.run consume_offset_reader.go  waits until a partition is free, loads its offset (offset.go) and
-//	                                           adds it to the next session; at the end it saves the offset
-//	session          consume_offsets.go        creates one ephemeral consumer for the added partitions and pulls
-//	                                           batches (consume_puller.go)
-//	receive          consume_offsets.go        makes a task of a delivery; skips those that were handled before
+//	offsetReader.run     consume_offset_reader.go  waits until a partition is free, loads its offset (offset.go)
+//	                                               and joins the next session; saves the offset at the end
+//	session              consume_offsets.go        creates one ephemeral consumer for the partitions, pulls
+//	                                               batches (consume_puller.go)
+//	receive              consume_offsets.go        makes a task of a delivery; skips those handled before
 //
-// and for both:
+// Both:
 //
-//	add              consume_queue.go   appends the task to the queue of its key
-//	work             consume_queue.go   takes ready tasks: one of a key at a time, and tenants in turns
-//	                                    (consume_shares.go)
-//	handleAll        consume_handle.go  a task that the group has given up on goes to DEAD (consume_deadletter.go)
-//	try              consume_handle.go  counts the try
-//	handle           consume_handle.go  calls Consumer.Handle; handleBatch calls Consumer.HandleBatch
-//	classify         consume_handle.go  maps the error to acknowledge, retry or give up (consume_disposition.go)
-//	finish           consume_handle.go  removes the task from the ledger, which sends the acknowledgement
+//	add                  consume_queue.go          appends the task to the queue of its key
+//	work                 consume_queue.go          takes ready tasks: one of a key at a time, tenants in turns
+//	                                               (consume_shares.go)
+//	handleAll            consume_handle.go         sends what the group has given up on to DEAD
+//	                                               (consume_deadletter.go), tries the rest
+//	try                  consume_handle.go         counts the try
+//	handle               consume_handle.go         calls Consumer.Handle (handleBatch: Consumer.HandleBatch)
+//	classify             consume_handle.go         maps the error to acknowledge, retry or give up
+//	                                               (consume_disposition.go)
+//	finish               consume_handle.go         removes the task from the ledger, which acknowledges it
 //
 // consume_progress.go answers what operators ask about a delivery on this way.
 //
