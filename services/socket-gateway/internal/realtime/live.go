@@ -111,6 +111,10 @@ var (
 		Code:    apperr.ValidationError.Reason,
 		Message: "The argument must be an object with the id of a message: {messageId}",
 	}
+	unavailable = eventAnswer{
+		Code:    apperr.ServiceUnavailable.Reason,
+		Message: apperr.ServiceUnavailable.Message,
+	}
 )
 
 // Results of a visitor's event, for the metrics.
@@ -138,7 +142,7 @@ func (l *liveEvents) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socke
 	})
 	if err != nil {
 		l.metrics.clientEvent(eventTyping, resultFailed)
-		_ = ack(eventAnswer{Code: apperr.ServiceUnavailable.Reason, Message: apperr.ServiceUnavailable.Message})
+		_ = ack(unavailable)
 		return
 	}
 	l.metrics.clientEvent(eventTyping, resultAccepted)
@@ -170,10 +174,11 @@ func (l *liveEvents) moveCursor(known *socketState, args socketio.Args) (result 
 	)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
-		return resultInvalid, eventAnswer{Code: apperr.ReasonOf(err), Message: "There is no such message in the open chat"}
+		const text = "There is no such message in the open chat"
+		return resultInvalid, eventAnswer{Code: apperr.ReasonOf(err), Message: text}
 	case err != nil:
 		l.logger.WarnContext(ctx, "storing a visitor's read cursor failed", "error", err)
-		return resultFailed, eventAnswer{Code: apperr.ServiceUnavailable.Reason, Message: apperr.ServiceUnavailable.Message}
+		return resultFailed, unavailable
 	}
 	return resultAccepted, eventAnswer{OK: true, Unread: &reading.Unread}
 }

@@ -47,7 +47,11 @@ func (a *authenticator) renew(s *socketio.Socket, args socketio.Args, ack socket
 }
 
 // renewed extends the lease of a socket if the token is valid and of the same visitor.
-func (a *authenticator) renewed(ctx context.Context, known *socketState, token string) (result string, answer eventAnswer) {
+func (a *authenticator) renewed(
+	ctx context.Context,
+	known *socketState,
+	token string,
+) (result string, answer eventAnswer) {
 	claims, err := a.verify(ctx, token)
 	if err == nil && Room(claims.AppID, claims.ChatUserID) != known.room {
 		err = apperr.Unauthorized.New() // of another visitor
