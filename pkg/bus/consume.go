@@ -24,7 +24,8 @@ const (
 	defaultAckWait       = 3 * time.Second
 	defaultMaxBatch      = 128
 
-	// pullExpires is the lifetime of a pull request on the server. An idle partition costs a few messages per pullExpires.
+	// pullExpires is the lifetime of a pull request on the server. An idle partition costs a few messages per
+	// pullExpires.
 	pullExpires = 15 * time.Second
 	// pinnedTTL is a fallback: normally another replica detects a dead reader first and unpins it.
 	pinnedTTL = 2 * pullExpires
@@ -49,6 +50,19 @@ type Delivery struct {
 	TraceParent string
 }
 
+// newDelivery returns the delivery of a message as its stream has stored it.
+func newDelivery(stream string, stored *nats.Msg, sequence uint64, at time.Time) Delivery {
+	return Delivery{
+		Stream:   stream,
+		Subject:  subject.Published(stored.Subject),
+		Data:     stored.Data,
+		Header:   stored.Header,
+		ID:       stored.Header.Get(headerMsgID),
+		Sequence: sequence,
+		Time:     at.UTC(),
+	}
+}
+
 // Order is the ordering guarantee of a consumer.
 type Order int
 
@@ -56,7 +70,8 @@ const (
 	// ByPartition handles each key in order if all its subjects map to the same partition. Each partition has
 	// one reader at a time; the partitions are distributed over the replicas.
 	ByPartition Order = iota
-	// ByStream handles each key in order whatever its subjects: one replica reads the whole stream, the others stand by.
+	// ByStream handles each key in order whatever its subjects: one replica reads the whole stream, the others
+	// stand by.
 	ByStream
 	// Unordered deliveries go to any replica, in any order.
 	Unordered
@@ -72,7 +87,7 @@ type Consumer struct {
 	// Offsets saves an offset per partition instead of acknowledging each delivery (see
 	// consume_offsets.go), which halves the load on NATS. Use it for short handlers that tolerate
 	// duplicates: after a crash, the deliveries of the last half second are handled again. It requires
-	// ByPartition and starts at the beginning of the stream.
+	// ByPartition.
 	Offsets bool
 	// Handle handles a delivery; its error decides the disposition (see consume_disposition.go). It must be
 	// idempotent. Its ctx is cancelled only when the bus closes, and after HandoverGrace; it carries the
@@ -99,21 +114,21 @@ type Consumer struct {
 	// replica or Consume is stopped; then its ctx is cancelled, and the next reader handles the delivery again.
 	// 0: until it returns.
 	HandoverGrace time.Duration
-	// Concurrency is the number of handlers that run concurrently in this process; 0: 16. The process buffers
-	// up to about four times as many deliveries, and at least 4096; then it stops pulling.
+	// Concurrency is the number of handlers that run concurrently in this process; 0: 16. The process stops
+	// pulling at twice as many deliveries, and at least at 2048 (minHeld). The batches that were requested by
+	// then add as many again.
 	Concurrency int
 	// MaxAckPending is the maximum number of unacknowledged deliveries per partition, including those waiting
 	// here; 0: 1000. If that many wait for a retry, the partition stalls.
 	MaxAckPending int
 	// MaxPause is the maximum delay between two tries; 0: 5 seconds.
 	MaxPause time.Duration
-	// DeliverPolicy is the starting point of a new consumer; zero: the beginning of the stream.
-	DeliverPolicy jetstream.DeliverPolicy
 	// AckWait is the time without a progress acknowledgement after which the server redelivers; 0: 3 seconds.
 	// It does not limit handlers.
 	AckWait time.Duration
 }
 
+// complete returns the consumer with its defaults, or an error that names everything invalid.
 func (c Consumer) complete() (Consumer, error) {
 	var faults []string
 	need := func(ok bool, fault string) {
@@ -124,10 +139,7 @@ func (c Consumer) complete() (Consumer, error) {
 	need(subject.Valid(c.Stream), "Stream is missing or not a valid subject token")
 	need(subject.Valid(c.Durable), "Durable is missing or not a valid subject token")
 	need((c.Handle != nil) != (c.HandleBatch != nil), "exactly one of Handle and HandleBatch is required")
-	need(
-		!c.Offsets || c.Order == ByPartition && c.DeliverPolicy == jetstream.DeliverAllPolicy,
-		"Offsets requires ByPartition and DeliverAllPolicy",
-	)
+	need(!c.Offsets || c.Order == ByPartition, "Offsets requires ByPartition")
 	need(c.Tenant == nil || c.Handle != nil, "Tenant requires Handle")
 	need(c.MaxBatch >= 0, "MaxBatch is negative")
 	need(c.HandoverGrace >= 0, "HandoverGrace is negative")
@@ -200,11 +212,12 @@ const (
 // partitionName returns the name of a group's durable consumer for a partition.
 func partitionName(group string, partition int) string { return group + "-" + strconv.Itoa(partition) }
 
+// config returns the configuration of a durable consumer of the group.
 func (c Consumer) config(s slot) jetstream.ConsumerConfig {
 	config := jetstream.ConsumerConfig{
 		Durable:        s.name,
 		FilterSubjects: s.filters,
-		DeliverPolicy:  c.DeliverPolicy,
+		DeliverPolicy:  jetstream.DeliverAllPolicy, // a new consumer starts at the beginning of the stream
 		AckPolicy:      jetstream.AckExplicitPolicy,
 		AckWait:        c.AckWait,
 		MaxDeliver:     -1, // this package gives up (see consume_disposition.go) and publishes a dead letter
@@ -235,9 +248,9 @@ func (b *Bus) Consume(ctx context.Context, c Consumer) error {
 	if err != nil {
 		return fmt.Errorf("bus: consumer %s: %w", c.Durable, err)
 	}
-	handlers, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	handlerCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(b.ctx, cancel)()
-	newGroup(b, c, handlers).run(ctx)
+	newGroup(b, c, handlerCtx).run(ctx)
 	return nil
 }

@@ -51,7 +51,8 @@ func newDeadLetter(c Consumer, t *task) *nats.Msg {
 	m := &nats.Msg{Subject: subject.DeadLetter(c.Stream, c.Durable), Data: d.Data, Header: deadLetterHeader(d)}
 	sequence := strconv.FormatUint(d.Sequence, 10)
 	set := func(name, value string) { m.Header[name] = []string{value} }
-	set(headerMsgID, strings.Join([]string{c.Stream, c.Durable, sequence, strconv.FormatInt(d.Time.UnixNano(), 36)}, "-"))
+	stored := strconv.FormatInt(d.Time.UnixNano(), 36)
+	set(headerMsgID, strings.Join([]string{c.Stream, c.Durable, sequence, stored}, "-"))
 	set(HeaderDeadStream, c.Stream)
 	set(HeaderDeadConsumer, c.Durable)
 	set(HeaderDeadSubject, d.Subject)

@@ -59,6 +59,7 @@ func IsPermanent(err error) bool {
 // permanentError marks an error that no retry can fix.
 type permanentError struct{ error }
 
+// Unwrap returns the error that is permanent.
 func (e *permanentError) Unwrap() error { return e.error }
 
 // decide returns the disposition of a delivery whose latest try returned err, and the delay before a retry.

@@ -54,7 +54,7 @@ func (g *group) startGauges() (stop func()) {
 	if g.bus.cfg.Registerer == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(g.handlers)
+	ctx, cancel := context.WithCancel(g.handlerCtx)
 	var measuring sync.WaitGroup
 	measuring.Go(func() { gauge(ctx, g.gaugeLag) })
 	return func() {

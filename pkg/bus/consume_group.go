@@ -5,6 +5,7 @@ package bus
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,7 +16,9 @@ import (
 )
 
 const (
-	minHeld      = 2048     // lower bound of the number of held deliveries at which a group stops pulling
+	// minHeld is the lower bound of the number of held deliveries at which a group stops pulling. The batches in
+	// flight then add as many again (see group.reader).
+	minHeld      = 2048
 	maxHeldBytes = 64 << 20 // size of held payloads at which a group stops pulling
 	minBatch     = 16
 	maxBatch     = 256
@@ -23,12 +26,12 @@ const (
 
 // group is one replica of a consumer group: a call of Consume. It reads its assigned partitions into one queue.
 type group struct {
-	bus      *Bus
-	cfg      Consumer
-	handlers context.Context
-	queue    *keyedQueue
-	members  *members
-	maxHeld  int64
+	bus        *Bus
+	cfg        Consumer
+	handlerCtx context.Context // of the calls of the handlers; outlives the context of Consume
+	queue      *keyedQueue
+	members    *members
+	maxHeld    int64
 
 	offsets *offsetConsumer // nil: the group acknowledges deliveries
 
@@ -38,20 +41,20 @@ type group struct {
 	freed       signal // sent when held falls below the limits
 	repartition chan struct{}
 
-	mu      sync.Mutex            // guards readers
-	readers map[string]*partition // by slot name; includes stopping partitions with running handlers
-	running sync.WaitGroup
+	mu         sync.Mutex            // guards partitions
+	partitions map[string]*partition // by slot name; includes stopping partitions with running handlers
+	reading    sync.WaitGroup        // the goroutines of the readers, one for each of partitions
 
 	handledOK prometheus.Counter
 }
 
-func newGroup(b *Bus, c Consumer, handlers context.Context) *group {
+func newGroup(b *Bus, c Consumer, handlerCtx context.Context) *group {
 	b.metrics.begin(c)
 	g := &group{
-		bus: b, cfg: c, handlers: handlers,
+		bus: b, cfg: c, handlerCtx: handlerCtx,
 		members:     newMembers(b.conn, c.Stream, c.Durable),
 		maxHeld:     int64(max(minHeld, 2*c.Concurrency)),
-		readers:     make(map[string]*partition),
+		partitions:  make(map[string]*partition),
 		repartition: make(chan struct{}, 1),
 		handledOK:   b.metrics.handled.WithLabelValues(c.Stream, c.Durable, resultOK),
 	}
@@ -79,14 +82,14 @@ func (g *group) run(ctx context.Context) {
 
 // consume reads the assigned partitions until ctx is done or the stream's number of partitions has changed.
 func (g *group) consume(ctx context.Context, slots []slot) {
-	reading, stop := context.WithCancel(ctx)
+	readerCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	if g.cfg.Offsets {
 		stopReading := g.readWithOffsets(slots)
 		defer stopReading()
 	}
 	if g.cfg.Order == Unordered {
-		g.start(reading, slots, slots[0])
+		g.start(readerCtx, slots, slots[0])
 		select {
 		case <-ctx.Done():
 		case <-g.repartition:
@@ -94,11 +97,11 @@ func (g *group) consume(ctx context.Context, slots []slot) {
 	} else {
 		stopListening := g.members.listen()
 		defer stopListening()
-		g.rebalance(reading, slots)
+		g.rebalance(readerCtx, slots)
 	}
 	g.mu.Lock()
-	for _, r := range g.readers {
-		r.stop()
+	for _, p := range g.partitions {
+		p.stop()
 	}
 	g.mu.Unlock()
 	g.leave()
@@ -107,7 +110,7 @@ func (g *group) consume(ctx context.Context, slots []slot) {
 // leave waits for the last handlers. Until then it publishes the partitions in which handlers still run.
 func (g *group) leave() {
 	ended := make(chan struct{})
-	go func() { defer close(ended); g.running.Wait() }()
+	go func() { defer close(ended); g.reading.Wait() }()
 	tick := time.NewTicker(memberHeartbeat)
 	defer tick.Stop()
 	for {
@@ -166,16 +169,16 @@ func (g *group) assign(ctx context.Context, slots []slot) {
 	mine := 0
 	for i, s := range slots {
 		g.mu.Lock()
-		r := g.readers[s.name]
+		p := g.partitions[s.name]
 		g.mu.Unlock()
 		switch ours := owners[i] == g.members.self; {
-		case ours && r == nil:
+		case ours && p == nil:
 			g.start(ctx, slots, s)
 			mine++
 		case ours:
 			mine++
-		case r != nil:
-			r.stop()
+		case p != nil:
+			p.stop()
 		}
 	}
 	g.bus.metrics.partitions.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(float64(mine))
@@ -186,13 +189,13 @@ func (g *group) start(ctx context.Context, slots []slot, s slot) {
 	ctx, stop := context.WithCancel(ctx)
 	p, run := g.reader(slots, s, stop)
 	g.mu.Lock()
-	g.readers[s.name] = p
+	g.partitions[s.name] = p
 	g.mu.Unlock()
-	g.running.Go(func() {
+	g.reading.Go(func() {
 		defer stop()
 		run(ctx)
 		g.mu.Lock()
-		delete(g.readers, s.name)
+		delete(g.partitions, s.name)
 		g.mu.Unlock()
 		wake(g.members.changed) // the partition may have been assigned to this replica again
 	})
@@ -204,15 +207,17 @@ func (g *group) reader(slots []slot, s slot, stop context.CancelFunc) (p *partit
 		r := newOffsetReader(g.offsets, s, stop)
 		return r.partition, r.run
 	}
-	r := newPartitionReader(g, s, min(maxBatch, max(minBatch, int(g.maxHeld)/len(slots))), stop)
+	// The batches of all partitions together hold about maxHeld deliveries.
+	batch := min(maxBatch, max(minBatch, int(g.maxHeld)/len(slots)))
+	r := newPartitionReader(g, s, batch, stop)
 	return r.partition, r.run
 }
 
 // publishState publishes s with the names of the stopping partitions.
 func (g *group) publishState(s memberState) {
 	g.mu.Lock()
-	for name, r := range g.readers {
-		if r.stopping.Load() {
+	for name, p := range g.partitions {
+		if p.stopping.Load() {
 			s.Finishing = append(s.Finishing, name)
 		}
 	}
@@ -224,19 +229,16 @@ func (g *group) publishState(s memberState) {
 // recheckPins notifies readers that the members have changed. A reader without the pin then clears it: a dead
 // replica may hold it.
 func (g *group) recheckPins() {
-	for _, r := range g.activePartitions() {
-		wake(r.membersChanged)
+	for _, p := range g.activePartitions() {
+		wake(p.membersChanged)
 	}
 }
 
+// activePartitions returns the partitions that this replica reads or whose handlers still run here.
 func (g *group) activePartitions() []*partition {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	readers := make([]*partition, 0, len(g.readers))
-	for _, r := range g.readers {
-		readers = append(readers, r)
-	}
-	return readers
+	return slices.Collect(maps.Values(g.partitions))
 }
 
 // hasRoom reports whether the limits allow more pulls.
@@ -270,8 +272,8 @@ func (g *group) sendProgress() (stop func()) {
 				return
 			case now := <-tick.C:
 				oldest := time.Time{}
-				for _, r := range g.activePartitions() {
-					oldest = earlier(oldest, r.ledger.sendProgress(now, g.cfg.AckWait/4))
+				for _, p := range g.activePartitions() {
+					oldest = earlier(oldest, p.ledger.sendProgress(now, g.cfg.AckWait/4))
 				}
 				g.gauge(now, oldest)
 			}

@@ -13,24 +13,26 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// handleAll tries each task once and sets its outcome. A task that the group has given up on uses its tries
+// handleAll tries each task once and sets its result. A task that the group has given up on uses its tries
 // to reach DEAD.
-func (g *group) handleAll(tasks []*task, outcomes []outcome) {
-	live, indexes := make([]*task, 0, len(tasks)), make([]int, 0, len(tasks))
+func (g *group) handleAll(tasks []*task, results []tryResult) {
+	live := make([]*task, 0, len(tasks))
+	indexes := make([]int, 0, len(tasks)) // of the live tasks in tasks
 	for i, t := range tasks {
 		switch {
 		case t.dead != nil:
-			outcomes[i] = g.deadLetter(t)
+			results[i] = g.deadLetter(t)
 		case t.skipped.Load():
-			outcomes[i] = g.giveUp(t, errSkipped(t.partition.ledger.lastFailure(t)))
-		case !addressedTo(t.delivery.Header, g.cfg.Durable):
+			results[i] = g.giveUp(t, errSkipped(t.partition.ledger.lastFailure(t)))
+		case !AddressedTo(t.delivery.Header, g.cfg.Durable):
 			g.finish(t, ackDone)
 		default:
-			live, indexes = append(live, t), append(indexes, i)
+			live = append(live, t)
+			indexes = append(indexes, i)
 		}
 	}
 	for k, err := range g.try(live) {
-		outcomes[indexes[k]] = g.classify(live[k], err)
+		results[indexes[k]] = g.classify(live[k], err)
 	}
 }
 
@@ -63,8 +65,8 @@ func (g *group) try(tasks []*task) []error {
 	return errs
 }
 
-// classify returns the outcome of a try that returned err, and finishes the task if it is done.
-func (g *group) classify(t *task, err error) outcome {
+// classify returns the result of a try that returned err, and finishes the task if it is done.
+func (g *group) classify(t *task, err error) tryResult {
 	g.countHandled(err)
 	switch d, wait := decide(err, t.tries, time.Since(t.started), g.cfg.MaxPause); d {
 	case retryLater:
@@ -73,14 +75,14 @@ func (g *group) classify(t *task, err error) outcome {
 		}
 		g.logRetry(t, err, wait)
 		t.partition.ledger.fail(t, failure{t.delivery.Attempt, reason(err), time.Now().Add(wait)})
-		return outcome{again: true, after: wait}
+		return tryResult{again: true, after: wait}
 	case giveUp:
 		return g.giveUp(t, err)
 	case acknowledge:
 	}
 	g.logRecovery()
 	g.finish(t, ackDone)
-	return outcome{}
+	return tryResult{}
 }
 
 // handleBatch calls HandleBatch once for all tasks. After a panic it calls it for each delivery separately,
@@ -99,7 +101,8 @@ func (g *group) handleBatch(tasks []*task, errs []error) {
 	}
 	for i := range batch {
 		found, panicked := g.callBatch(batch[i : i+1])
-		if copy(errs[i:i+1], found); panicked != nil {
+		copy(errs[i:i+1], found)
+		if panicked != nil {
 			errs[i] = panicked
 		}
 	}
@@ -115,7 +118,7 @@ func (g *group) callBatch(batch []Delivery) (errs []error, panicked error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	return g.cfg.HandleBatch(g.handlers, batch), nil
+	return g.cfg.HandleBatch(g.handlerCtx, batch), nil
 }
 
 // handle calls Handle. It returns a panic as an internal error.
@@ -141,11 +144,13 @@ func (g *group) countHandled(err error) {
 // logRetry logs a failed try: internal errors at error level, the start of an outage once as a warning for
 // all affected deliveries, and everything else at debug level.
 func (g *group) logRetry(t *task, err error, wait time.Duration) {
-	level, outage := slog.LevelDebug, false
+	level := slog.LevelDebug
+	outage := false // the first failure of one
 	switch apperr.CodeOf(err) {
 	case apperr.Unavailable, apperr.TooMany:
 		if !g.failing.Swap(true) {
-			level, outage = slog.LevelWarn, true
+			level = slog.LevelWarn
+			outage = true
 		}
 	case apperr.Internal:
 		level = slog.LevelError
@@ -157,7 +162,8 @@ func (g *group) logRetry(t *task, err error, wait time.Duration) {
 	}
 	attrs := append(g.deliveryAttrs(t), slog.Int("try", t.tries), slog.Duration("in", wait), errorAttr(err))
 	if outage {
-		g.bus.log.LogAttrs(ctx, level, "handling deliveries failed, retrying until the dependency is available", attrs...)
+		const text = "handling deliveries failed, retrying until the dependency is available"
+		g.bus.log.LogAttrs(ctx, level, text, attrs...)
 		return
 	}
 	g.bus.log.LogAttrs(ctx, level, "delivery failed, retrying", attrs...)
@@ -182,8 +188,10 @@ func (g *group) logRecovery() {
 	}
 }
 
-func (g *group) giveUp(t *task, err error) outcome {
-	t.dead, t.tries = err, 0
+// giveUp makes a task a dead letter, in this and all further tries.
+func (g *group) giveUp(t *task, err error) tryResult {
+	t.dead = err
+	t.tries = 0 // from now on they count the tries to publish the dead letter
 	return g.deadLetter(t)
 }
 
@@ -215,7 +223,7 @@ func (g *group) keepDead(ctx context.Context, t *task) error {
 
 // deadLetter calls GaveUp, publishes the dead letter of t, and finishes the delivery after DEAD has stored
 // it. It retries without a limit: giving up here would lose the delivery.
-func (g *group) deadLetter(t *task) outcome {
+func (g *group) deadLetter(t *task) tryResult {
 	t.tries++
 	ctx := context.WithoutCancel(g.originOf(t))
 	if err := g.notifyGaveUp(ctx, t); err != nil {
@@ -223,21 +231,18 @@ func (g *group) deadLetter(t *task) outcome {
 			g.bus.log.LogAttrs(ctx, slog.LevelWarn, "GaveUp handler failed, retrying until it succeeds",
 				append(g.deliveryAttrs(t), errorAttr(err))...)
 		}
-		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
+		return tryResult{again: true, after: backoff(neverGiveUp(), t.tries)}
 	}
 	if err := g.keepDead(ctx, t); err != nil {
 		if t.tries == 1 {
-			g.bus.log.LogAttrs(
-				ctx,
-				slog.LevelError,
-				"writing a dead letter failed, retrying until it is stored",
+			g.bus.log.LogAttrs(ctx, slog.LevelError, "writing a dead letter failed, retrying until it is stored",
 				append(g.deliveryAttrs(t), errorAttr(err))...)
 		}
-		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
+		return tryResult{again: true, after: backoff(neverGiveUp(), t.tries)}
 	}
 	g.bus.log.LogAttrs(ctx, slog.LevelError, "gave up on a delivery", append(g.deliveryAttrs(t),
 		slog.Int("attempts", t.delivery.Attempt), errorAttr(t.dead))...)
 	g.bus.metrics.deadLetters.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Inc()
 	g.finish(t, ackTerm)
-	return outcome{}
+	return tryResult{}
 }

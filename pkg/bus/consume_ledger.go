@@ -11,8 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // Acknowledgements of JetStream, published on a delivery's reply subject.
@@ -61,7 +59,7 @@ func (t *task) identity() identity {
 	return identity{t.delivery.Sequence, t.delivery.Time.UnixNano()}
 }
 
-// ledger holds the unfinished deliveries of a partition and the outcomes of the most recent finished ones: an
+// ledger holds the unfinished deliveries of a partition and how the most recent ones were finished: an
 // acknowledgement may be lost with the connection, and then the server redelivers a finished delivery.
 type ledger struct {
 	send func(reply, ack string) // called with mu held; it must not block
@@ -76,7 +74,7 @@ type ledger struct {
 	capacity int // capacity of the ring
 }
 
-// completion is the outcome of a finished task.
+// completion is how a task was finished.
 type completion struct {
 	ack      string
 	attempts int
@@ -103,7 +101,8 @@ func (l *ledger) accept(t *task) bool {
 		return false
 	}
 	if known, ok := l.held[id]; ok {
-		known.reply, known.touched = t.reply, t.touched
+		known.reply = t.reply
+		known.touched = t.touched
 		return false
 	}
 	l.accepted++
@@ -141,7 +140,8 @@ func (l *ledger) lowest() (sequence uint64, ok bool) {
 	defer l.mu.Unlock()
 	for id := range l.held {
 		if !ok || id.sequence < sequence {
-			sequence, ok = id.sequence, true
+			sequence = id.sequence
+			ok = true
 		}
 	}
 	return sequence, ok
@@ -253,18 +253,10 @@ func (l *ledger) progress(sequence uint64) (Progress, bool) {
 // newTask returns the task of a delivery.
 func newTask(m *nats.Msg, meta *jetstream.MsgMetadata, now time.Time) *task {
 	delete(m.Header, headerPin) // transport header, not part of the event
+	d := newDelivery(meta.Stream, m, meta.Sequence.Stream, meta.Timestamp)
+	d.TraceParent = m.Header.Get(headerTraceParent)
 	return &task{
-		delivery: Delivery{
-			Stream:   meta.Stream,
-			Subject:  subject.Published(m.Subject),
-			Data:     m.Data,
-			Header:   m.Header,
-			ID:       m.Header.Get(headerMsgID),
-			Sequence: meta.Sequence.Stream,
-			Time:     meta.Timestamp.UTC(),
-
-			TraceParent: m.Header.Get(headerTraceParent),
-		},
+		delivery:  d,
 		delivered: int(meta.NumDelivered),
 		reply:     m.Reply,
 		touched:   now,

@@ -55,8 +55,12 @@ type member struct {
 
 func newMembers(conn *nats.Conn, stream, durable string) *members {
 	return &members{
-		self: uuid.NewString(), conn: conn, subject: subject.Members(stream, durable),
-		changed: make(chan struct{}, 1), stateRequested: make(chan struct{}, 1), known: make(map[string]member),
+		self:           uuid.NewString(),
+		conn:           conn,
+		subject:        subject.Members(stream, durable),
+		changed:        make(chan struct{}, 1),
+		stateRequested: make(chan struct{}, 1),
+		known:          make(map[string]member),
 	}
 }
 

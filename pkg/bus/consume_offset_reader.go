@@ -26,7 +26,7 @@ type offsetReader struct {
 func newOffsetReader(all *offsetConsumer, s slot, cancel context.CancelFunc) *offsetReader {
 	r := &offsetReader{all: all}
 	ledger := newLedger(2*all.group.cfg.MaxAckPending, func(string, string) {}) // no acknowledgements
-	r.partition = newPartition(all.group.handlers, all.group, s, ledger, cancel)
+	r.partition = newPartition(all.group.handlerCtx, all.group, s, ledger, cancel)
 	return r
 }
 
@@ -114,14 +114,14 @@ func (r *offsetReader) offset() uint64 {
 func (r *offsetReader) saveOffset(ctx context.Context, idle time.Duration) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	at := r.offset()
+	offset := r.offset()
 	r.all.mu.Lock()
 	busy := r.received > r.written
 	r.all.mu.Unlock()
-	if at == r.written || !busy && time.Since(r.writtenAt) < idle {
+	if offset == r.written || !busy && time.Since(r.writtenAt) < idle {
 		return nil
 	}
-	return r.writeLocked(ctx, at)
+	return r.writeLocked(ctx, offset)
 }
 
 // write saves an offset.
@@ -141,7 +141,8 @@ func (r *offsetReader) writeLocked(ctx context.Context, sequence uint64) error {
 		ctx, g.cfg.Stream, g.cfg.Durable, r.slot.number, Offset{Sequence: sequence, Stream: created},
 	)
 	if err == nil {
-		r.written, r.writtenAt = sequence, time.Now()
+		r.written = sequence
+		r.writtenAt = time.Now()
 	}
 	return err
 }

@@ -50,19 +50,32 @@ var (
 // offsetConsumer reads this replica's partitions of a stream in sessions; each session has one consumer. It
 // owns the consumer and decides which deliveries are handled here; consume_offset_reader.go owns the offset
 // of each partition. It lives from readWithOffsets until the group stops or its stream is repartitioned.
+//
+// Its sequences, all but the last in the stream:
+//
+//	offsetReader.written      up to which the partition is handled, as last saved to POSITIONS
+//	offsetReader.received     up to which everything of the partition has arrived; a delivery at or below it
+//	                          is skipped
+//	highWater                 last delivery of the session in any partition: everything of the session's
+//	                          partitions has arrived up to it, so idle ones advance with the others
+//	expectedConsumerSequence  number of the next delivery of the session's consumer, counted from 1; another
+//	                          number means that one was lost
+//
+// [offsetConsumer.arrived] combines received and highWater; [offsetReader.offset] is what is saved next.
 type offsetConsumer struct {
 	group   *group
 	count   int           // number of partitions of the stream
 	changed chan struct{} // capacity 1: partitions were added or removed
 
-	mu       sync.Mutex            // guards the fields below, and received of the readers
-	readers  map[int]*offsetReader // current readers by partition
-	reading  map[int]*offsetReader // readers at the start of the session
-	reached  uint64                // high-water mark of the session: last sequence received in any partition
-	expected uint64                // consumer sequence of the next delivery
-	filtered bool                  // the consumer filters on the partitions of the session
-	created  time.Time             // creation time of the stream; zero: unknown
-	sessions int
+	mu             sync.Mutex            // guards the fields below, and received of the readers
+	readers        map[int]*offsetReader // current readers by partition
+	sessionReaders map[int]*offsetReader // readers at the start of the session
+	sessionCount   int                   // number of sessions so far; names their consumers
+	filtered       bool                  // the consumer filters on the partitions of the session
+	created        time.Time             // creation time of the stream; zero: unknown
+
+	highWater                uint64
+	expectedConsumerSequence uint64
 }
 
 // readWithOffsets starts the sessions and the periodic saves for the readers of a group, until stop is
@@ -75,13 +88,13 @@ func (g *group) readWithOffsets(slots []slot) (stop func()) {
 		readers: make(map[int]*offsetReader),
 	}
 	g.offsets = c
-	ctx, cancel := context.WithCancel(g.handlers)
-	var running sync.WaitGroup
-	running.Go(func() { g.sessions(ctx, g.cfg.Durable, c.session) })
-	running.Go(func() { c.savePeriodically(ctx) })
+	ctx, cancel := context.WithCancel(g.handlerCtx)
+	var loops sync.WaitGroup
+	loops.Go(func() { g.sessions(ctx, g.cfg.Durable, c.session) })
+	loops.Go(func() { c.savePeriodically(ctx) })
 	return func() {
 		cancel()
-		running.Wait()
+		loops.Wait()
 	}
 }
 
@@ -105,6 +118,7 @@ func (c *offsetConsumer) fetchState(ctx context.Context) (created time.Time, las
 	return state.Created, state.Last, nil
 }
 
+// add adds the reader of a partition to the next session.
 func (c *offsetConsumer) add(r *offsetReader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,6 +126,7 @@ func (c *offsetConsumer) add(r *offsetReader) {
 	wake(c.changed)
 }
 
+// remove removes a reader: the running session delivers nothing more to it.
 func (c *offsetConsumer) remove(r *offsetReader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,9 +136,10 @@ func (c *offsetConsumer) remove(r *offsetReader) {
 }
 
 // arrived returns the sequence up to which everything of a partition has arrived. Callers must hold mu.
+// The consumer of the session delivers in stream order: nothing of the partition is missing up to highWater.
 func (c *offsetConsumer) arrived(r *offsetReader) uint64 {
 	if c.reader(r.slot.number) == r {
-		return max(r.received, c.reached)
+		return max(r.received, c.highWater)
 	}
 	return r.received
 }
@@ -132,7 +148,7 @@ func (c *offsetConsumer) arrived(r *offsetReader) uint64 {
 // otherwise nil. A reader added later, even for the same partition, waits for a session that starts at its
 // offset. Callers must hold mu.
 func (c *offsetConsumer) reader(number int) *offsetReader {
-	if r := c.reading[number]; r != nil && c.readers[number] == r {
+	if r := c.sessionReaders[number]; r != nil && c.readers[number] == r {
 		return r
 	}
 	return nil
@@ -176,7 +192,7 @@ func (c *offsetConsumer) beginSession(
 	for _, r := range c.readers {
 		r.received = min(c.arrived(r), last) // a killed server may have lost its last messages
 	}
-	c.reading = maps.Clone(c.readers)
+	c.sessionReaders = maps.Clone(c.readers)
 	var filters, numbers []string
 	start := last
 	for number, r := range c.readers {
@@ -184,13 +200,15 @@ func (c *offsetConsumer) beginSession(
 		numbers = append(numbers, strconv.Itoa(number))
 		start = min(start, r.received)
 	}
-	if c.filtered = len(c.readers) < c.count && last-start <= catchUpFrom; !c.filtered {
+	c.filtered = len(c.readers) < c.count && last-start <= catchUpFrom
+	if !c.filtered {
 		filters = nil
 	}
-	c.reached, c.expected = start, 1
-	c.sessions++
+	c.highWater = start
+	c.expectedConsumerSequence = 1
+	c.sessionCount++
 	return jetstream.ConsumerConfig{
-		Name: c.group.cfg.Durable + "_" + c.group.members.self + "_" + strconv.Itoa(c.sessions),
+		Name: c.group.cfg.Durable + "_" + c.group.members.self + "_" + strconv.Itoa(c.sessionCount),
 		Metadata: map[string]string{
 			metadataGroup:     c.group.cfg.Durable,
 			metadataPartition: strings.Join(numbers, ","),
@@ -203,7 +221,7 @@ func (c *offsetConsumer) beginSession(
 		MemoryStorage:     true,
 		Replicas:          1,
 		InactiveThreshold: offsetReaderTTL,
-	}, len(c.reading) > 0, nil
+	}, len(c.sessionReaders) > 0, nil
 }
 
 // consume creates the consumer of a session and pulls from it.
@@ -293,14 +311,15 @@ func (c *offsetConsumer) consumerFits(pending uint64) bool {
 	if c.filtered {
 		return pending <= catchUpFrom
 	}
-	return len(c.reading) == c.count || pending > caughtUpAt
+	return len(c.sessionReaders) == c.count || pending > caughtUpAt
 }
 
 // receive checks and accepts deliveries of the session, and queues those to be handled here.
 func (c *offsetConsumer) receive(messages []*nats.Msg) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, tasks := time.Now(), make([]*task, 0, len(messages))
+	now := time.Now()
+	tasks := make([]*task, 0, len(messages))
 	// with mu held: a partition is released only after its reader was removed
 	defer func() { c.group.queue.add(tasks...) }()
 	for _, m := range messages {
@@ -308,7 +327,7 @@ func (c *offsetConsumer) receive(messages []*nats.Msg) error {
 		if err != nil {
 			return fmt.Errorf("decoding a delivery: %w", err)
 		}
-		if meta.Sequence.Consumer != c.expected {
+		if meta.Sequence.Consumer != c.expectedConsumerSequence {
 			return errGap
 		}
 		t := newTask(m, &jetstream.MsgMetadata{
@@ -317,7 +336,7 @@ func (c *offsetConsumer) receive(messages []*nats.Msg) error {
 			Timestamp:    meta.Timestamp,
 			NumDelivered: meta.NumDelivered,
 		}, now)
-		c.expected++
+		c.expectedConsumerSequence++
 		if c.accept(t, c.partitionOf(m.Subject)) {
 			tasks = append(tasks, t)
 		}
@@ -333,12 +352,13 @@ func (c *offsetConsumer) accept(t *task, number int) (accepted bool) {
 		t.partition = r.partition
 		t.key = c.group.cfg.Key(t.delivery)
 		t.tenant = c.group.cfg.tenantOf(t.delivery)
-		if accepted = r.ledger.accept(t); accepted {
+		accepted = r.ledger.accept(t)
+		if accepted {
 			c.group.addHeld(t)
 		}
 		r.received = sequence
 	}
-	c.reached = sequence
+	c.highWater = sequence
 	return accepted
 }
 
@@ -371,6 +391,7 @@ func (c *offsetConsumer) savePeriodically(ctx context.Context) {
 	}
 }
 
+// saveAll saves the offsets of all partitions concurrently.
 func (c *offsetConsumer) saveAll(ctx context.Context) {
 	c.mu.Lock()
 	var writing errgroup.Group

@@ -15,7 +15,7 @@ func TestReaderOfAnEarlierSessionGetsNothing(t *testing.T) {
 	}
 	before, after := newReader(5), newReader(5)
 	p.add(before)
-	p.reading, p.reached = maps.Clone(p.readers), 9
+	p.sessionReaders, p.highWater = maps.Clone(p.readers), 9
 	if got := p.reader(3); got != before || p.arrived(before) != 9 {
 		t.Errorf("got %p, arrived %d, want the reader of the session, at 9", got, p.arrived(before))
 	}
@@ -44,9 +44,9 @@ func TestConsumerFits(t *testing.T) {
 		{reads: 1, pending: caughtUpAt},
 		{reads: 2, want: true},
 	} {
-		p := &offsetConsumer{count: 2, filtered: c.filtered, reading: make(map[int]*offsetReader)}
+		p := &offsetConsumer{count: 2, filtered: c.filtered, sessionReaders: make(map[int]*offsetReader)}
 		for number := range c.reads {
-			p.reading[number] = nil
+			p.sessionReaders[number] = nil
 		}
 		if got := p.consumerFits(c.pending); got != c.want {
 			t.Errorf("%+v: got %v", c, got)

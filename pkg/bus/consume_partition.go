@@ -14,27 +14,27 @@ type partition struct {
 	group  *group
 	slot   slot
 	ledger *ledger
-	cancel context.CancelFunc
+	cancel context.CancelFunc // of the reader
 
-	handlers  context.Context // of the handlers' calls
-	interrupt context.CancelFunc
+	handlerCtx context.Context    // of the handlers' calls; child of the group's
+	interrupt  context.CancelFunc // cancels handlerCtx
 
 	membersChanged chan struct{} // capacity 1: the members of the group have changed
 	stopping       atomic.Bool
 
 	// Guarded by the queue's mu.
-	running    int // number of running tasks
-	released   bool
-	idle       chan struct{} // closed when the partition is released and no task runs
-	unfinished []*task       // tasks that were running at the release and need a retry
+	runningTasks int
+	released     bool
+	idle         chan struct{} // closed when the partition is released and no task runs
+	unfinished   []*task       // tasks that were running at the release and need a retry
 }
 
-func newPartition(handlers context.Context, g *group, s slot, l *ledger, cancel context.CancelFunc) *partition {
+func newPartition(handlerCtx context.Context, g *group, s slot, l *ledger, cancel context.CancelFunc) *partition {
 	p := &partition{
 		group: g, slot: s, ledger: l, cancel: cancel,
 		membersChanged: make(chan struct{}, 1), idle: make(chan struct{}),
 	}
-	p.handlers, p.interrupt = context.WithCancel(handlers)
+	p.handlerCtx, p.interrupt = context.WithCancel(handlerCtx)
 	return p
 }
 

@@ -44,6 +44,7 @@ func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence ui
 	return b.requestProgress(ctx, subject.Progress(stream, consumer), consumer, sequence)
 }
 
+// requestProgress asks the processes of a consumer; the one that holds the delivery answers.
 func (b *Bus) requestProgress(ctx context.Context, subj, consumer string, sequence uint64) (Progress, error) {
 	p, err := rpc.Ask[Progress](ctx, b.RPC(), rpc.Question{
 		Subject: subj,
@@ -52,7 +53,8 @@ func (b *Bus) requestProgress(ctx context.Context, subj, consumer string, sequen
 		Timeout: progressTimeout,
 	})
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) {
-		return Progress{}, apperr.New(apperr.NotFound, "PROGRESS_UNKNOWN", "No process of the consumer holds the delivery")
+		const text = "No process of the consumer holds the delivery"
+		return Progress{}, apperr.New(apperr.NotFound, "PROGRESS_UNKNOWN", text)
 	}
 	return p, err
 }
@@ -98,11 +100,12 @@ func (g *group) serve(subj string, lookup func(sequence uint64) (Progress, bool)
 
 // skip marks a held delivery as skipped and ends its wait for a retry; see [Bus.Skip].
 func (g *group) skip(sequence uint64) (p Progress, ok bool) {
-	if p, ok = g.progress(sequence); !ok {
+	p, ok = g.progress(sequence)
+	if !ok {
 		return p, false
 	}
-	for _, r := range g.activePartitions() {
-		if t := r.ledger.find(sequence); t != nil {
+	for _, active := range g.activePartitions() {
+		if t := active.ledger.find(sequence); t != nil {
 			t.skipped.Store(true)
 			g.queue.retryNow(t)
 		}
@@ -117,8 +120,9 @@ func errSkipped(last error) error {
 
 // progress returns the progress of a delivery in the partitions of this replica.
 func (g *group) progress(sequence uint64) (p Progress, ok bool) {
-	for _, r := range g.activePartitions() {
-		if p, ok = r.ledger.progress(sequence); ok {
+	for _, active := range g.activePartitions() {
+		p, ok = active.ledger.progress(sequence)
+		if ok {
 			return p, true
 		}
 	}

@@ -42,7 +42,7 @@ type batchPuller struct {
 	incoming chan *nats.Msg
 	sub      *nats.Subscription
 
-	size     int         // batch size of the batch
+	size     int         // number of deliveries that the batch asked for
 	received int         // deliveries in the batch
 	buffered []*nats.Msg // deliveries not returned by ready yet
 	last     *nats.Msg   // last delivery of any batch
@@ -75,12 +75,14 @@ func (p *batchPuller) close() { _ = p.sub.Unsubscribe() }
 func (p *batchPuller) next(ctx context.Context) error {
 	request := pullRequest{Batch: sparseBatch, Expires: pullExpires, Heartbeat: pullExpires / 3}
 	if p.dense() {
-		request.Batch, request.NoWait = denseBatch, true
+		request.Batch = denseBatch
+		request.NoWait = true
 		if p.received < denseBatch {
 			_ = sleep(ctx, p.gather()-time.Since(p.ended))
 		}
 	}
-	p.size, p.received = request.Batch, 0
+	p.size = request.Batch
+	p.received = 0
 	data, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("encoding the pull request: %w", err)
@@ -96,7 +98,8 @@ func (p *batchPuller) silenceTimeout() time.Duration { return pullExpires + pull
 
 // add adds a delivery and reports whether it completes the batch.
 func (p *batchPuller) add(m *nats.Msg) (ended bool) {
-	p.buffered, p.last = append(p.buffered, m), m
+	p.buffered = append(p.buffered, m)
+	p.last = m
 	p.received++
 	return p.received == p.size
 }
@@ -151,6 +154,7 @@ func (p *batchPuller) end() {
 	p.count += p.received
 	if passed := p.ended.Sub(p.window); passed >= denseWindow {
 		p.rate = float64(p.count) / passed.Seconds()
-		p.window, p.count = p.ended, 0
+		p.window = p.ended
+		p.count = 0
 	}
 }

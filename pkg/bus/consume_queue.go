@@ -13,9 +13,9 @@ import (
 // waits for a retry or for its tenant's share does not occupy a worker. Worker goroutines exist only while
 // tasks are ready or running.
 type keyedQueue struct {
-	run         func(tasks []*task, outcomes []outcome) // runs tasks of different keys and sets their outcomes by index
-	concurrency int                                     // maximum number of concurrent calls of run
-	maxBatch    int                                     // maximum number of tasks per call
+	run         func(tasks []*task, results []tryResult) // runs tasks of different keys and sets their results by index
+	concurrency int                                      // maximum number of concurrent calls of run
+	maxBatch    int                                      // maximum number of tasks per call
 
 	mu      sync.Mutex              // guards the fields below, and what their types say
 	byKey   map[queueKey]*taskQueue // keys with tasks
@@ -40,14 +40,14 @@ type taskQueue struct {
 	waits   int // number of the current wait; a timer of an earlier wait is ignored
 }
 
-// outcome is the result of a try; the zero value means finished.
-type outcome struct {
-	again bool
-	after time.Duration
+// tryResult is what a try asks of the queue; the zero value means that the task is finished.
+type tryResult struct {
+	again bool          // the task is tried again
+	after time.Duration // delay before the next try
 }
 
 // newKeyedQueue returns an empty queue. limited bounds each tenant by its share; it needs a maxBatch of 1.
-func newKeyedQueue(concurrency, maxBatch int, limited bool, run func([]*task, []outcome)) *keyedQueue {
+func newKeyedQueue(concurrency, maxBatch int, limited bool, run func([]*task, []tryResult)) *keyedQueue {
 	return &keyedQueue{
 		run: run, concurrency: concurrency, maxBatch: maxBatch,
 		byKey: make(map[queueKey]*taskQueue), shares: newShares(limited),
@@ -89,15 +89,17 @@ func (q *keyedQueue) free() int { return q.concurrency - q.running }
 
 // work runs tasks until none is ready.
 func (q *keyedQueue) work() {
-	held, tasks, outcomes := make([]*taskQueue, q.maxBatch), make([]*task, q.maxBatch), make([]outcome, q.maxBatch)
+	held := make([]*taskQueue, q.maxBatch)
+	tasks := make([]*task, q.maxBatch)
+	results := make([]tryResult, q.maxBatch)
 	for {
 		n := q.next(held, tasks)
 		if n == 0 {
 			return
 		}
-		clear(outcomes[:n])
-		q.run(tasks[:n], outcomes[:n])
-		q.complete(held[:n], outcomes[:n])
+		clear(results[:n])
+		q.run(tasks[:n], results[:n])
+		q.complete(held[:n], results[:n])
 		clear(held[:n])
 		clear(tasks[:n])
 	}
@@ -117,7 +119,7 @@ func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
 		held[n] = k
 		tasks[n] = k.tasks[0]
 		k.running = true
-		k.key.partition.running++
+		k.key.partition.runningTasks++
 		q.running++
 	}
 	if n == 0 {
@@ -141,8 +143,8 @@ func (q *keyedQueue) yieldToProducers() {
 	}
 }
 
-// complete applies the outcomes of tasks that have run.
-func (q *keyedQueue) complete(held []*taskQueue, outcomes []outcome) {
+// complete applies the results of tasks that have run.
+func (q *keyedQueue) complete(held []*taskQueue, results []tryResult) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.running -= len(held)
@@ -150,17 +152,17 @@ func (q *keyedQueue) complete(held []*taskQueue, outcomes []outcome) {
 		p := k.key.partition
 		k.running = false
 		k.share.running--
-		p.running--
-		switch o := outcomes[i]; {
-		case o.again && p.released:
+		p.runningTasks--
+		switch result := results[i]; {
+		case result.again && p.released:
 			p.unfinished = append(p.unfinished, k.tasks...)
 			q.remove(k)
-		case o.again:
-			q.wait(k, o)
+		case result.again:
+			q.wait(k, result.after)
 		default:
 			q.advance(k)
 		}
-		if p.released && p.running == 0 {
+		if p.released && p.runningTasks == 0 {
 			close(p.idle)
 		}
 	}
@@ -169,7 +171,8 @@ func (q *keyedQueue) complete(held []*taskQueue, outcomes []outcome) {
 // advance removes the first task of a key and makes the next one ready. Callers must hold mu.
 func (q *keyedQueue) advance(k *taskQueue) {
 	k.tasks[0] = nil
-	if k.tasks = k.tasks[1:]; len(k.tasks) == 0 {
+	k.tasks = k.tasks[1:]
+	if len(k.tasks) == 0 {
 		q.remove(k)
 		return
 	}
@@ -183,13 +186,13 @@ func (q *keyedQueue) remove(k *taskQueue) {
 }
 
 // wait schedules a retry of the first task of a key. Callers must hold mu.
-func (q *keyedQueue) wait(k *taskQueue, o outcome) {
+func (q *keyedQueue) wait(k *taskQueue, after time.Duration) {
 	if k.tasks[0].skipped.Load() { // skipped since its last try started
-		o.after = 0
+		after = 0
 	}
 	k.waits++
 	wait := k.waits
-	k.timer = time.AfterFunc(o.after, func() { q.retry(k, wait) })
+	k.timer = time.AfterFunc(after, func() { q.retry(k, wait) })
 }
 
 func (q *keyedQueue) retry(k *taskQueue, wait int) {
@@ -239,7 +242,7 @@ func (q *keyedQueue) release(p *partition) []*task {
 			q.remove(k)
 		}
 	}
-	if p.running == 0 {
+	if p.runningTasks == 0 {
 		close(p.idle)
 	}
 	return left

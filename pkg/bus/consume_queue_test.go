@@ -14,10 +14,10 @@ import (
 )
 
 // eachOf runs the tasks of a batch one by one.
-func eachOf(run func(*task) (again bool, after time.Duration)) func([]*task, []outcome) {
-	return func(tasks []*task, outcomes []outcome) {
+func eachOf(run func(*task) (again bool, after time.Duration)) func([]*task, []tryResult) {
+	return func(tasks []*task, results []tryResult) {
 		for i, t := range tasks {
-			outcomes[i].again, outcomes[i].after = run(t)
+			results[i].again, results[i].after = run(t)
 		}
 	}
 }

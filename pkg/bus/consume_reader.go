@@ -47,7 +47,7 @@ func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *p
 		closed:  make(chan struct{}, 1),
 		counts:  make(chan pendingCount),
 	}
-	r.partition = newPartition(g.handlers, g, s, newLedger(2*g.cfg.MaxAckPending, r.sendAck), stop)
+	r.partition = newPartition(g.handlerCtx, g, s, newLedger(2*g.cfg.MaxAckPending, r.sendAck), stop)
 	return r
 }
 
@@ -98,7 +98,8 @@ func (r *partitionReader) session(ctx context.Context, _ <-chan struct{}) error 
 	for {
 		freed := r.group.freed.wait()
 		if batch == nil && r.group.hasRoom() {
-			if batch, err = r.pull(consumer); err != nil {
+			batch, err = r.pull(consumer)
+			if err != nil {
 				return err
 			}
 			complete = batch.Closed()
@@ -114,7 +115,8 @@ func (r *partitionReader) session(ctx context.Context, _ <-chan struct{}) error 
 		case err := <-r.failed:
 			return err
 		case <-complete:
-			batch, complete = nil, nil
+			batch = nil
+			complete = nil
 		case <-freed:
 		case <-r.membersChanged:
 			takeOver = !r.pinned.Load()
@@ -200,6 +202,7 @@ func (r *partitionReader) receive(m jetstream.Msg) {
 	}
 }
 
+// isOpen reports whether deliveries go to the queue at once, without the reorder buffer.
 func (r *partitionReader) isOpen() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -277,7 +280,9 @@ func (r *partitionReader) unpin(ctx context.Context) {
 	ctx, cancel := r.group.bus.state.request(ctx, releaseLimit)
 	defer cancel()
 	request, err := json.Marshal(map[string]string{"group": priorityGroup})
-	if err == nil {
-		_, _ = r.group.bus.conn.RequestWithContext(ctx, "$JS.API.CONSUMER.UNPIN."+r.group.cfg.Stream+"."+r.slot.name, request)
+	if err != nil {
+		return
 	}
+	api := "$JS.API.CONSUMER.UNPIN." + r.group.cfg.Stream + "." + r.slot.name
+	_, _ = r.group.bus.conn.RequestWithContext(ctx, api, request)
 }

@@ -63,7 +63,8 @@ func (r *reorderBuffer) tryRelease(complete bool, now time.Time) []*task {
 // release opens the buffer and returns the buffered tasks in stream order.
 func (r *reorderBuffer) release() []*task {
 	tasks := r.buffered
-	r.buffered, r.closedAt = nil, time.Time{}
+	r.buffered = nil
+	r.closedAt = time.Time{}
 	sortTasks(tasks)
 	return tasks
 }

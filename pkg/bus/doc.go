@@ -5,13 +5,48 @@
 //
 //   - publish: publish.go, publish_ack.go (acknowledgements), publish_batch.go (concurrent publishes share a
 //     write), publish_guard.go (streams that stopped acknowledging).
-//   - consume: consume.go (configuration), consume_group.go (one replica of a group), consume_members.go and
-//     consume_assign.go (membership and partition assignment), consume_reader.go with consume_pull.go,
-//     consume_reorder.go and consume_ledger.go (one partition), consume_offsets.go with consume_puller.go,
-//     consume_offset_reader.go and offset.go (all partitions of a replica, without acknowledgements),
-//     consume_queue.go and consume_handle.go (different keys concurrently), consume_disposition.go (retry
-//     policy), consume_deadletter.go, consume_progress.go (what operators ask).
+//   - consume: consume.go (configuration), and the way of a delivery below.
 //   - read: read.go (ranges), read_tail.go, read_last.go, read_group.go, read_accepted.go, read_deadletter.go.
+//
+// The way of a delivery, one verb a hop, from the call of [Bus.Consume] to the handler:
+//
+//	Consume              consume.go                validates the Consumer; runs a group until its context is done
+//	group.run            consume_group.go          finds the number of partitions, and starts over if it changes
+//	rebalance            consume_group.go          assigns partitions as replicas join and leave: consume_members.go,
+//	                                               consume_assign.go (Unordered consumers have no assignment)
+//	start                consume_group.go          starts the reader of an assigned partition in its own goroutine
+//
+// A partition with acknowledgements:
+//
+//	partitionReader.run  consume_reader.go         repeats sessions while the partition is assigned
+//	                                               (consume_session.go)
+//	session              consume_reader.go         creates the durable consumer, pulls batches (consume_pull.go)
+//	receive              consume_reader.go         makes a task of a delivery; drops redeliveries
+//	                                               (consume_ledger.go); restores the order after a gap
+//	                                               (consume_reorder.go)
+//
+// All partitions of a replica without acknowledgements (Consumer.Offsets):
+//
+//	offsetReader.run     consume_offset_reader.go  waits until a partition is free, loads its offset (offset.go)
+//	                                               and joins the next session; saves the offset at the end
+//	session              consume_offsets.go        creates one ephemeral consumer for the partitions, pulls
+//	                                               batches (consume_puller.go)
+//	receive              consume_offsets.go        makes a task of a delivery; skips those handled before
+//
+// Both:
+//
+//	add                  consume_queue.go          appends the task to the queue of its key
+//	work                 consume_queue.go          takes ready tasks: one of a key at a time, tenants in turns
+//	                                               (consume_shares.go)
+//	handleAll            consume_handle.go         sends what the group has given up on to DEAD
+//	                                               (consume_deadletter.go), tries the rest
+//	try                  consume_handle.go         counts the try
+//	handle               consume_handle.go         calls Consumer.Handle (handleBatch: Consumer.HandleBatch)
+//	classify             consume_handle.go         maps the error to acknowledge, retry or give up
+//	                                               (consume_disposition.go)
+//	finish               consume_handle.go         removes the task from the ledger, which acknowledges it
+//
+// consume_progress.go answers what operators ask about a delivery on this way.
 //
 // What services ask and announce beside the streams is in pkg/rpc, over the connection of a Bus ([Bus.RPC]).
 //

@@ -55,7 +55,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"stream", "consumer"})),
 		lag: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_consumer_lag",
-			Help: "Events that a consumer has not handled yet, in all partitions, as counted by the server; the same in every process that consumes.",
+			Help: "Events that a consumer has not handled yet, in all partitions, as counted by the server; " +
+				"the same in every process that consumes.",
 		}, []string{"stream", "consumer"})),
 		partitions: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_partitions",
@@ -83,10 +84,13 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"stream"})),
 		writable: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_stream_writable",
-			Help: "0 while a stream does not acknowledge what this process publishes: NATS cannot write it, its disk may be full.",
+			Help: "0 while a stream does not acknowledge what this process publishes: " +
+				"NATS cannot write it, its disk may be full.",
 		}, []string{"stream"})),
 	}
-	for _, result := range []string{resultOK, resultFull, resultUnavailable, resultNotWritable, resultInvalid, resultOverBudget} {
+	for _, result := range []string{
+		resultOK, resultFull, resultUnavailable, resultNotWritable, resultInvalid, resultOverBudget,
+	} {
 		m.published[result] = publish.WithLabelValues(result)
 	}
 	return m

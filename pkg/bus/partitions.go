@@ -74,12 +74,7 @@ func (t *partitionTable) await(ctx context.Context, stream string) (int, error) 
 			return n, nil
 		}
 		t.bus.streams.check()
-		pause, stop := context.WithTimeout(ctx, wait)
-		select {
-		case <-pause.Done():
-		case <-up:
-		}
-		stop()
+		pauseUntil(ctx, wait, up)
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}

@@ -81,7 +81,7 @@ func (b *Bus) Publish(ctx context.Context, a event.Account, e event.Event) error
 	started := time.Now()
 	ctx, span := b.beginSend(ctx, e)
 	err := b.publishEvent(ctx, a, e)
-	result, err := publishOutcome(err)
+	result, err := publishResult(err)
 	b.metrics.published[result].Observe(time.Since(started).Seconds())
 	span.Finish(err)
 	if err != nil {
@@ -90,8 +90,9 @@ func (b *Bus) Publish(ctx context.Context, a event.Account, e event.Event) error
 	return nil
 }
 
+// publishEvent encodes an event, charges it to the account, and publishes it.
 func (b *Bus) publishEvent(ctx context.Context, a event.Account, e event.Event) error {
-	env, _ := b.envelopes.Get().(*envelope)
+	env, _ := b.envelopes.Get().(*envelope) // the pool holds nothing else
 	defer b.release(env)
 	env.encode(e, b.source, event.RequestID(ctx), event.TraceParent(ctx))
 	if !subject.Literal(env.msg.Subject) || !subject.Valid(env.msg.Header[headerID][0]) {
@@ -109,17 +110,19 @@ func (b *Bus) publishEvent(ctx context.Context, a event.Account, e event.Event) 
 // publishMsg publishes m and returns after the stream's acknowledgement, or with the reason for the failure.
 // It does not retain m.
 func (b *Bus) publishMsg(ctx context.Context, m *nats.Msg) error {
-	began := time.Now() // instead of Do, whose closure would cost an allocation per publish
-	a, err := b.guards.of(m.Subject).begin(began)
+	// The steps of [WriteGuard.Do], whose closure would cost an allocation per publish.
+	began := time.Now()
+	attempt, err := b.guards.of(m.Subject).begin(began)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.bound(ctx)
+	ctx, cancel := attempt.bound(ctx)
 	defer cancel()
 	err = b.publishGuarded(ctx, m)
-	return a.end(err, time.Since(began))
+	return attempt.end(err, time.Since(began))
 }
 
+// publishGuarded posts m and waits for the acknowledgement. It retries while no stream has the subject.
 func (b *Bus) publishGuarded(ctx context.Context, m *nats.Msg) error {
 	for try := 1; ; try++ {
 		err := b.acks.await(ctx, func(reply string) {
@@ -151,8 +154,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// publishOutcome maps the error of a publish to its metrics result and to a coded error.
-func publishOutcome(err error) (result string, coded error) {
+// publishResult maps the error of a publish to its metrics result and to a coded error.
+func publishResult(err error) (result string, coded error) {
 	if err == nil {
 		return resultOK, nil
 	}
@@ -170,7 +173,8 @@ func publishOutcome(err error) (result string, coded error) {
 	}
 	unavailable := apperr.Unreachable("NATS", err)
 	if IsFull(err) {
-		unavailable.Reason, unavailable.RetryAfter = apperr.StreamFull.Reason, fullRetryAfter
+		unavailable.Reason = apperr.StreamFull.Reason
+		unavailable.RetryAfter = fullRetryAfter
 		return resultFull, unavailable
 	}
 	if NotWritable(err, unavailable) {
@@ -211,7 +215,8 @@ func IsFull(err error) bool {
 func NotWritable(err error, response *apperr.Error) bool {
 	_, ok := errors.AsType[*notWritableError](err)
 	if ok {
-		response.Reason, response.RetryAfter = apperr.StreamNotWritable.Reason, notWritableRetryAfter
+		response.Reason = apperr.StreamNotWritable.Reason
+		response.RetryAfter = notWritableRetryAfter
 	}
 	return ok
 }
@@ -241,26 +246,32 @@ func newEnvelope() *envelope {
 
 // encode writes an event to the envelope.
 func (v *envelope) encode(e event.Event, source, requestID, traceParent string) {
-	h, id := v.msg.Header, e.EventID()
+	h := v.msg.Header
+	id := e.EventID()
 	v.timeText = chat.AppendTime(v.timeText[:0], e.OccurredAt())
-	h[headerID][0], h[headerMsgID][0] = id, id
-	h[headerType][0], h[headerSource][0], h[headerTime][0] = e.Type(), source, string(v.timeText)
+	h[headerID][0] = id
+	h[headerMsgID][0] = id // the stream drops an event with the id of a stored one
+	h[headerType][0] = e.Type()
+	h[headerSource][0] = source
+	h[headerTime][0] = string(v.timeText)
 	setOrDelete(h, headerRequestID, v.request, requestID)
 	setOrDelete(h, headerTraceParent, v.trace, traceParent)
 	v.payload = e.AppendJSON(v.payload[:0])
-	v.msg.Subject, v.msg.Data = e.Subject(), v.payload
+	v.msg.Subject = e.Subject()
+	v.msg.Data = v.payload
 }
 
-// setOrDelete sets a header to value, reusing room, or deletes it if value is empty.
-func setOrDelete(h nats.Header, name string, room []string, value string) {
+// setOrDelete sets a header to value, in the reused slice values, or deletes it if value is empty.
+func setOrDelete(h nats.Header, name string, values []string, value string) {
 	if value == "" {
 		delete(h, name)
 		return
 	}
-	room[0] = value
-	h[name] = room
+	values[0] = value
+	h[name] = values
 }
 
+// release returns an envelope to the pool.
 func (b *Bus) release(v *envelope) {
 	if cap(v.payload) > maxKeptPayload {
 		v.payload = nil

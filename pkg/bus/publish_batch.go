@@ -1,6 +1,6 @@
 package bus
 
-// The writes of concurrent publishers to the connection, together. publish_ack.go posts.
+// The writes of concurrent publishers to the connection, together. publish.go posts.
 
 import (
 	"runtime"
@@ -19,7 +19,7 @@ type outbox struct {
 
 	mu      sync.Mutex // guards waiting and leading; locked inside sending
 	waiting []*nats.Msg
-	leading bool // a publisher is about to write the waiting messages
+	leading bool // a publisher is about to write the waiting messages: others only append theirs
 
 	sending sync.Mutex // guards batch; held while a batch is handed over
 	batch   []*nats.Msg
@@ -45,7 +45,9 @@ func (o *outbox) sendBatch() bool {
 	o.sending.Lock()
 	defer o.sending.Unlock()
 	o.mu.Lock()
-	o.batch, o.waiting = o.waiting, o.batch[:0]
+	free := o.batch[:0] // the two slices take turns, so that none is allocated per batch
+	o.batch = o.waiting
+	o.waiting = free
 	o.leading = len(o.batch) > 0
 	o.mu.Unlock()
 	for _, m := range o.batch {

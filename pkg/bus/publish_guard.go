@@ -32,6 +32,7 @@ const (
 // restarted or another server leads the stream.
 type notWritableError struct{ stream string }
 
+// Error implements error.
 func (e *notWritableError) Error() string {
 	return "stream " + e.stream + " does not acknowledge: NATS cannot write it, its disk may be full"
 }
@@ -44,7 +45,7 @@ type WriteGuard struct {
 	log      *slog.Logger
 	writable prometheus.Gauge
 	acked    atomic.Uint64 // number of acknowledgements
-	closed   atomic.Bool
+	tripped  atomic.Bool   // publishes fail at once, except for probes
 
 	mu    sync.Mutex // guards the fields below
 	since time.Time  // time of the failure
@@ -68,9 +69,9 @@ func newWriteGuard(stream string, log *slog.Logger, writable prometheus.Gauge) *
 
 // Do calls publish, which must publish to the stream and wait for the acknowledgement. It fails without
 // calling publish while the guard is tripped. A nil guard always calls it.
-func (g *WriteGuard) Do(ctx context.Context, publish func(context.Context) error) error {
+func (w *WriteGuard) Do(ctx context.Context, publish func(context.Context) error) error {
 	began := time.Now()
-	a, err := g.begin(began)
+	a, err := w.begin(began)
 	if err != nil {
 		return err
 	}
@@ -82,27 +83,28 @@ func (g *WriteGuard) Do(ctx context.Context, publish func(context.Context) error
 
 // attempt is a publish that the guard has admitted.
 type attempt struct {
-	guard *WriteGuard
-	acked uint64
-	probe bool
+	guard *WriteGuard // nil: none, all publishes are admitted
+	acked uint64      // number of acknowledgements before the publish
+	probe bool        // the guard is tripped: the publish tests whether the stream acknowledges again
 }
 
 // begin admits a publish or returns an error. A nil guard admits all.
-func (g *WriteGuard) begin(now time.Time) (attempt, error) {
-	if g == nil {
+func (w *WriteGuard) begin(now time.Time) (attempt, error) {
+	if w == nil {
 		return attempt{}, nil
 	}
-	a := attempt{guard: g, acked: g.acked.Load()}
-	if !g.closed.Load() {
+	a := attempt{guard: w, acked: w.acked.Load()}
+	if !w.tripped.Load() {
 		return a, nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if a.probe = now.Sub(g.probe) >= probeInterval; a.probe {
-		g.probe = now
-		return a, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.probe = now.Sub(w.probe) >= probeInterval
+	if !a.probe {
+		return a, &notWritableError{w.stream}
 	}
-	return a, &notWritableError{g.stream}
+	w.probe = now
+	return a, nil
 }
 
 // bound limits the duration of a probe.
@@ -126,7 +128,7 @@ func (a attempt) end(err error, waited time.Duration) error {
 	if !overdue(err, waited) || g.acked.Load() != a.acked {
 		return err
 	}
-	g.close()
+	g.trip()
 	return &notWritableError{g.stream}
 }
 
@@ -136,53 +138,54 @@ func overdue(err error, waited time.Duration) bool {
 		errors.Is(err, context.DeadlineExceeded) && waited >= probeTimeout
 }
 
-func (g *WriteGuard) acknowledged() {
-	g.acked.Add(1)
-	if g.closed.Load() {
-		g.open("stream acknowledges")
+// acknowledged records that the stream has stored a publish, which resets the guard.
+func (w *WriteGuard) acknowledged() {
+	w.acked.Add(1)
+	if w.tripped.Load() {
+		w.reset("stream acknowledges")
 	}
 }
 
-func (g *WriteGuard) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.probe = time.Now()
-	if !g.closed.Swap(true) {
-		g.since = g.probe
-		g.writable.Set(0)
-		g.log.Error(
-			"stream does not acknowledge, rejecting publishes until it does: NATS cannot write it, its disk may be full",
-			"stream",
-			g.stream,
-		)
+// trip makes publishes fail until reset is called.
+func (w *WriteGuard) trip() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.probe = time.Now()
+	if !w.tripped.Swap(true) {
+		w.since = w.probe
+		w.writable.Set(0)
+		const text = "stream does not acknowledge, rejecting publishes until it does: " +
+			"NATS cannot write it, its disk may be full"
+		w.log.Error(text, "stream", w.stream)
 	}
 }
 
-func (g *WriteGuard) open(why string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed.Swap(false) {
-		g.writable.Set(1)
-		g.log.Info(
-			"stream writable, accepting publishes again", "stream", g.stream, "because", why, "after",
-			time.Since(g.since).Round(time.Millisecond),
+// reset admits all publishes again; why is for the log.
+func (w *WriteGuard) reset(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tripped.Swap(false) {
+		w.writable.Set(1)
+		w.log.Info(
+			"stream writable, accepting publishes again",
+			"stream", w.stream, "because", why, "after", time.Since(w.since).Round(time.Millisecond),
 		)
 	}
 }
 
 // state returns an error if the stream recently did not acknowledge.
-func (g *WriteGuard) state() error {
-	if !g.closed.Load() {
+func (w *WriteGuard) state() error {
+	if !w.tripped.Load() {
 		return nil
 	}
-	g.mu.Lock()
-	idle := time.Since(g.probe) > failureTTL
-	g.mu.Unlock()
+	w.mu.Lock()
+	idle := time.Since(w.probe) > failureTTL
+	w.mu.Unlock()
 	if idle {
-		g.open("no recent publish")
+		w.reset("no recent publish")
 		return nil
 	}
-	return &notWritableError{g.stream}
+	return &notWritableError{w.stream}
 }
 
 // writeGuards holds the guards of all streams.
@@ -213,10 +216,10 @@ func (all writeGuards) of(subj string) *WriteGuard {
 	return nil
 }
 
-// reconnected opens all guards: the new connection may lead to a server that can write.
+// reconnected resets all guards: the new connection may lead to a server that can write.
 func (all writeGuards) reconnected() {
 	for _, s := range all {
-		s.guard.open("NATS connected again")
+		s.guard.reset("NATS connected again")
 	}
 }
 

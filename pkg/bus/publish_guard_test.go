@@ -34,7 +34,7 @@ func TestWriteGuard(t *testing.T) {
 
 		for _, err := range []error{nil, nats.ErrDisconnected, errNoStream, errors.New("refused"), context.Canceled} {
 			if _, got := try(err, 4*time.Second); !errors.Is(got, err) || g.state() != nil {
-				t.Errorf("got %v and the state %v, want %v and an open guard", got, g.state(), err)
+				t.Errorf("got %v and the state %v, want %v and a guard that admits", got, g.state(), err)
 			}
 		}
 		if _, got := try(errAckTimeout, 5*time.Second); !refused(got) || g.state() == nil {
@@ -52,14 +52,14 @@ func TestWriteGuard(t *testing.T) {
 		}
 		time.Sleep(probeInterval)
 		if _, got := try(nil, time.Second); got != nil || g.state() != nil {
-			t.Errorf("got %v and the state %v, want a probe that opens the guard", got, g.state())
+			t.Errorf("got %v and the state %v, want a probe that resets the guard", got, g.state())
 		}
-		g.close()
+		g.trip()
 		writeGuards{{guard: g}}.late("SENDS")
 		if _, got := try(nil, 0); got != nil {
 			t.Errorf("after a late acknowledgement: got %v, want no error", got)
 		}
-		g.close()
+		g.trip()
 		time.Sleep(failureTTL + time.Second)
 		if err := g.state(); err != nil {
 			t.Errorf("got %v without recent publishes, want the failure expired", err)
@@ -78,6 +78,6 @@ func TestWriteGuardSeesOtherAcknowledgements(t *testing.T) {
 		return errAckTimeout
 	})
 	if !errors.Is(err, errAckTimeout) || g.state() != nil {
-		t.Errorf("got %v and the state %v, want the timeout and an open guard", err, g.state())
+		t.Errorf("got %v and the state %v, want the timeout and a guard that admits", err, g.state())
 	}
 }

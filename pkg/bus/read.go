@@ -49,6 +49,7 @@ func (r Range) check() error {
 	return nil
 }
 
+// config returns the consumer of the range in a stream with that many partitions.
 func (r Range) config(partitions int) jetstream.OrderedConsumerConfig {
 	filters := make([]string, len(r.Filters))
 	for i, f := range r.Filters {
@@ -62,20 +63,22 @@ func (r Range) config(partitions int) jetstream.OrderedConsumerConfig {
 	}
 	switch {
 	case r.After > 0:
-		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.After+1
+		c.DeliverPolicy = jetstream.DeliverByStartSequencePolicy
+		c.OptStartSeq = r.After + 1
 	case r.New:
 		c.DeliverPolicy = jetstream.DeliverNewPolicy
 	case !r.Since.IsZero():
-		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &r.Since
+		c.DeliverPolicy = jetstream.DeliverByStartTimePolicy
+		c.OptStartTime = &r.Since
 	}
 	return c
 }
 
 // Read yields the messages of a range in stream order, without affecting other consumers. The sequence ends
 // after the range, after an error, or when ctx ends; the latter is an error unless the range follows.
-func (b *Bus) Read(ctx context.Context, s Range) iter.Seq2[Delivery, error] {
+func (b *Bus) Read(ctx context.Context, selection Range) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
-		for r, err := range b.read(ctx, s) {
+		for r, err := range b.read(ctx, selection) {
 			if r.opened {
 				continue
 			}
@@ -94,54 +97,67 @@ type reading struct {
 	opened  bool
 }
 
-func (b *Bus) read(ctx context.Context, s Range) iter.Seq2[reading, error] {
+// read is [Bus.Read] with the number of pending messages.
+func (b *Bus) read(ctx context.Context, selection Range) iter.Seq2[reading, error] {
 	return func(yield func(reading, error) bool) {
-		r, err := b.openReader(ctx, s)
+		r, err := b.openReader(ctx, selection)
 		if err != nil {
 			yield(reading{}, err)
 			return
 		}
 		defer r.close()
-		d, err := reading{pending: r.pending, opened: true}, error(nil)
-		for !errors.Is(err, errSpanEnd) && yield(d, err) && err == nil {
-			d, err = r.next(ctx)
+		if !yield(reading{pending: r.pending, opened: true}, nil) {
+			return
+		}
+		for {
+			d, err := r.next(ctx)
+			if errors.Is(err, errRangeEnd) || !yield(d, err) || err != nil {
+				return
+			}
 		}
 	}
 }
 
-var errSpanEnd = errors.New("end of the span")
+var errRangeEnd = errors.New("end of the range")
 
-// reader reads a span with an ephemeral consumer. It is not safe for concurrent use.
+// reader reads a range with an ephemeral consumer. It is not safe for concurrent use.
 type reader struct {
-	bus      *Bus
-	span     Range
-	consumer jetstream.Consumer
-	messages jetstream.MessagesContext
-	pending  uint64 // messages of the span not read yet
+	bus       *Bus
+	selection Range
+	consumer  jetstream.Consumer
+	messages  jetstream.MessagesContext
+	pending   uint64 // messages of the range not read yet
 }
 
-func (b *Bus) openReader(ctx context.Context, s Range) (*reader, error) {
+// openReader creates the consumer of a range. The caller must close the reader.
+func (b *Bus) openReader(ctx context.Context, selection Range) (*reader, error) {
 	if !b.conn.IsConnected() {
 		return nil, apperr.Unreachable("NATS", nats.ErrDisconnected)
 	}
-	if err := s.check(); err != nil {
+	if err := selection.check(); err != nil {
 		return nil, err
 	}
 	opening, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	partitions, err := b.partitions.get(opening, s.Stream)
+	partitions, err := b.partitions.get(opening, selection.Stream)
 	if err != nil {
-		return nil, readError(s.Stream, err)
+		return nil, readError(selection.Stream, err)
 	}
-	consumer, err := b.js.OrderedConsumer(opening, s.Stream, s.config(partitions))
+	consumer, err := b.js.OrderedConsumer(opening, selection.Stream, selection.config(partitions))
 	if err != nil {
-		return nil, readError(s.Stream, err)
+		return nil, readError(selection.Stream, err)
 	}
 	messages, err := consumer.Messages()
 	if err != nil {
-		return nil, readError(s.Stream, err)
+		return nil, readError(selection.Stream, err)
 	}
-	return &reader{bus: b, span: s, consumer: consumer, messages: messages, pending: consumer.CachedInfo().NumPending}, nil
+	return &reader{
+		bus:       b,
+		selection: selection,
+		consumer:  consumer,
+		messages:  messages,
+		pending:   consumer.CachedInfo().NumPending,
+	}, nil
 }
 
 func readError(stream string, err error) error {
@@ -151,28 +167,30 @@ func readError(stream string, err error) error {
 	return apperr.Unreachable("NATS", fmt.Errorf("reading stream %s: %w", stream, err))
 }
 
+// next returns the next message of the range, or errRangeEnd.
 func (r *reader) next(ctx context.Context) (reading, error) {
-	for r.span.Follow || r.pending > 0 {
+	for r.selection.Follow || r.pending > 0 {
 		m, err := r.await(ctx)
 		switch {
 		case err == nil:
 			return r.read(m)
-		case ctx.Err() != nil && r.span.Follow:
-			return reading{}, errSpanEnd
+		case ctx.Err() != nil && r.selection.Follow:
+			return reading{}, errRangeEnd
 		case ctx.Err() != nil:
 			return reading{}, ctx.Err()
 		case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout):
-			return reading{}, readError(r.span.Stream, err)
+			return reading{}, readError(r.selection.Stream, err)
 		}
 		if err := r.updatePending(ctx); err != nil {
 			return reading{}, err
 		}
 	}
-	return reading{}, errSpanEnd
+	return reading{}, errRangeEnd
 }
 
+// await waits for a message; unless the range follows, for at most readTimeout.
 func (r *reader) await(ctx context.Context) (jetstream.Msg, error) {
-	if !r.span.Follow {
+	if !r.selection.Follow {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, readTimeout)
 		defer cancel()
@@ -186,7 +204,7 @@ func (r *reader) updatePending(ctx context.Context) error {
 	defer cancel()
 	info, err := r.consumer.Info(ctx)
 	if err != nil {
-		return readError(r.span.Stream, err)
+		return readError(r.selection.Stream, err)
 	}
 	r.pending = info.NumPending
 	return nil
@@ -195,22 +213,12 @@ func (r *reader) updatePending(ctx context.Context) error {
 func (r *reader) read(m jetstream.Msg) (reading, error) {
 	meta, err := m.Metadata()
 	if err != nil {
-		return reading{}, fmt.Errorf("reading stream %s: %w", r.span.Stream, err)
+		return reading{}, fmt.Errorf("reading stream %s: %w", r.selection.Stream, err)
 	}
 	r.pending = meta.NumPending
-	return reading{pending: meta.NumPending, Delivery: readDelivery(m, meta)}, nil
-}
-
-// readDelivery converts a message of a consumer without acknowledgements.
-func readDelivery(m jetstream.Msg, meta *jetstream.MsgMetadata) Delivery {
-	return Delivery{
-		Stream:   meta.Stream,
-		Subject:  subject.Published(m.Subject()),
-		Data:     m.Data(),
-		Header:   m.Headers(),
-		ID:       m.Headers().Get(headerMsgID),
-		Sequence: meta.Sequence.Stream, Time: meta.Timestamp.UTC(),
-	}
+	stored := &nats.Msg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data()}
+	d := newDelivery(meta.Stream, stored, meta.Sequence.Stream, meta.Timestamp)
+	return reading{pending: meta.NumPending, Delivery: d}, nil
 }
 
 // close stops reading and deletes the consumer.
@@ -219,7 +227,7 @@ func (r *reader) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
 	if info := r.consumer.CachedInfo(); info != nil && r.bus.conn.IsConnected() {
-		_ = r.bus.js.DeleteConsumer(ctx, r.span.Stream, info.Name) // otherwise it expires
+		_ = r.bus.js.DeleteConsumer(ctx, r.selection.Stream, info.Name) // otherwise it expires
 	}
 }
 
@@ -234,15 +242,8 @@ func (b *Bus) Get(ctx context.Context, stream string, sequence uint64) (Delivery
 	m, err := s.GetMsg(ctx, max(sequence, 1)) // sequences start at 1
 	switch {
 	case err == nil && m.Sequence == sequence:
-		return Delivery{
-			Stream:   stream,
-			Subject:  subject.Published(m.Subject),
-			Data:     m.Data,
-			Header:   m.Header,
-			ID:       m.Header.Get(headerMsgID),
-			Sequence: m.Sequence,
-			Time:     m.Time.UTC(),
-		}, nil
+		stored := &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}
+		return newDelivery(stream, stored, m.Sequence, m.Time), nil
 	case err == nil, errors.Is(err, jetstream.ErrMsgNotFound):
 		return Delivery{}, apperr.MessageNotFound.New()
 	}

@@ -51,9 +51,7 @@ type DeadLetter struct {
 
 // AddressedTo reports whether a consumer should handle a delivery with these headers: always, unless it is a
 // replay for another consumer.
-func AddressedTo(h nats.Header, consumer string) bool { return addressedTo(h, consumer) }
-
-func addressedTo(h nats.Header, consumer string) bool {
+func AddressedTo(h nats.Header, consumer string) bool {
 	names, replay := h[HeaderReplayFor]
 	return !replay || len(names) == 0 || names[0] == consumer
 }
@@ -72,13 +70,13 @@ func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string, after ui
 			yield(DeadLetter{}, err)
 			return
 		}
-		span := Range{
+		selection := Range{
 			Stream:  subject.Dead,
 			Filters: []string{subject.DeadLetter(orWildcard(stream), orWildcard(consumer))},
 			After:   after,
 		}
-		for d, err := range b.Read(ctx, span) {
-			if !yield(deadLetter(d), err) || err != nil {
+		for d, err := range b.Read(ctx, selection) {
+			if !yield(ReadDeadLetter(d), err) || err != nil {
 				return
 			}
 		}
@@ -104,7 +102,7 @@ func (b *Bus) DeadLetter(ctx context.Context, sequence uint64) (DeadLetter, erro
 	if apperr.Is(err, apperr.NotFound) {
 		return DeadLetter{}, deadLetterNotFound(sequence)
 	}
-	return deadLetter(d), err
+	return ReadDeadLetter(d), err
 }
 
 func deadLetterNotFound(sequence uint64) error {
@@ -112,15 +110,18 @@ func deadLetterNotFound(sequence uint64) error {
 }
 
 // ReadDeadLetter decodes a delivery of DEAD.
-func ReadDeadLetter(d Delivery) DeadLetter { return deadLetter(d) }
-
-func deadLetter(d Delivery) DeadLetter {
+func ReadDeadLetter(d Delivery) DeadLetter {
 	l := DeadLetter{
-		Sequence: d.Sequence, Time: d.Time, Data: d.Data, Header: d.Header,
-		Stream:   d.Header.Get(HeaderDeadStream),
-		Consumer: d.Header.Get(HeaderDeadConsumer),
-		Subject:  d.Header.Get(HeaderDeadSubject),
-		EventID:  d.Header.Get(headerID), EventType: d.Header.Get(headerType), Reason: d.Header.Get(HeaderDeadReason),
+		Sequence:  d.Sequence,
+		Time:      d.Time,
+		Data:      d.Data,
+		Header:    d.Header,
+		Stream:    d.Header.Get(HeaderDeadStream),
+		Consumer:  d.Header.Get(HeaderDeadConsumer),
+		Subject:   d.Header.Get(HeaderDeadSubject),
+		EventID:   d.Header.Get(headerID),
+		EventType: d.Header.Get(headerType),
+		Reason:    d.Header.Get(HeaderDeadReason),
 		Message:   d.Header.Get(HeaderDeadMessage),
 		Truncated: d.Header.Get(HeaderDeadTruncated) == "true",
 	}
@@ -154,7 +155,7 @@ func (b *Bus) Replay(ctx context.Context, l DeadLetter) error {
 			fmt.Sprintf("Dead letter %d lacks its stream, subject or consumer", l.Sequence),
 		)
 	}
-	if _, err := publishOutcome(b.publishMsg(ctx, m)); err != nil {
+	if _, err := publishResult(b.publishMsg(ctx, m)); err != nil {
 		return fmt.Errorf("replaying dead letter %d: %w", l.Sequence, err)
 	}
 	return b.DropDeadLetter(ctx, l.Sequence)
@@ -171,8 +172,8 @@ func (b *Bus) payload(ctx context.Context, l DeadLetter) ([]byte, error) {
 		return original.Data, nil
 	}
 	if err == nil || apperr.Is(err, apperr.NotFound) {
-		return nil, apperr.New(apperr.NotFound, "ORIGINAL_GONE",
-			fmt.Sprintf("Dead letter %d has no payload, and stream %s no longer has the original", l.Sequence, l.Stream))
+		const text = "Dead letter %d has no payload, and stream %s no longer has the original"
+		return nil, apperr.New(apperr.NotFound, "ORIGINAL_GONE", fmt.Sprintf(text, l.Sequence, l.Stream))
 	}
 	return nil, err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 const (
@@ -57,6 +56,7 @@ func (b *Bus) After(ctx context.Context, stream, stored string, sequence uint64)
 	}
 }
 
+// readDirect yields the messages of a request, batch by batch.
 func (b *Bus) readDirect(ctx context.Context, stream string, request directGet, yield func(Delivery, error) bool) {
 	fail := func(err error) {
 		yield(Delivery{}, apperr.Unreachable("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
@@ -71,14 +71,17 @@ func (b *Bus) readDirect(ctx context.Context, stream string, request directGet, 
 		return
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only once the connection, and with it the subscription, is closed
-	request.Batch, request.MaxBytes = directBatch, directBytes
+	request.Batch = directBatch
+	request.MaxBytes = directBytes
 	for more := true; more; {
 		var last uint64
-		if last, more, err = b.directBatch(ctx, sub, stream, request, yield); err != nil {
+		last, more, err = b.directBatch(ctx, sub, stream, request, yield)
+		if err != nil {
 			fail(err)
 			return
 		}
-		request.StartTime, request.Seq = nil, last+1
+		request.StartTime = nil
+		request.Seq = last + 1
 	}
 }
 
@@ -111,7 +114,8 @@ func (b *Bus) directBatch(
 		if err != nil {
 			return last, false, err
 		}
-		if last = d.Sequence; !yield(d, nil) {
+		last = d.Sequence
+		if !yield(d, nil) {
 			return last, false, nil
 		}
 	}
@@ -134,6 +138,7 @@ func (b *Bus) getDirect(ctx context.Context, target string, request []byte) (*na
 	return nil, apperr.Unreachable("NATS", fmt.Errorf("reading a message of %s: %s", target, description))
 }
 
+// directDelivery returns the delivery of a response, whose headers name its subject, sequence and time.
 func directDelivery(stream string, m *nats.Msg) (Delivery, error) {
 	sequence, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
 	if err != nil {
@@ -143,12 +148,6 @@ func directDelivery(stream string, m *nats.Msg) (Delivery, error) {
 	if err != nil {
 		return Delivery{}, err
 	}
-	return Delivery{
-		Stream:   stream,
-		Subject:  subject.Published(m.Header.Get(jetstream.SubjectHeader)),
-		Data:     m.Data,
-		Header:   m.Header,
-		ID:       m.Header.Get(headerMsgID),
-		Sequence: sequence, Time: at.UTC(),
-	}, nil
+	stored := &nats.Msg{Subject: m.Header.Get(jetstream.SubjectHeader), Header: m.Header, Data: m.Data}
+	return newDelivery(stream, stored, sequence, at), nil
 }

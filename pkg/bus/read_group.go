@@ -78,7 +78,8 @@ func (b *Bus) durableGroups(ctx context.Context, stream string) (
 		return nil, nil, readError(stream, err)
 	}
 	count := b.partitions.store(stream, s.CachedInfo().Config)
-	byName, readers = make(map[string]*GroupInfo), make(map[string][]*jetstream.ConsumerInfo)
+	byName = make(map[string]*GroupInfo)
+	readers = make(map[string][]*jetstream.ConsumerInfo)
 	list := s.ListConsumers(ctx)
 	for info := range list.Info() {
 		if info.Config.Durable == "" {
@@ -124,17 +125,18 @@ func (b *Bus) addOffsetGroups(
 	}
 	for name, offsets := range all {
 		g := &GroupInfo{Stream: stream, Name: name, Filters: []string{}, count: count, whole: count == 1}
-		for partition, at := range offsets {
+		for partition, offset := range offsets {
 			p := PartitionInfo{Partition: partition}
-			if at.Stream.Equal(state.Created) {
-				p.AckFloor = at.Sequence
+			if offset.Stream.Equal(state.Created) {
+				p.AckFloor = offset.Sequence
 			}
 			if p.AckFloor < state.Last { // skips the request for idle partitions
 				filter := ">"
 				if count > 1 {
 					filter = subject.InPartition(filter, partition)
 				}
-				if p.Pending, err = b.countAfter(ctx, stream, filter, p.AckFloor); err != nil {
+				p.Pending, err = b.countAfter(ctx, stream, filter, p.AckFloor)
+				if err != nil {
 					return err
 				}
 			}
@@ -184,8 +186,9 @@ func publishedFilters(c jetstream.ConsumerConfig) []string {
 	}
 	filters := make([]string, 0, len(stored))
 	for _, f := range stored {
-		if f = publishedFilter(f); f != ">" {
-			filters = append(filters, f)
+		published := publishedFilter(f)
+		if published != ">" {
+			filters = append(filters, published)
 		}
 	}
 	return filters
@@ -244,7 +247,8 @@ func (g GroupInfo) Total() PartitionInfo {
 		total.Read = total.Read && p.Read
 		switch lagging := p.Pending > 0 || p.AckPending > 0; {
 		case lagging && !anyLagging:
-			anyLagging, total.AckFloor = true, p.AckFloor
+			anyLagging = true
+			total.AckFloor = p.AckFloor
 		case lagging:
 			total.AckFloor = min(total.AckFloor, p.AckFloor)
 		case !anyLagging:

@@ -53,9 +53,12 @@ func (b *Bus) LastSequence(ctx context.Context, stream, stored string) (uint64, 
 	if err != nil {
 		return 0, err
 	}
+	fail := func(err error) (uint64, error) {
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("requesting the last message of %s: %w", stream, err))
+	}
 	m, err := b.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
 	if err != nil {
-		return 0, apperr.Unreachable("NATS", fmt.Errorf("requesting the last message of %s: %w", stream, err))
+		return fail(err)
 	}
 	var response struct {
 		Message struct {
@@ -64,10 +67,10 @@ func (b *Bus) LastSequence(ctx context.Context, stream, stored string) (uint64, 
 		Error *jetstream.APIError `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &response); err != nil {
-		return 0, apperr.Unreachable("NATS", fmt.Errorf("requesting the last message of %s: %w", stream, err))
+		return fail(err)
 	}
 	if response.Error != nil && response.Error.ErrorCode != jetstream.JSErrCodeMessageNotFound {
-		return 0, apperr.Unreachable("NATS", fmt.Errorf("requesting the last message of %s: %w", stream, response.Error))
+		return fail(response.Error)
 	}
 	return response.Message.Sequence, nil
 }

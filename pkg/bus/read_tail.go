@@ -16,8 +16,8 @@ func (b *Bus) Tail(ctx context.Context, ranges ...Range) iter.Seq2[Delivery, err
 		t := newTail(len(ranges))
 		defer t.running.Wait()
 		defer cancel()
-		for i, s := range ranges {
-			t.running.Go(func() { t.feed(ctx, t.sources[i], b.read(ctx, s)) })
+		for i, r := range ranges {
+			t.running.Go(func() { t.feed(ctx, t.sources[i], b.read(ctx, r)) })
 		}
 		t.run(yield)
 	}

@@ -113,10 +113,7 @@ func (b *Bus) FollowRevocations(
 		if err != nil {
 			b.log.DebugContext(ctx, "reading revocations failed, retrying", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		_ = sleep(ctx, pause)
 	}
 }
 

@@ -101,7 +101,8 @@ func (b *Bus) RestoreStream(ctx context.Context, stream string, s Snapshot, repl
 		}
 		fields["num_replicas"] = json.RawMessage(fmt.Sprint(replicas))
 		var err error
-		if s.Config, err = json.Marshal(fields); err != nil {
+		s.Config, err = json.Marshal(fields)
+		if err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func (b *Bus) send(ctx context.Context, subj, id string, more ...attribute.KeyVa
 
 // originOf returns the context of a delivery, with its request id and its trace.
 func (g *group) originOf(t *task) context.Context {
-	return event.WithOrigin(t.partition.handlers, event.Origin{
+	return event.WithOrigin(t.partition.handlerCtx, event.Origin{
 		RequestID: t.delivery.Header.Get(headerRequestID), TraceParent: t.delivery.TraceParent,
 	})
 }

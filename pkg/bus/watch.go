@@ -25,6 +25,7 @@ var errNotChecked = errors.New("streams not checked yet")
 // missingStreamError names a missing stream and the command that creates it.
 type missingStreamError struct{ stream string }
 
+// Error implements error.
 func (e *missingStreamError) Error() string {
 	return "stream " + e.stream + " is missing: run `parleyctl streams apply`"
 }
@@ -59,12 +60,10 @@ func (w *streamWatcher) check() {
 	if w.bus.cfg.Observe {
 		return
 	}
-	select {
-	case w.requests <- struct{}{}:
-	default:
-	}
+	wake(w.requests)
 }
 
+// state returns the error of the last check.
 func (w *streamWatcher) state() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,10 +89,7 @@ func (w *streamWatcher) checkUntilFound() {
 		if w.record(w.checkAll()) {
 			return
 		}
-		select {
-		case <-w.bus.ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = sleep(w.bus.ctx, wait)
 		wait = min(2*wait, maxCheckWait)
 	}
 }

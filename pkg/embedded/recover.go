@@ -54,7 +54,8 @@ func (n *NATS) check() error {
 		return nil
 	}
 	before := n.fault
-	if n.fault = writeFault(n.server); n.fault != nil && before == nil {
+	n.fault = writeFault(n.server)
+	if n.fault != nil && before == nil {
 		n.log.Error("embedded NATS cannot write, waiting for free disk space", "dir", n.cfg.Dir, "error", n.fault)
 	}
 	return n.fault
@@ -104,6 +105,7 @@ func (n *NATS) restart() {
 		n.log.Error("restarting embedded NATS failed, trying again", "error", err)
 		return
 	}
-	n.server, n.fault = s, nil
+	n.server = s
+	n.fault = nil
 	n.log.Warn("embedded NATS was restarted and can write again")
 }

@@ -28,6 +28,7 @@ type flushingHandler struct {
 	to flusher
 }
 
+// Handle implements slog.Handler.
 func (h flushingHandler) Handle(ctx context.Context, r slog.Record) error {
 	err := h.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
@@ -38,10 +39,12 @@ func (h flushingHandler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
+// WithAttrs implements slog.Handler.
 func (h flushingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return flushingHandler{Handler: h.Handler.WithAttrs(attrs), to: h.to}
 }
 
+// WithGroup implements slog.Handler.
 func (h flushingHandler) WithGroup(name string) slog.Handler {
 	return flushingHandler{Handler: h.Handler.WithGroup(name), to: h.to}
 }

@@ -16,9 +16,8 @@ import (
 )
 
 // Main runs a service as a process and returns its exit code. It passes run a context that ends at SIGTERM or
-// SIGINT, and a logger that writes JSON lines to stderr at LOG_LEVEL. An error of run is printed as one line
-// on stderr with exit code
-// 1. A second signal terminates the process immediately.
+// SIGINT, and a logger that writes JSON lines to stderr at LOG_LEVEL. An error of run is printed as one line on
+// stderr with exit code 1. A second signal terminates the process immediately.
 //
 // On the command line, --version prints the build, and "healthcheck" queries the running service's /healthz (at
 // OPS_ADDR, or at the given URL) and exits with 0 or 1. Other arguments are rejected with exit code 2, except commands,
@@ -39,7 +38,8 @@ func Main(service string, run func(ctx context.Context, log *slog.Logger) error,
 	default:
 		_, _ = fmt.Fprintf(
 			os.Stderr,
-			"%s: unknown arguments %q; %s is configured by environment variables and accepts only --version and healthcheck\n",
+			"%s: unknown arguments %q; %s is configured by environment variables "+
+				"and accepts only --version and healthcheck\n",
 			service, args, service,
 		)
 		return 2

@@ -79,7 +79,8 @@ func (s *Server) Run(ctx context.Context) error {
 	ln := s.cfg.Listener
 	if ln == nil {
 		var err error
-		if ln, err = listen(ctx, s.cfg.Addr); err != nil {
+		ln, err = listen(ctx, s.cfg.Addr)
+		if err != nil {
 			return fmt.Errorf("operations server: %w", err)
 		}
 	}

@@ -26,7 +26,7 @@ func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, entries: make(map[string]entry), swept: now()}
 }
 
-// Hold implements [Store].
+// SetOnline implements [Store].
 func (m *Memory) SetOnline(_ context.Context, holder string, keys ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,7 +38,7 @@ func (m *Memory) SetOnline(_ context.Context, holder string, keys ...string) err
 	return nil
 }
 
-// Leave implements [Store].
+// SetOffline implements [Store].
 func (m *Memory) SetOffline(_ context.Context, holder string, at time.Time, keys ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,7 +26,7 @@ type Redis struct{ client redis.UniversalClient }
 // NewRedis returns a store in Redis. The caller closes the client.
 func NewRedis(client redis.UniversalClient) *Redis { return &Redis{client} }
 
-// Hold implements [Store].
+// SetOnline implements [Store].
 func (r *Redis) SetOnline(ctx context.Context, holder string, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (r *Redis) SetOnline(ctx context.Context, holder string, keys ...string) er
 	return unavailable("writing presence", err)
 }
 
-// Leave implements [Store]. Another holder may take over between the read and the write; its next refresh
+// SetOffline implements [Store]. Another holder may take over between the read and the write; its next refresh
 // corrects the entry.
 func (r *Redis) SetOffline(ctx context.Context, holder string, at time.Time, keys ...string) error {
 	values, err := r.values(ctx, keys)
@@ -94,7 +94,8 @@ func (r *Redis) values(ctx context.Context, keys []string) ([]string, error) {
 	}
 	values := make([]string, len(keys))
 	for i, reply := range replies {
-		if values[i], err = reply.Result(); err != nil && !errors.Is(err, redis.Nil) {
+		values[i], err = reply.Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
 			return nil, unavailable("reading presence", err)
 		}
 	}

@@ -78,7 +78,8 @@ func (c *Conn) subscribe(filter, group string, receive nats.MsgHandler) (stop fu
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to %s: %w", filter, apperr.Unreachable("NATS", err))
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is closed
+	// Unsubscribe fails only if the connection, and with it the subscription, is closed.
+	return func() { _ = sub.Unsubscribe() }, nil
 }
 
 // Subscriber receives announcements; see [Conn.Subscribe].

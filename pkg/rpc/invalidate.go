@@ -12,7 +12,10 @@ import (
 // invalidation makes caches drop an entry. Its subject says everything.
 type invalidation struct{ kind, key string }
 
-func (i invalidation) Subject() string              { return subject.Invalidation(i.kind, i.key) }
+// Subject implements Announcement.
+func (i invalidation) Subject() string { return subject.Invalidation(i.kind, i.key) }
+
+// AppendJSON implements Announcement.
 func (i invalidation) AppendJSON(dst []byte) []byte { return dst }
 
 func parseInvalidation(subj string, _ []byte) (invalidation, error) {

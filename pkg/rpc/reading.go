@@ -18,9 +18,12 @@ const MaxUnread = 100
 
 // Reading is the read state of a chat from the visitor's point of view.
 type Reading struct {
-	Unread   int       `json:"unread"`             // messages from the company after the visitor's cursor, at most [MaxUnread]
-	ReadUpTo string    `json:"readUpTo,omitempty"` // id of the newest message that the visitor has read (the visitor's cursor)
-	SeenUpTo time.Time `json:"seenUpTo,omitzero"`  // the company has read the visitor's messages up to this time
+	// Unread is the number of messages from the company after the visitor's cursor, at most [MaxUnread].
+	Unread int `json:"unread"`
+	// ReadUpTo is the visitor's cursor: the id of the newest message that the visitor has read.
+	ReadUpTo string `json:"readUpTo,omitempty"`
+	// SeenUpTo is the time up to which the company has read the visitor's messages.
+	SeenUpTo time.Time `json:"seenUpTo,omitzero"`
 }
 
 // readingRequest moves the visitor's cursor to a message. Without a message id it only queries the read

@@ -120,7 +120,8 @@ func (s *Socket) ackFunc(p packet) Ack {
 		if err != nil || used.Swap(true) {
 			return err
 		}
-		return s.send(encodeMessage(packet{typ: typeAck, nsp: s.nsp.wireName, id: id, hasID: true, data: data}, attachments))
+		answer := packet{typ: typeAck, nsp: s.nsp.wireName, id: id, hasID: true, data: data}
+		return s.send(encodeMessage(answer, attachments))
 	}
 }
 
@@ -130,6 +131,6 @@ func encodeMessage(p packet, attachments [][]byte) *engineio.Message {
 	if p.attachments > 0 {
 		p.typ += typeBinaryEvent - typeEvent
 	}
-	var room [128]byte
-	return engineio.NewMessageOf(appendHeader(room[:0], p), p.data, attachments...)
+	var buf [128]byte
+	return engineio.NewMessageOf(appendHeader(buf[:0], p), p.data, attachments...)
 }

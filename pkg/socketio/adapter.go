@@ -15,8 +15,8 @@ type Broadcast struct {
 	Attachments [][]byte
 	// Volatile drops the event for sockets that cannot send it immediately.
 	Volatile bool
-	// Metadata is set by the application and sent with the event to other nodes, but not to sockets. Official nodes ignore
-	// it.
+	// Metadata is set by the application and sent with the event to other nodes, but not to sockets. Official
+	// nodes ignore it.
 	Metadata map[string]string
 }
 

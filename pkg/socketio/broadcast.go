@@ -1,8 +1,7 @@
 package socketio
 
 // The way of a broadcast on a node: Target encodes it, the adapter publishes it, emit gives it to the local
-// sockets
-// (hold.go). Commands that change many sockets take the same way.
+// sockets (hold.go). Commands that change many sockets take the same way.
 
 import (
 	"context"
@@ -88,12 +87,12 @@ func (t Target) EmitContext(ctx context.Context, event string, args ...any) erro
 	return nil
 }
 
-// EmitAll emits a batch of encoded events, which costs far less than one Emit for each. With an
-// [OrderedAdapter] local sockets receive them through the broker too, so that all sockets of a room see the
-// events of several nodes in the same order; with other adapters local sockets receive them as from Emit. The
-// Data of each event must be valid JSON in UTF-8, an array whose first element is the event's name; this is
-// not checked. EmitAll returns nil, or one error or nil for each event, in order: an event that was not
-// published has not reached local sockets either.
+// EmitAll publishes a batch of encoded events to all nodes, this one included, which costs far less than one
+// Emit for each. With an [OrderedAdapter] local sockets receive them through the broker too, so that all sockets
+// of a room see the events of several nodes in the same order; with other adapters local sockets receive them as
+// from Emit. The Data of each event must be valid JSON in UTF-8, an array whose first element is the event's
+// name; this is not checked. EmitAll returns nil, or one error or nil for each event, in order: an event that
+// was not published has not reached local sockets either.
 func (n *Namespace) EmitAll(ctx context.Context, events []*Broadcast) []error {
 	if a, ok := n.adapter.(OrderedAdapter); ok {
 		return a.PublishOrdered(ctx, events)

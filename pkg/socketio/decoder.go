@@ -49,8 +49,11 @@ func (d *decoder) addBinary(data []byte) (p packet, attachments [][]byte, comple
 	if len(d.attachments) < d.packet.attachments {
 		return p, nil, false, nil
 	}
-	p, attachments = d.packet, d.attachments
-	d.waiting, d.packet, d.attachments = false, packet{}, nil
+	p = d.packet
+	attachments = d.attachments
+	d.waiting = false
+	d.packet = packet{}
+	d.attachments = nil
 	return p, attachments, true, nil
 }
 

@@ -26,6 +26,7 @@ type ConnectError struct {
 	Data    any // omitted if nil
 }
 
+// Error implements error.
 func (e *ConnectError) Error() string { return e.Message }
 
 // refusalText is the message that a client receives for errors other than ConnectError.

@@ -1,8 +1,7 @@
 package socketio
 
 // The last step of a broadcast: enqueue gives it to the session of a socket, or holds it back while the
-// application
-// sends what the client has missed. broadcast.go calls it for each socket of a room.
+// application sends what the client has missed. broadcast.go calls it for each socket of a room.
 
 import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"

@@ -1,8 +1,7 @@
 package socketio
 
 // The namespace: which sockets are connected, which handlers the application has set, and the view that the
-// adapter
-// has of them (local).
+// adapter has of them (local).
 
 import (
 	"context"
@@ -40,7 +39,13 @@ type Namespace struct {
 
 // newNamespace returns a namespace without sockets, and its adapter.
 func newNamespace(srv *Server, name string) *Namespace {
-	nsp := &Namespace{srv: srv, name: name, wireName: []byte(name), rooms: newRooms(), sockets: make(map[string]*Socket)}
+	nsp := &Namespace{
+		srv:      srv,
+		name:     name,
+		wireName: []byte(name),
+		rooms:    newRooms(),
+		sockets:  make(map[string]*Socket),
+	}
 	nsp.adapter = srv.opts.Adapter(local{nsp})
 	return nsp
 }

@@ -61,11 +61,11 @@ func parsePacket(text []byte, maxAttachments int) (p packet, err error) {
 	return p, nil
 }
 
-// takeAttachments reads the number of attachments and returns the rest of text.
-func (p *packet) takeAttachments(text []byte, most int) ([]byte, error) {
+// takeAttachments reads the number of attachments, which must be in 1 to limit, and returns the rest of text.
+func (p *packet) takeAttachments(text []byte, limit int) ([]byte, error) {
 	n, rest := leadingDigits(text)
 	count, err := strconv.ParseUint(string(text[:n]), 10, 32)
-	if err != nil || len(rest) == 0 || rest[0] != '-' || count < 1 || count > uint64(max(most, 0)) {
+	if err != nil || len(rest) == 0 || rest[0] != '-' || count < 1 || count > uint64(max(limit, 0)) {
 		return nil, fmt.Errorf("%w: illegal number of attachments", errPacket)
 	}
 	p.attachments = int(count)

@@ -31,7 +31,7 @@ type Options struct {
 	MaxSessions    int           // open sessions, more get 503; 0: no limit
 	KeepHeaders    []string      // headers in Handshake; nil: all
 	DropQuery      bool          // no query in Handshake
-	CompressFrom   int           // minimum size in bytes of compressed messages, see engineio.Options; 0: no compression
+	CompressFrom   int           // see engineio.Options: minimum bytes of a compressed message; 0: no compression
 
 	// MaxConnectErrors is the number of CONNECT packets of a session that are refused. The session is closed
 	// after the answer to the last one, so that nobody tries credentials over one connection. The default is

@@ -1,8 +1,7 @@
 package socketio
 
 // The socket: one client's connection to one namespace, as the application sees it. connect.go, inbox.go,
-// hold.go
-// and ack.go hold its parts.
+// hold.go and ack.go hold its parts.
 
 import (
 	"context"
@@ -108,13 +107,6 @@ func (s *Socket) Handshake() *Handshake {
 	s.mu.Unlock()
 	r := s.client.session.Request()
 	return &Handshake{Auth: auth, Query: r.Query(), Header: r.Header(), RemoteAddr: r.RemoteAddr, Time: r.Time}
-}
-
-// Connected reports whether the socket is in its namespace.
-func (s *Socket) Connected() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state == socketConnected
 }
 
 // Done is closed when the socket has left its namespace.
@@ -305,14 +297,18 @@ func (s *Socket) close(reason string) {
 		return
 	}
 	s.state = socketClosed
-	left, cancel, waiting := s.rooms, s.cancel, s.acks.takeAll()
+	left := s.rooms
+	cancel := s.cancel
+	waiting := s.acks.takeAll()
 	for _, r := range left {
 		s.nsp.rooms.remove(r, s)
 	}
 	if s.idSubscribed {
 		left = append(left, s.id)
 	}
-	s.rooms, s.held, s.auth = nil, holding{}, nil
+	s.rooms = nil
+	s.held = holding{}
+	s.auth = nil
 	if !s.accepted.Load() {
 		s.early = nil // otherwise it is sent after the CONNECT answer, including the DISCONNECT packet
 	}

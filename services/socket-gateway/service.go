@@ -69,14 +69,14 @@ type Config struct {
 	// closes the oldest.
 	MaxPending           int `env:"-" constant:"10000"`
 	MaxPendingPerAddress int `env:"-" none:"0" constant:"1000" doc:"connections of one address (an IPv6 /64) that have not sent a token yet"`
-	// MaxFrameRate is the number of frames, or packets over polling, that a connection may send in a second before it is
-	// closed; 0: no limit.
+	// MaxFrameRate is the number of frames, or packets over polling, that a connection may send in a second before
+	// it is closed; 0: no limit.
 	MaxFrameRate int `env:"-" constant:"100"`
 
 	Presence   presence.Store       `env:"-"` // which visitors are connected; nil: in Redis, if configured
 	KeySource  credential.KeySource `env:"-"` // instead of JWKSURL
 	Listener   net.Listener         `env:"-"` // used instead of HTTPAddr
-	LegacyArgv []string             `env:"-"` // the process for old clients; nil: this binary with the argument "legacy"
+	LegacyArgv []string             `env:"-"` // the process for old clients; nil: this binary with "legacy"
 }
 
 // Validate checks the gateway's own settings; see [config.Check].
@@ -142,11 +142,13 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
-	if s.redis, err = openRedis(s.cfg, metrics); err != nil {
+	s.redis, err = openRedis(s.cfg, metrics)
+	if err != nil {
 		return nil, err
 	}
 	p.OnClose(s.redis.close)
-	if s.bus, err = p.Bus(nil, subject.Replies, subject.Parts, subject.Positions, subject.Status, subject.Dead, subject.Revocations); err != nil {
+	s.bus, err = p.Bus(nil, streams()...)
+	if err != nil {
 		return nil, err
 	}
 	s.checks(p)
@@ -196,7 +198,8 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	if err := metrics.Watch(s.sockets.Stats); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
-	if s.ingress, err = s.openIngress(id, namespace); err != nil {
+	s.ingress, err = s.openIngress(id, namespace)
+	if err != nil {
 		return nil, err
 	}
 	p.OnClose(s.ingress.close)
@@ -207,6 +210,14 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	p.OnClose(func() error { stopHearing(); return nil })
 	s.handler.Open(s.ingress.handler)
 	return func(ctx context.Context) error { return s.serve(ctx, p) }, nil
+}
+
+// streams returns the streams that a gateway needs: the first two are read, POSITIONS has the offsets of both, STATUS
+// gets the receipts.
+func streams() []string {
+	return []string{
+		subject.Replies, subject.Parts, subject.Positions, subject.Status, subject.Dead, subject.Revocations,
+	}
 }
 
 // presence returns the store of connected visitors; nil: presence is not stored.
@@ -241,7 +252,8 @@ func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	group.Go(func() error { s.ingress.run(running, rest, s.advertiseAddr(ln)); return nil })
 	group.Go(func() error { return s.gateway.Run(rest) })
 	group.Go(func() error {
-		return requireSingleReplica(running, s.bus.RPC(), announcement{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil})
+		self := announcement{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil}
+		return requireSingleReplica(running, s.bus.RPC(), self)
 	})
 	if s.redis != nil {
 		group.Go(func() error { s.redis.watch(rest); return nil })

@@ -1,7 +1,6 @@
 package engineio
 
-// Compression of messages (RFC 7692): handshake.go negotiates it, frame.go inflates, message.go and
-// websocket.go
+// Compression of messages (RFC 7692): handshake.go negotiates it, frame.go inflates, message.go and websocket.go
 // use the compressed form of a message, which is made once for all connections.
 
 import (

@@ -2,9 +2,8 @@
 
 package engineio
 
-// Reads and writes that never wait, on the socket of a WebSocket: session.go writes without a goroutine
-// while the
-// socket takes the bytes, websocket.go reads without one while bytes are there.
+// Reads and writes that never wait, on the socket of a WebSocket: session_write.go writes in the calling
+// goroutine while the socket takes the bytes, websocket.go reads without a goroutine while bytes are there.
 
 import (
 	"errors"
@@ -50,7 +49,9 @@ func (r *rawRead) attempt(fd uintptr) bool {
 		r.buffers.Put(buf)
 		return false
 	}
-	r.buf, r.n, r.err = buf, n, err
+	r.buf = buf
+	r.n = n
+	r.err = err
 	return true
 }
 
@@ -61,16 +62,17 @@ func (c *rawConn) readReady() (*[]byte, int, error) {
 		c.read.ready = c.read.attempt
 	}
 	r := c.read
-	r.buf, r.n, r.err = nil, 0, nil
+	*r = rawRead{buffers: r.buffers, ready: r.ready} // without the last result
 	if err := c.raw.Read(r.ready); err != nil {
 		return nil, 0, err
 	}
-	buf, n, err := r.buf, r.n, r.err
-	r.buf = nil
-	if err == nil && n <= 0 {
+	buf := r.buf
+	r.buf = nil // the caller returns it to the pool
+	err := r.err
+	if err == nil && r.n <= 0 {
 		err = io.EOF
 	}
-	return buf, max(n, 0), err
+	return buf, max(r.n, 0), err
 }
 
 // rawWrite is one attempt to write or read. It is pooled because syscall.RawConn makes it escape to
@@ -85,8 +87,15 @@ type rawWrite struct {
 
 func newRawWrite() *rawWrite {
 	w := &rawWrite{}
-	w.try, w.tryRead = w.attempt, w.attemptRead
+	w.try = w.attempt
+	w.tryRead = w.attemptRead
 	return w
+}
+
+// release returns w to the pool, without the caller's bytes and the result.
+func (w *rawWrite) release(p *pools) {
+	*w = rawWrite{try: w.try, tryRead: w.tryRead}
+	p.writes.Put(w)
 }
 
 func (w *rawWrite) attemptRead(fd uintptr) bool {
@@ -100,8 +109,7 @@ func (c *rawConn) readNow(b []byte) (int, error) {
 	w.b = b
 	err := c.raw.Read(w.tryRead)
 	n, readErr := w.n, w.err
-	w.b, w.n, w.err = nil, 0, nil
-	c.pools.writes.Put(w)
+	w.release(c.pools)
 	switch {
 	case err != nil:
 		return 0, err
@@ -129,8 +137,7 @@ func (c *rawConn) writeNow(b []byte) (int, error) {
 		err = w.err
 	}
 	n := max(w.n, 0)
-	w.b, w.n, w.err = nil, 0, nil
-	c.pools.writes.Put(w)
+	w.release(c.pools)
 	return n, err
 }
 

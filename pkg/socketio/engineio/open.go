@@ -1,8 +1,7 @@
 package engineio
 
 // The birth of a session: server.go calls handshake for a request without a sid, which opens a session over
-// polling
-// or a WebSocket. upgrade.go moves a session from the one to the other.
+// polling or a WebSocket. upgrade.go moves a session from the one to the other.
 
 import (
 	"encoding/json"
@@ -232,12 +231,19 @@ func (srv *Server) openData(sid string, upgrade bool) []byte {
 	if upgrade {
 		upgrades = append(upgrades, transportWebSocket)
 	}
-	data, _ := json.Marshal(struct {
+	open := struct {
 		SID          string   `json:"sid"`
 		Upgrades     []string `json:"upgrades"`
-		PingInterval int64    `json:"pingInterval"`
-		PingTimeout  int64    `json:"pingTimeout"`
+		PingInterval int64    `json:"pingInterval"` // in milliseconds
+		PingTimeout  int64    `json:"pingTimeout"`  // in milliseconds
 		MaxPayload   int      `json:"maxPayload"`
-	}{sid, upgrades, srv.opts.PingInterval.Milliseconds(), srv.opts.PingTimeout.Milliseconds(), srv.opts.MaxPayload}) // cannot fail
+	}{
+		SID:          sid,
+		Upgrades:     upgrades,
+		PingInterval: srv.opts.PingInterval.Milliseconds(),
+		PingTimeout:  srv.opts.PingTimeout.Milliseconds(),
+		MaxPayload:   srv.opts.MaxPayload,
+	}
+	data, _ := json.Marshal(open) // cannot fail
 	return data
 }

@@ -47,8 +47,8 @@ type Options struct {
 	CheckOrigin func(*http.Request) bool
 	// Admit refuses a handshake by returning an error; see AdmissionError. It may block. Nil admits all.
 	Admit func(*http.Request) error
-	// NewSessionID returns an unguessable identifier; nil means 120 random bits. The identifier may contain the id of the
-	// process for Forward.
+	// NewSessionID returns an unguessable identifier; nil means 120 random bits. The identifier may contain the id
+	// of the process for Forward.
 	NewSessionID func() string
 	// Forward is called for requests with an unknown sid. If it returns true it has served the request,
 	// for example by forwarding it to the process that holds the session.

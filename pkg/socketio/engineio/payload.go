@@ -1,7 +1,6 @@
 package engineio
 
-// The bodies of polling requests (protocol, "Packet encoding, HTTP long-polling"): polling.go decodes POSTs
-// and
+// The bodies of polling requests (protocol, "Packet encoding, HTTP long-polling"): polling.go decodes POSTs and
 // encodes the responses of polls with it.
 
 import (

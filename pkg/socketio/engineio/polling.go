@@ -1,8 +1,7 @@
 package engineio
 
 // HTTP long-polling: one GET waits for the queue of a session, one POST brings packets. server.go calls both
-// with
-// the session of the sid.
+// with the session of the sid.
 
 import (
 	"bytes"
@@ -228,13 +227,13 @@ func (s *Session) readPost(w http.ResponseWriter, r *http.Request) error {
 	return EachPacket(body, s.onPacket)
 }
 
-// add counts n packets and reports whether the client is within its limit per second.
-func (c *packetCount) add(now time.Duration, n, most int) bool {
+// add counts n packets and reports whether the client is within limit per second; negative: no limit.
+func (c *packetCount) add(now time.Duration, n, limit int) bool {
 	if now-c.second >= time.Second {
 		*c = packetCount{second: now}
 	}
 	c.n += n
-	return most < 0 || c.n <= most
+	return limit < 0 || c.n <= limit
 }
 
 // leave closes the session after the client's close packet.

@@ -39,6 +39,7 @@ type AdmissionError struct {
 	RetryAfter time.Duration // sent as Retry-After if positive
 }
 
+// Error implements error.
 func (e *AdmissionError) Error() string { return "engineio: not admitted: " + e.Message }
 
 // refusalOf translates an error of Options.Admit to a response.

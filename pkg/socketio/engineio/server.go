@@ -96,10 +96,11 @@ func (srv *Server) Sessions() []*Session {
 // ServeHTTP serves one request of the Engine.IO protocol.
 func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !srv.begin() {
-		srv.refuse(
-			w,
-			&refusal{status: http.StatusServiceUnavailable, Code: refuseForbidden.Code, Message: "Server is shutting down"},
-		)
+		srv.refuse(w, &refusal{
+			status:  http.StatusServiceUnavailable,
+			Code:    refuseForbidden.Code,
+			Message: "Server is shutting down",
+		})
 		return
 	}
 	defer srv.wg.Done()
@@ -188,9 +189,9 @@ func (srv *Server) sessionClosed(transport string, reason Reason) {
 
 // takePlace counts a confirmed session, or returns false if MaxConfirmed is reached.
 func (srv *Server) takePlace() bool {
-	most := int64(srv.opts.MaxConfirmed)
+	limit := int64(srv.opts.MaxConfirmed)
 	n := srv.confirmed.Add(1)
-	if most > 0 && n > most {
+	if limit > 0 && n > limit {
 		srv.confirmed.Add(-1)
 		return false
 	}

@@ -1,8 +1,7 @@
 package engineio
 
 // Sessions that the layer above has not confirmed yet, for example because they have shown no token: their
-// number is
-// bounded, in total and by address, and the oldest makes room for the newest.
+// number is bounded, in total and by address, and the oldest makes room for the newest.
 
 import (
 	"container/list"

@@ -1,8 +1,7 @@
 package engineio
 
 // The upgrade of a session from polling to a WebSocket (protocol, "Upgrade"): probe, answer, upgrade packet.
-// Until
-// the last, the queue belongs to polling; from then on to the WebSocket.
+// Until the last, the queue belongs to polling; from then on to the WebSocket.
 
 import (
 	"errors"
@@ -76,7 +75,10 @@ func (s *Session) upgrade(c *wsConn) error {
 		return errProbe
 	}
 	// s.probing stays true: a session is upgraded at most once
-	s.ws, s.probe, s.upgrading, c.probing = c, nil, false, false
+	s.ws = c
+	s.probe = nil
+	s.upgrading = false
+	c.probing = false
 	s.compresses.Store(c.in.deflaters != nil)
 	s.wakeLocked()
 	pending := len(s.queue) > 0
@@ -95,6 +97,8 @@ func (s *Session) upgrade(c *wsConn) error {
 // probeEnded ends a failed upgrade; the session continues with polling.
 func (s *Session) probeEnded() {
 	s.mu.Lock()
-	s.probe, s.probing, s.upgrading = nil, false, false
+	s.probe = nil
+	s.probing = false
+	s.upgrading = false
 	s.mu.Unlock()
 }

@@ -1,8 +1,7 @@
 package engineio
 
 // One WebSocket of a session: it reads frames and gives their packets to the session, and it writes what the
-// session
-// queues. session.go starts, writes and closes it; the poller wakes it when bytes arrive.
+// session queues. session_write.go writes, session.go closes it; the poller wakes it when bytes arrive.
 
 import (
 	"encoding/binary"

@@ -1,8 +1,7 @@
 package engineio
 
-// Timers of sessions: session.go schedules them, server.go runs the wheel. A time.Timer for each session
-// would cost
-// more memory than the rest of an idle session.
+// Timers of sessions: session_timer.go schedules them, server.go runs the wheel. A time.Timer for each session
+// would cost more memory than the rest of an idle session.
 
 import (
 	"sync"

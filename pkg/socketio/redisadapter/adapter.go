@@ -1,8 +1,7 @@
 package redisadapter
 
-// The adapter of one namespace: options, construction, and the methods that socketio calls. The two wire
-// formats are
-// in classic.go with broadcast.go, and in sharded.go.
+// The adapter of one namespace: options, construction, and the methods that socketio calls. The two wire formats
+// are in classic.go with broadcast.go, and in sharded.go.
 
 import (
 	"context"
@@ -74,8 +73,8 @@ const maxJobs = 1024
 type format interface {
 	// channels are the channels that a node always subscribes to.
 	channels() []string
-	// roomChannel returns the channel of a room; own is false if the room shares the namespace's channel.
-	roomChannel(room string) (name string, own bool)
+	// roomChannel returns the channel of a room; hasChannel is false if the room shares the namespace's.
+	roomChannel(room string) (name string, hasChannel bool)
 	// requestChannel returns the channel for requests to all nodes.
 	requestChannel() string
 	// appendBroadcast appends the payload of a broadcast from uid to dst.
@@ -88,7 +87,7 @@ type format interface {
 }
 
 // adapter implements socketio.Adapter for one namespace. start makes it and its goroutines, which end with Close:
-// one publishes, one runs jobs, one subscribes to the node's own channels, and each connection of subs has its own.
+// one publishes, one runs jobs, one subscribes to the channels of the node, and each connection of subs has its own.
 //
 // What a node publishes takes this way: format.appendBroadcast encodes it, pub sends it; on other nodes a subscriber
 // receives it, and format.handle decodes it and gives it to local.
@@ -144,13 +143,13 @@ func start(client redis.UniversalClient, opts Options, local socketio.Local) *ad
 	a.wg.Go(a.pub.run)
 	a.wg.Go(a.runJobs)
 	a.subs = a.newSubscriptions()
-	a.wg.Go(a.subscribeOwn)
+	a.wg.Go(a.subscribeNode)
 	return a
 }
 
-// subscribeOwn subscribes to the channels that every node needs. It retries while the nodes of a cluster are
-// unknown; a single server is awaited.
-func (a *adapter) subscribeOwn() {
+// subscribeNode subscribes to the channels that every node needs, whatever its rooms. It retries while the nodes
+// of a cluster are unknown; a single server is awaited.
+func (a *adapter) subscribeNode() {
 	for backoff := minBackoff; a.ctx.Err() == nil; backoff = min(2*backoff, maxBackoff) {
 		err := a.subs.acquire(a.ctx, a.format.channels()...)
 		if err == nil {
@@ -176,18 +175,18 @@ func (a *adapter) newSubscriptions() *subscriptions {
 
 // startSubscriber starts a connection for subscriptions, which ends with the adapter.
 func (a *adapter) startSubscriber(client redis.UniversalClient, rehome func(*subscriber)) *subscriber {
-	// The channels of one command must belong to one slot of a cluster.
-	_, single := a.client.(*redis.ClusterClient)
+	_, isCluster := a.client.(*redis.ClusterClient)
 	s := &subscriber{
-		client:   client,
-		sharded:  a.opts.Sharded,
-		single:   single && a.opts.Sharded,
-		health:   a.opts.HealthInterval,
-		logger:   a.opts.Logger,
-		handle:   a.format.handle,
-		onState:  a.onState,
-		kick:     make(chan struct{}, 1),
-		channels: make(map[string]*subscription),
+		client:  client,
+		sharded: a.opts.Sharded,
+		// a cluster requires that the sharded channels of one command belong to one slot
+		onePerCommand: isCluster && a.opts.Sharded,
+		health:        a.opts.HealthInterval,
+		logger:        a.opts.Logger,
+		handle:        a.format.handle,
+		onState:       a.onState,
+		kick:          make(chan struct{}, 1),
+		channels:      make(map[string]*subscription),
 	}
 	s.rehome = func() { rehome(s) }
 	s.lastSeen.Store(time.Now().UnixNano())
@@ -219,7 +218,9 @@ func (a *adapter) onState(connected bool, at time.Time) {
 
 // Publish implements socketio.Adapter.
 func (a *adapter) Publish(ctx context.Context, b *socketio.Broadcast) error {
-	return a.pub.publish(ctx, func(dst []byte) (string, []byte, error) { return a.format.appendBroadcast(dst, a.uid, b) })
+	return a.pub.publish(ctx, func(dst []byte) (string, []byte, error) {
+		return a.format.appendBroadcast(dst, a.uid, b)
+	})
 }
 
 // PublishOrdered implements socketio.OrderedAdapter: Redis sends the messages of a channel to all subscribers
@@ -249,7 +250,7 @@ func (a *adapter) Unsubscribe(rooms ...string) {
 func (a *adapter) roomChannels(rooms []string) []string {
 	names := make([]string, 0, len(rooms))
 	for _, room := range rooms {
-		if name, own := a.format.roomChannel(room); own {
+		if name, hasChannel := a.format.roomChannel(room); hasChannel {
 			names = append(names, name)
 		}
 	}

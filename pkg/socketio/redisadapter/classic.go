@@ -1,8 +1,7 @@
 package redisadapter
 
 // The format of the official adapter: one channel for each room, broadcasts in MessagePack (broadcast.go),
-// requests
-// and responses in JSON.
+// requests and responses in JSON.
 
 import (
 	"context"
@@ -40,7 +39,7 @@ type classic struct {
 	response string // of responses; the prefix of specific
 	specific string // of responses to this node
 
-	own string // prefix of this node's broadcasts, after the first byte
+	ownPrefix string // of this node's broadcasts, after the first byte
 }
 
 // newClassic returns the format with the channel names of the namespace.
@@ -48,12 +47,12 @@ func newClassic(a *adapter) *classic {
 	nsp := "#" + a.local.Name() + "#"
 	response := a.opts.Prefix + "-response" + nsp
 	return &classic{
-		adapter:  a,
-		channel:  a.opts.Prefix + nsp,
-		request:  a.opts.Prefix + "-request" + nsp,
-		response: response,
-		specific: response + a.uid + "#",
-		own:      string(msgp.AppendString(nil, a.uid)),
+		adapter:   a,
+		channel:   a.opts.Prefix + nsp,
+		request:   a.opts.Prefix + "-request" + nsp,
+		response:  response,
+		specific:  response + a.uid + "#",
+		ownPrefix: string(msgp.AppendString(nil, a.uid)),
 	}
 }
 
@@ -73,7 +72,7 @@ func (c *classic) handle(channel, payload string) {
 	switch {
 	case strings.HasPrefix(channel, c.channel):
 		// Redis also sends this node's own broadcasts; skip them without decoding.
-		if payload == "" || !strings.HasPrefix(payload[1:], c.own) {
+		if payload == "" || !strings.HasPrefix(payload[1:], c.ownPrefix) {
 			c.onBroadcast(payload)
 		}
 	case channel == c.request:

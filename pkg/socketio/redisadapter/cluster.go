@@ -1,8 +1,7 @@
 package redisadapter
 
-// Which connection holds which channel. Without a cluster there is one connection; with sharded pub/sub one
-// for each
-// master, and channels move when slots do.
+// Which connection holds which channel. Without a cluster there is one connection; with sharded pub/sub one for
+// each master, and channels move when slots do.
 
 import (
 	"context"

@@ -219,7 +219,7 @@ func BenchmarkHandleSharded(b *testing.B) {
 		Data:      []byte(`["message",{"id":"0194f0b5","type":"TEXT","data":{"text":"hello there, how are you?"},"isFromSupport":true},"12345"]`),
 	})
 	text := string(payload)
-	s.own, s.ownBinary = "none", "none"
+	s.ownPrefix, s.ownPrefixBinary = "none", "none"
 	s.uid = "uid"
 	b.ReportAllocs()
 	for b.Loop() {

@@ -28,14 +28,14 @@ const maxKept = 256 << 10
 // publisher sends messages in call order. Messages published during a round trip share the
 // next one. It is safe for concurrent use; run sends what publish queues, until closed.
 type publisher struct {
-	client  redis.UniversalClient
-	own     bool   // the publisher created the client and closes it
-	command string // PUBLISH or SPUBLISH
-	timeout time.Duration
-	mu      sync.Mutex // held during a round trip
-	queue   chan *publication
-	closed  <-chan struct{}
-	unused  sync.Pool // of *publication
+	client     redis.UniversalClient
+	ownsClient bool   // the publisher created the client and closes it
+	command    string // PUBLISH or SPUBLISH
+	timeout    time.Duration
+	mu         sync.Mutex // held during a round trip
+	queue      chan *publication
+	closed     <-chan struct{}
+	unused     sync.Pool // of *publication
 }
 
 // encodeFunc appends a message's payload to dst.
@@ -103,7 +103,7 @@ func newPublisher(client redis.UniversalClient, opts Options, closed <-chan stru
 	}
 	if single, ok := client.(*redis.Client); ok {
 		p.client = redis.NewClient(publishOptions(*single.Options()))
-		p.own = true
+		p.ownsClient = true
 	}
 	p.unused.New = func() any { return &publication{done: make(chan struct{}, 1)} }
 	return p
@@ -198,7 +198,7 @@ func (p *publisher) sendBatch(batch []*publication) {
 func (p *publisher) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.own {
+	if p.ownsClient {
 		_ = p.client.Close()
 	}
 }

@@ -1,8 +1,7 @@
 package redisadapter
 
 // The format of the official sharded adapter (Redis 7): one envelope for all messages, in JSON or, with
-// attachments,
-// in MessagePack.
+// attachments, in MessagePack.
 
 import (
 	"context"
@@ -41,9 +40,10 @@ type sharded struct {
 	*adapter
 	channel, response string
 
-	nsp            string // the namespace's name as JSON
-	head           string // part of broadcasts between the sender and the event
-	own, ownBinary string // prefixes of this node's messages in JSON and in MessagePack
+	nsp             string // the namespace's name as JSON
+	head            string // part of broadcasts between the sender and the event
+	ownPrefix       string // of this node's messages in JSON
+	ownPrefixBinary string // of this node's messages in MessagePack
 }
 
 // newSharded returns the format with the parts of its messages that never change.
@@ -52,10 +52,10 @@ func newSharded(a *adapter) *sharded {
 	nsp, _ := json.Marshal(a.local.Name()) // cannot fail
 	return &sharded{
 		adapter: a, channel: channel, response: channel + a.uid + "#",
-		nsp:       string(nsp),
-		head:      `","nsp":` + string(nsp) + `,"type":3,"data":{"packet":{"type":2,"data":`,
-		own:       `{"uid":"` + a.uid + `"`,
-		ownBinary: string(msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(nil, 4), "uid"), a.uid)),
+		nsp:             string(nsp),
+		head:            `","nsp":` + string(nsp) + `,"type":3,"data":{"packet":{"type":2,"data":`,
+		ownPrefix:       `{"uid":"` + a.uid + `"`,
+		ownPrefixBinary: string(msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(nil, 4), "uid"), a.uid)),
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *sharded) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast)
 		return "", nil, err
 	}
 	if len(b.Rooms) == 1 {
-		if name, own := s.roomChannel(b.Rooms[0]); own {
+		if name, hasChannel := s.roomChannel(b.Rooms[0]); hasChannel {
 			return name, dst, nil
 		}
 	}
@@ -186,7 +186,7 @@ func appendNames(dst []byte, list []string) (out []byte, err error) {
 // handle implements format.
 func (s *sharded) handle(_, payload string) {
 	// Redis also sends this node's own messages
-	if strings.HasPrefix(payload, s.own) || strings.HasPrefix(payload, s.ownBinary) {
+	if strings.HasPrefix(payload, s.ownPrefix) || strings.HasPrefix(payload, s.ownPrefixBinary) {
 		return
 	}
 	var m shardedMessage

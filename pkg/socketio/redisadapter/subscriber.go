@@ -1,8 +1,7 @@
 package redisadapter
 
 // Subscriptions on one connection: what is wanted, what was sent, what Redis has confirmed. cluster.go
-// distributes
-// channels over several of them.
+// distributes channels over several of them.
 
 import (
 	"context"
@@ -33,14 +32,14 @@ var (
 // connection's state: callers change the desired state, a writer sends the differences in batches,
 // and a receiver records the confirmations of Redis. After a reconnect, all desired subscriptions differ.
 type subscriber struct {
-	client  redis.UniversalClient
-	sharded bool
-	single  bool // one channel per command, as a cluster requires
-	health  time.Duration
-	logger  *slog.Logger
-	handle  func(channel, payload string)
-	onState func(connected bool, since time.Time)
-	rehome  func() // called before connecting again
+	client        redis.UniversalClient
+	sharded       bool
+	onePerCommand bool // each command names one channel
+	health        time.Duration
+	logger        *slog.Logger
+	handle        func(channel, payload string)
+	onState       func(connected bool, since time.Time)
+	rehome        func() // called before connecting again
 
 	kick     chan struct{}
 	lastSeen atomic.Int64 // time of the last read from Redis, Unix nanoseconds
@@ -245,7 +244,7 @@ func (s *subscriber) inChunks(
 	command func(context.Context, ...string) error,
 ) error {
 	size := subscribeChunk
-	if s.single {
+	if s.onePerCommand {
 		size = 1
 	}
 	for chunk := range slices.Chunk(names, size) {

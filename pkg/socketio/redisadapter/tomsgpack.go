@@ -95,8 +95,8 @@ func (w *packWriter) number(text []byte) ([]byte, error) {
 		return nil, errJSON
 	}
 	if w.exact {
-		var room [32]byte
-		w.exact = bytes.Equal(appendJSONFloat(room[:0], f), literal)
+		var buf [32]byte
+		w.exact = bytes.Equal(appendJSONFloat(buf[:0], f), literal)
 	}
 	w.dst = msgp.AppendFloat64(w.dst, f)
 	return rest, nil
@@ -252,8 +252,8 @@ func (w *packWriter) close(at int, short byte, n int, appendHead func([]byte, ui
 		w.dst[at] = short | byte(n)
 		return
 	}
-	var room [5]byte
-	head := appendHead(room[:0], uint32(n))
+	var buf [5]byte
+	head := appendHead(buf[:0], uint32(n))
 	w.dst = append(w.dst, head[1:]...)
 	copy(w.dst[at+len(head):], w.dst[at+1:len(w.dst)-len(head)+1])
 	copy(w.dst[at:], head)

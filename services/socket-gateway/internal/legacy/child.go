@@ -103,7 +103,8 @@ func (c Child) serve(ctx context.Context, setup Setup) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
-	if err = c.reportStatus(ctx, s, served); err == nil {
+	err = c.reportStatus(ctx, s, served)
+	if err == nil {
 		s.drain(setup.DrainTimeout)
 	}
 	s.close()

@@ -109,9 +109,9 @@ func (h *hub) selected(sel socketio.Selection) []*socket {
 	return out
 }
 
-// members returns the recipients of a broadcast, without a scan of all sockets in the common case of one
+// recipients returns the recipients of a broadcast, without a scan of all sockets in the common case of one
 // room. It returns none for an event that was delivered before. Callers must hold mu.
-func (h *hub) members(b *socketio.Broadcast) []*socket {
+func (h *hub) recipients(b *socketio.Broadcast) []*socket {
 	if len(b.Rooms) != 1 || len(b.Except) > 0 {
 		return h.selected(b.Selection)
 	}
@@ -135,25 +135,25 @@ func (h *hub) members(b *socketio.Broadcast) []*socket {
 // Name implements socketio.Local.
 func (h *hub) Name() string { return namespace }
 
-// Deliver implements socketio.Local. Binary events are not supported.
+// HandleBroadcast implements socketio.Local. Binary events are not supported.
 func (h *hub) HandleBroadcast(b *socketio.Broadcast) int {
 	if len(b.Attachments) > 0 {
 		return 0
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	members := h.members(b)
-	if len(members) == 0 {
+	recipients := h.recipients(b)
+	if len(recipients) == 0 {
 		return 0
 	}
 	packet := appendASCII([]byte(packetEvent), b.Data)
-	for _, s := range members {
+	for _, s := range recipients {
 		s.send(packet)
 	}
-	return len(members)
+	return len(recipients)
 }
 
-// DeliverWithAck implements socketio.Local. Acknowledgements are not supported.
+// HandleBroadcastWithAck implements socketio.Local. Acknowledgements are not supported.
 func (h *hub) HandleBroadcastWithAck(b *socketio.Broadcast, _ time.Duration, _ func(json.RawMessage)) int {
 	h.HandleBroadcast(b)
 	return 0

@@ -179,6 +179,7 @@ type limitedReader struct {
 	tooBig func() error
 }
 
+// Read implements io.Reader.
 func (l *limitedReader) Read(p []byte) (int, error) {
 	if l.left <= 0 {
 		_ = l.tooBig()

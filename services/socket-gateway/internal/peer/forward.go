@@ -47,7 +47,8 @@ func NewForwarder(id ID, registry *Registry, registerer prometheus.Registerer, l
 		stop:     stop,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_forwards_total",
-			Help: "Requests for sessions of other gateways: forwarded, failed (the gateway did not answer), gone (no such gateway).",
+			Help: "Requests for sessions of other gateways: forwarded, failed (the gateway did not answer), " +
+				"gone (no such gateway).",
 		}, []string{"result"}),
 	}
 	f.proxy = &httputil.ReverseProxy{

@@ -65,7 +65,8 @@ func (r *Registry) Run(ctx context.Context, addr string) {
 			return
 		case <-tick.C:
 			if err := r.Register(ctx, addr); err != nil {
-				r.log.DebugContext(ctx, "registering this gateway", "error", err) // the loss of Redis is logged elsewhere
+				// the loss of Redis is logged elsewhere
+				r.log.DebugContext(ctx, "registering this gateway", "error", err)
 			}
 		}
 	}

@@ -1,8 +1,7 @@
 package realtime
 
-// The way of a socket into its room: admit, authenticate, join, recover, connected, in this order. The
-// engine calls
-// admit for each CONNECT packet and connected after the answer.
+// The way of a socket into its room: admit, authenticate, join, recover, connected, in this order. The engine
+// calls admit for each CONNECT packet and connected after the answer.
 
 import (
 	"bytes"
@@ -52,7 +51,7 @@ type authenticator struct {
 	origins     *originCache
 	rooms       *rooms
 	receipts    *receiptQueue
-	log         *replyLog
+	replies     *replyReader
 	unfinished  *unfinishedMessages
 	recoveries  *ratelimit.Limiter // by visitor; nil: no limit
 	recovered   *ratelimit.Limiter // bytes, by company
@@ -65,7 +64,7 @@ type authenticator struct {
 }
 
 // newAuthenticator returns the authenticator of a gateway whose other parts are made.
-func newAuthenticator(g *Gateway, log *replyLog) *authenticator {
+func newAuthenticator(g *Gateway, replies *replyReader) *authenticator {
 	cfg := g.cfg
 	return &authenticator{
 		namespace:   cfg.Namespace,
@@ -75,7 +74,7 @@ func newAuthenticator(g *Gateway, log *replyLog) *authenticator {
 		origins:     g.origins,
 		rooms:       g.rooms,
 		receipts:    g.receipts,
-		log:         log,
+		replies:     replies,
 		unfinished:  newUnfinishedMessages(cfg.Bus, cfg.Now),
 		recoveries:  ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
 		recovered:   ratelimit.New(ratelimit.Config{Name: "recovered-bytes", Rate: cfg.RecoveryBytes, Now: cfg.Now}),
@@ -96,8 +95,8 @@ func (a *authenticator) handleConnections() {
 	a.namespace.On(eventToken, a.renew)
 }
 
-// session is the state of a socket of a visitor.
-type session struct {
+// socketState is what the gateway keeps of a visitor's socket, as its Data.
+type socketState struct {
 	room   string
 	appLen int  // length of the appId, the prefix of room
 	unread bool // the client wants eventUnread
@@ -130,10 +129,10 @@ func (f *flag) UnmarshalJSON(text []byte) error {
 }
 
 // appID returns the application of the visitor.
-func (s *session) appID() string { return s.room[:s.appLen] }
+func (s *socketState) appID() string { return s.room[:s.appLen] }
 
 // chatUserID returns the visitor, the rest of the room's name.
-func (s *session) chatUserID() string { return s.room[s.appLen+1:] }
+func (s *socketState) chatUserID() string { return s.room[s.appLen+1:] }
 
 // admit verifies the token of the CONNECT packet and joins the socket to its visitor's room. The client gets
 // its answer after the room's subscription is confirmed: events published from then on reach it.
@@ -159,7 +158,7 @@ func (a *authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	return &socketio.ConnectError{Message: refused.Message, Data: refusalData{refused.Reason}}
 }
 
-// enter returns the claims of a valid token if its application allows the origin.
+// authenticate returns the claims of a valid token if its application allows the origin.
 func (a *authenticator) authenticate(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	claims, err := a.verify(ctx, token)
 	if err != nil {
@@ -182,7 +181,7 @@ func (a *authenticator) join(
 	if err != nil {
 		return apperr.Unreachable("NATS", err)
 	}
-	known := &session{
+	known := &socketState{
 		room:   Room(claims.AppID, claims.ChatUserID),
 		appLen: len(claims.AppID),
 		until:  claims.ExpiresAt,
@@ -218,7 +217,7 @@ func (a *authenticator) join(
 func (a *authenticator) showUnfinished(
 	ctx context.Context,
 	s *socketio.Socket,
-	known *session,
+	known *socketState,
 	claims credential.VisitorClaims,
 ) {
 	whole, ok, err := a.unfinished.of(ctx, claims.AppID, claims.ChatUserID)
@@ -244,7 +243,7 @@ func (a *authenticator) showUnfinished(
 func (a *authenticator) recover(
 	ctx context.Context,
 	s *socketio.Socket,
-	known *session,
+	known *socketState,
 	claims credential.VisitorClaims,
 	shown handshake,
 	fresh string,
@@ -253,7 +252,7 @@ func (a *authenticator) recover(
 		a.metrics.recovery(recoveryLimited)
 		return fresh, nil
 	}
-	found, err := a.log.missed(ctx, claims.AppID, claims.ChatUserID, shown.PID, shown.Offset)
+	found, err := a.replies.missed(ctx, claims.AppID, claims.ChatUserID, shown.PID, shown.Offset)
 	if errors.Is(err, errNotRecoverable) {
 		a.metrics.recovery(recoveryMiss)
 		return fresh, nil
@@ -283,7 +282,7 @@ func (a *authenticator) recover(
 // connected is called after the answer to the CONNECT is sent; OnDisconnect handlers run only for sockets
 // that got this far.
 func (a *authenticator) connected(s *socketio.Socket) {
-	known := s.Data().(*session)
+	known := s.Data().(*socketState)
 	if known.held {
 		s.ReleaseBroadcasts(known.isNew)
 	}
@@ -299,7 +298,7 @@ func (a *authenticator) connected(s *socketio.Socket) {
 }
 
 // isNew reports whether a held event is newer than the replay and the snapshot.
-func (s *session) isNew(b *socketio.Broadcast) bool {
+func (s *socketState) isNew(b *socketio.Broadcast) bool {
 	m := metadata.Of(b)
 	if m.Part != (metadata.Part{}) {
 		return !s.part.Covers(m.Part)

@@ -49,7 +49,9 @@ func newExpiry(now func() time.Time) *expiry {
 func (e *expiry) watch(l *lease, holder tokenHolder, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l.holder, l.until, l.warned = holder, until, false
+	l.holder = holder
+	l.until = until
+	l.warned = false
 	e.schedule(l, until.Add(-expiryNotice))
 }
 

@@ -55,22 +55,22 @@ type Gateway struct {
 
 // New installs a gateway's handlers in its namespace. Sockets are admitted while Run runs.
 func New(cfg Config) *Gateway {
-	log := newReplyLog(cfg.Bus)
+	reader := newReplyReader(cfg.Bus)
 	receipts := newReceiptQueue(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
 	rooms := newRooms(roomsConfig{
-		members: cfg.Namespace,
+		sockets: cfg.Namespace,
 		metrics: cfg.Metrics,
 		now:     cfg.Now,
 		receipt: receipts.report,
 		tracer:  cfg.Tracer,
 	})
-	watermarks := newLowWatermarks(log, rooms.resetOffsets)
+	watermarks := newLowWatermarks(reader, rooms.resetOffsets)
 	g := &Gateway{
 		cfg:        cfg,
 		rooms:      rooms,
 		receipts:   receipts,
 		watermarks: watermarks,
-		outages:    newOutageReplay(rooms, log, watermarks, cfg.Logger),
+		outages:    newOutageReplay(rooms, reader, watermarks, cfg.Logger),
 		expiry:     newExpiry(cfg.Now),
 		origins:    newOriginCache(cfg.Origins, cfg.Now),
 		live:       newLiveEvents(cfg, rooms),
@@ -83,7 +83,7 @@ func New(cfg Config) *Gateway {
 		},
 		parts: &partPublisher{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now},
 	}
-	g.authenticator = newAuthenticator(g, log)
+	g.authenticator = newAuthenticator(g, reader)
 	cfg.Namespace.OnBroadcast(rooms.handleBroadcast)
 	g.authenticator.handleConnections()
 	g.live.handleEvents()

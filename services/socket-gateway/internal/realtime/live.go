@@ -32,8 +32,8 @@ const (
 
 const (
 	// signalGroup is the queue group of the gateways: each signal is delivered to one of them.
-	signalGroup = durable
-	// signalRoom is the size of the queue to Redis; signals that exceed it are dropped, because they would
+	signalGroup = consumerGroup
+	// signalQueueSize is the size of the queue to Redis; signals that exceed it are dropped, because they would
 	// arrive too late.
 	signalQueueSize = 1024
 	signalBatch     = 64
@@ -97,8 +97,8 @@ func (l *liveEvents) handleEvents() {
 	l.namespace.On(eventRead, l.visitorReads)
 }
 
-// outcome is the acknowledgement of eventToken, eventTyping and eventRead.
-type outcome struct {
+// eventAnswer is the acknowledgement of eventToken, eventTyping and eventRead.
+type eventAnswer struct {
 	OK      bool   `json:"ok"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -106,10 +106,14 @@ type outcome struct {
 }
 
 var (
-	tooMany = outcome{Code: apperr.TooManyRequests.Reason, Message: "Too many events. Please try again later."}
-	invalid = outcome{
+	tooMany = eventAnswer{Code: apperr.TooManyRequests.Reason, Message: "Too many events. Please try again later."}
+	invalid = eventAnswer{
 		Code:    apperr.ValidationError.Reason,
 		Message: "The argument must be an object with the id of a message: {messageId}",
+	}
+	unavailable = eventAnswer{
+		Code:    apperr.ServiceUnavailable.Reason,
+		Message: apperr.ServiceUnavailable.Message,
 	}
 )
 
@@ -123,7 +127,7 @@ const (
 
 // visitorTypes signals to agents that the visitor is typing. It ignores the arguments.
 func (l *liveEvents) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socketio.Ack) {
-	known := s.Data().(*session)
+	known := s.Data().(*socketState)
 	if !l.typing.Take(context.Background(), known.room).Allowed {
 		l.metrics.clientEvent(eventTyping, resultLimited)
 		_ = ack(tooMany) // the client may have disconnected or not requested an acknowledgement
@@ -138,22 +142,22 @@ func (l *liveEvents) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socke
 	})
 	if err != nil {
 		l.metrics.clientEvent(eventTyping, resultFailed)
-		_ = ack(outcome{Code: apperr.ServiceUnavailable.Reason, Message: apperr.ServiceUnavailable.Message})
+		_ = ack(unavailable)
 		return
 	}
 	l.metrics.clientEvent(eventTyping, resultAccepted)
-	_ = ack(outcome{OK: true})
+	_ = ack(eventAnswer{OK: true})
 }
 
 // visitorReads moves the visitor's read cursor and acknowledges when it is stored.
 func (l *liveEvents) visitorReads(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
-	result, answer := l.moveCursor(s.Data().(*session), args)
+	result, answer := l.moveCursor(s.Data().(*socketState), args)
 	l.metrics.clientEvent(eventRead, result)
 	_ = ack(answer) // the client may have disconnected or not requested an acknowledgement
 }
 
 // moveCursor stores a visitor's read cursor, and returns the result for the metrics and the acknowledgement.
-func (l *liveEvents) moveCursor(known *session, args socketio.Args) (result string, answer outcome) {
+func (l *liveEvents) moveCursor(known *socketState, args socketio.Args) (result string, answer eventAnswer) {
 	var upTo struct {
 		MessageID string `json:"messageId"`
 	}
@@ -170,16 +174,17 @@ func (l *liveEvents) moveCursor(known *session, args socketio.Args) (result stri
 	)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
-		return resultInvalid, outcome{Code: apperr.ReasonOf(err), Message: "There is no such message in the open chat"}
+		const text = "There is no such message in the open chat"
+		return resultInvalid, eventAnswer{Code: apperr.ReasonOf(err), Message: text}
 	case err != nil:
 		l.logger.WarnContext(ctx, "storing a visitor's read cursor failed", "error", err)
-		return resultFailed, outcome{Code: apperr.ServiceUnavailable.Reason, Message: apperr.ServiceUnavailable.Message}
+		return resultFailed, unavailable
 	}
-	return resultAccepted, outcome{OK: true, Unread: &reading.Unread}
+	return resultAccepted, eventAnswer{OK: true, Unread: &reading.Unread}
 }
 
 // sendUnread emits eventUnread to a socket. It sends nothing if the visitor has no open chat.
-func (l *liveEvents) sendUnread(s *socketio.Socket, known *session) {
+func (l *liveEvents) sendUnread(s *socketio.Socket, known *socketState) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	if !l.reads.Take(ctx, known.room).Allowed {
@@ -222,7 +227,8 @@ func (l *liveEvents) run(ctx context.Context) {
 	for _, listen := range []func() (stop func(), err error){l.listenTyping, l.listenReadCursors} {
 		stop, err := listen()
 		if err != nil {
-			l.logger.ErrorContext(ctx, "subscribing to typing or read events failed, visitors do not receive them", "error", err)
+			const text = "subscribing to typing or read events failed, visitors do not receive them"
+			l.logger.ErrorContext(ctx, text, "error", err)
 			continue
 		}
 		defer stop()
@@ -247,7 +253,8 @@ func (l *liveEvents) listenTyping() (stop func(), err error) {
 }
 
 func (l *liveEvents) listenReadCursors() (stop func(), err error) {
-	return rpc.Listen(l.signals, subject.AllReadCursors, signalGroup, event.Decode[event.ReadCursorMoved], l.cursorMoved)
+	decode := event.Decode[event.ReadCursorMoved]
+	return rpc.Listen(l.signals, subject.AllReadCursors, signalGroup, decode, l.cursorMoved)
 }
 
 // supportTypes sends the visitor that the support side is typing.

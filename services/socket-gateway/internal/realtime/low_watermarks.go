@@ -24,7 +24,7 @@ const (
 // authenticator reads the watermark at which a room opens and a session starts; outageReplay reads the
 // watermarks of the time at which an outage began.
 type lowWatermarks struct {
-	log         *replyLog
+	replies     *replyReader
 	onRecreated func() // called when the stream was recreated: its sequences restart
 
 	known chan struct{} // closed by the first successful poll
@@ -43,8 +43,8 @@ type sample struct {
 
 // newLowWatermarks returns low watermarks, which are unknown until run has polled them. onRecreated is called
 // when the stream was recreated.
-func newLowWatermarks(log *replyLog, onRecreated func()) *lowWatermarks {
-	return &lowWatermarks{log: log, onRecreated: onRecreated, known: make(chan struct{})}
+func newLowWatermarks(replies *replyReader, onRecreated func()) *lowWatermarks {
+	return &lowWatermarks{replies: replies, onRecreated: onRecreated, known: make(chan struct{})}
 }
 
 // run polls until ctx is done.
@@ -71,11 +71,11 @@ func (l *lowWatermarks) poll(ctx context.Context) bool {
 	defer cancel()
 	// The sample gets the time before the request: what the watermarks cover was published by then or later.
 	at := time.Now()
-	state, err := l.log.state(ctx)
+	state, err := l.replies.state(ctx)
 	if err != nil {
 		return false
 	}
-	watermarks, err := l.log.lowWatermarks(ctx, state.Created)
+	watermarks, err := l.replies.lowWatermarks(ctx, state.Created)
 	if err != nil {
 		return false
 	}
@@ -89,7 +89,7 @@ func (l *lowWatermarks) poll(ctx context.Context) bool {
 	return true
 }
 
-// record stores new watermarks. It never lowers one, even if lost positions make the consumer restart at the
+// record stores new watermarks. It never lowers one, even if lost offsets make the consumer restart at the
 // beginning of the stream, unless the stream was recreated; in that case it returns true.
 func (l *lowWatermarks) record(at time.Time, watermarks []uint64, created time.Time) (recreated bool) {
 	l.mu.Lock()

@@ -19,7 +19,7 @@ import (
 type Metrics struct {
 	connections   *prometheus.GaugeVec
 	sockets       prometheus.Gauge
-	emits         *prometheus.CounterVec
+	publishes     *prometheus.CounterVec
 	deliveries    prometheus.Counter
 	connectErrors *prometheus.CounterVec
 	disconnects   *prometheus.CounterVec
@@ -42,7 +42,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		sockets: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_gateway_sockets", Help: "Visitors' sockets that have joined their room.",
 		}),
-		emits: prometheus.NewCounterVec(prometheus.CounterOpts{
+		publishes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_emits_total", Help: "Replies by result: ok, failed (retried), stale.",
 		}, []string{"result"}),
 		deliveries: prometheus.NewCounter(prometheus.CounterOpts{
@@ -56,7 +56,8 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"reason"}),
 		drops: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_drops_total",
-			Help: "Events that were not delivered: repeated (already delivered to the room), slow (a client that does not read was closed).",
+			Help: "Events that were not delivered: repeated (already delivered to the room), " +
+				"slow (a client that does not read was closed).",
 		}, []string{"reason"}),
 		recoveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_recoveries_total",
@@ -71,11 +72,13 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"result"}),
 		clientEvents: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_client_events_total",
-			Help: "Events token, typing and read of visitors: accepted, limited (too many), invalid, failed (NATS or the Widget API unavailable).",
+			Help: "Events token, typing and read of visitors: accepted, limited (too many), invalid, " +
+				"failed (NATS or the Widget API unavailable).",
 		}, []string{"event", "result"}),
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_parts_total",
-			Help: "Parts of messages that bots are writing: ok (emitted), failed (retried), stale, malformed, snapshot (sent to a joining socket), unread (a socket joined without).",
+			Help: "Parts of messages that bots are writing: ok (emitted), failed (retried), stale, malformed, " +
+				"snapshot (sent to a joining socket), unread (a socket joined without).",
 		}, []string{"result"}),
 		redisLag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_gateway_redis_lag_seconds", Help: "Last round trip to Redis.",
@@ -97,11 +100,14 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 // begin initialises the counters at zero so that Prometheus sees the first increment.
 func (m *Metrics) begin() {
 	for counter, values := range map[*prometheus.CounterVec][]string{
-		m.drops:         {dropRepeated, dropSlow},
-		m.recoveries:    {recoveryHit, recoveryMiss, recoveryLimited, recoveryNone},
-		m.receipts:      {receiptReported, receiptFailed, receiptLost},
-		m.parts:         {emitOK, emitFailed, partDropped, partMalformed, partSnapshot, partUnread},
-		m.connectErrors: {apperr.Unauthorized.Reason, apperr.OriginNotAllowed.Reason, apperr.ServiceUnavailable.Reason, apperr.InternalError.Reason},
+		m.drops:      {dropRepeated, dropSlow},
+		m.recoveries: {recoveryHit, recoveryMiss, recoveryLimited, recoveryNone},
+		m.receipts:   {receiptReported, receiptFailed, receiptLost},
+		m.parts:      {publishOK, publishFailed, partDropped, partMalformed, partSnapshot, partUnread},
+		m.connectErrors: {
+			apperr.Unauthorized.Reason, apperr.OriginNotAllowed.Reason,
+			apperr.ServiceUnavailable.Reason, apperr.InternalError.Reason,
+		},
 	} {
 		for _, value := range values {
 			counter.WithLabelValues(value)
@@ -121,7 +127,7 @@ func (m *Metrics) clientEvent(name, result string) {
 // collectors returns all metrics, for the registration.
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops,
+		m.connections, m.sockets, m.publishes, m.deliveries, m.connectErrors, m.disconnects, m.drops,
 		m.recoveries, m.replayed, m.receipts, m.clientEvents, m.parts, m.redisLag,
 	}
 }
@@ -148,8 +154,9 @@ const (
 	receiptFailed   = "failed"
 	receiptLost     = "lost"
 
-	emitOK     = "ok"
-	emitFailed = "failed"
+	publishOK     = "ok"
+	publishFailed = "failed"
+	publishStale  = "stale"
 
 	partDropped   = "stale"
 	partMalformed = "malformed"
@@ -169,7 +176,7 @@ func (m *Metrics) recovery(result string) { m.recoveries.WithLabelValues(result)
 // RedisAnswered records the duration of a round trip to Redis.
 func (m *Metrics) RedisAnswered(after time.Duration) { m.redisLag.Set(after.Seconds()) }
 
-func (m *Metrics) emitted(result string)      { m.emits.WithLabelValues(result).Inc() }
+func (m *Metrics) published(result string)    { m.publishes.WithLabelValues(result).Inc() }
 func (m *Metrics) connectError(reason string) { m.connectErrors.WithLabelValues(reason).Inc() }
 
 const (

@@ -66,7 +66,8 @@ func (o *originCache) check(ctx context.Context, appID, origin string) error {
 	rules, ok := o.known.Get(appID)
 	if !ok || !o.now().Before(rules.until) {
 		var err error
-		if rules, err = o.fetch(ctx, appID); err != nil {
+		rules, err = o.fetch(ctx, appID)
+		if err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Replay for this gateway: redis.go of the service reports the loss and the return of the Redis subscriptions,
-// and outageReplay reads what was published in between from the log. For the replay to a client see recover.go.
+// and outageReplay reads what was published in between from the stream. For the replay to a client see recover.go.
 
 const (
 	// outageMargin allows for messages in flight when the connection was last known to work.
@@ -25,13 +25,13 @@ const (
 )
 
 // outageReplay replays into local rooms the replies that were published while the Redis subscriptions were
-// lost. From the loss until the missing replies have been read from the log, the rooms are paused.
+// lost. From the loss until the missing replies have been read from the stream, the rooms are paused.
 //
-// An outage begins with subscriptionsLost and ends in finish, when the log was replayed to its end. Several
+// An outage begins with subscriptionsLost and ends in finish, when the stream was replayed to its end. Several
 // losses may belong to one outage.
 type outageReplay struct {
 	rooms      *rooms
-	log        *replyLog
+	replies    *replyReader
 	watermarks *lowWatermarks
 	logger     *slog.Logger
 
@@ -45,8 +45,14 @@ type outageReplay struct {
 }
 
 // newOutageReplay returns an outage replay. run does the replays.
-func newOutageReplay(rooms *rooms, log *replyLog, watermarks *lowWatermarks, logger *slog.Logger) *outageReplay {
-	return &outageReplay{rooms: rooms, log: log, watermarks: watermarks, logger: logger, wake: make(chan struct{}, 1)}
+func newOutageReplay(rooms *rooms, replies *replyReader, watermarks *lowWatermarks, logger *slog.Logger) *outageReplay {
+	return &outageReplay{
+		rooms:      rooms,
+		replies:    replies,
+		watermarks: watermarks,
+		logger:     logger,
+		wake:       make(chan struct{}, 1),
+	}
 }
 
 // subscriptionsLost must be called when subscriptions are lost, before they are restored.
@@ -112,7 +118,8 @@ func (o *outageReplay) catchUp(ctx context.Context) {
 		count += n
 		if err != nil {
 			if ctx.Err() == nil {
-				o.logger.WarnContext(ctx, "reading replies missed while Redis was unavailable failed, retrying", "error", err)
+				const text = "reading replies missed while Redis was unavailable failed, retrying"
+				o.logger.WarnContext(ctx, text, "error", err)
 			}
 			sleep(ctx, outageRetry)
 			continue
@@ -125,7 +132,7 @@ func (o *outageReplay) catchUp(ctx context.Context) {
 	}
 }
 
-// finish resumes the rooms and ends the outage. It returns false if the log must be read again.
+// finish resumes the rooms and ends the outage. It returns false if the stream must be read again.
 func (o *outageReplay) finish(reached uint64, pauses int) bool {
 	if !o.rooms.resume(reached, pauses) {
 		return false
@@ -144,11 +151,11 @@ func (o *outageReplay) replay(
 ) (deliveries int, last []uint64, upTo uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, outageRead)
 	defer cancel()
-	state, err := o.log.state(ctx)
+	state, err := o.replies.state(ctx)
 	if err != nil {
 		return 0, after, 0, err
 	}
-	partitions, err := o.log.bus.Partitions(ctx, subject.Replies)
+	partitions, err := o.replies.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
 		return 0, after, 0, err
 	}
@@ -176,7 +183,7 @@ func (o *outageReplay) replayPartition(
 	replicated bool,
 ) (deliveries int, err error) {
 	for {
-		err := o.log.read(ctx, filter, *last, func(d bus.Delivery) error {
+		err := o.replies.read(ctx, filter, *last, func(d bus.Delivery) error {
 			*last = d.Sequence
 			deliveries += o.replayReply(d)
 			return nil
@@ -184,7 +191,7 @@ func (o *outageReplay) replayPartition(
 		if err != nil || !replicated {
 			return deliveries, err
 		}
-		end, err := o.log.lastOf(ctx, filter)
+		end, err := o.replies.lastOf(ctx, filter)
 		if err != nil || end <= *last {
 			return deliveries, err
 		}
@@ -192,12 +199,12 @@ func (o *outageReplay) replayPartition(
 	}
 }
 
-// replayReply emits a reply from the log to its room and returns the number of sockets. It decodes only what a
-// local socket lacks: the log has the replies of all visitors.
+// replayReply emits a reply from the stream to its room and returns the number of sockets. It decodes only what a
+// local socket lacks: the stream has the replies of all visitors.
 func (o *outageReplay) replayReply(d bus.Delivery) int {
 	appID, chatUserID, ok := subject.ParseReply(d.Subject)
 	room := Room(appID, chatUserID)
-	if !ok || emitted(d) || !o.rooms.wants(room, d.Sequence) {
+	if !ok || publishedBefore(d) || !o.rooms.wants(room, d.Sequence) {
 		return 0
 	}
 	reply, err := event.Decode[event.Reply](d.Subject, d.Data)

@@ -1,7 +1,6 @@
 package realtime
 
-// Parts of messages that bots are still writing. They take the way of replies (publish.go, room.go), but
-// have no
+// Parts of messages that bots are still writing. They take the way of replies (publish.go, room.go), but have no
 // offset: the complete message replaces them.
 
 import (
@@ -44,7 +43,7 @@ type partPublisher struct {
 func (p *partPublisher) consumer() bus.Consumer {
 	return bus.Consumer{
 		Stream:      subject.Parts,
-		Durable:     durable,
+		Durable:     consumerGroup,
 		Offsets:     true,
 		Concurrency: concurrentBatches,
 		MaxPause:    retryPause,
@@ -55,11 +54,11 @@ func (p *partPublisher) consumer() bus.Consumer {
 // publish publishes a batch of parts to different visitors. Stale and malformed parts are dropped without a
 // dead letter: the complete message follows.
 func (p *partPublisher) publish(ctx context.Context, batch []bus.Delivery) []error {
-	return emitBatch(ctx, p.namespace, batch, p.broadcast, p.metrics.part)
+	return publishBatch(ctx, p.namespace, batch, p.encodeBroadcast, p.metrics.part)
 }
 
-// broadcast encodes a part for its room. It returns nil for a malformed or stale part.
-func (p *partPublisher) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
+// encodeBroadcast encodes a part for its room. It returns nil for a malformed or stale part.
+func (p *partPublisher) encodeBroadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
 	part, data := decodePart(delivery)
 	if data == nil {
 		p.metrics.part(partMalformed)
@@ -130,5 +129,5 @@ func (r *rooms) handlePart(b *socketio.Broadcast, mark metadata.Part) int {
 	for _, s := range rm.parts.replayed {
 		b.Except = append(b.Except, s.socket)
 	}
-	return r.members.EmitLocal(b)
+	return r.sockets.EmitLocal(b)
 }

@@ -49,7 +49,7 @@ func TestARoomTakesEachPartOnce(t *testing.T) {
 	t.Parallel()
 	p := &partRecorder{}
 	r := newTestRooms(t, &p.audience)
-	r.members = p
+	r.sockets = p
 	r.open("room", "company", 0)
 	arrive := func(n ...int32) {
 		for _, n := range n {

@@ -6,9 +6,9 @@ import (
 )
 
 // While the subscriptions of Redis are lost, older events may be missing: outage.go pauses all rooms, replays
-// the missing events from the log, and resumes. Live events that arrive meanwhile are buffered here.
+// the missing events from the stream, and resumes. Live events that arrive meanwhile are buffered here.
 
-// pausedLimit and pausedBytesLimit bound the buffer. Events that exceed it are read from the log.
+// pausedLimit and pausedBytesLimit bound the buffer. Events that exceed it are read from the stream.
 const (
 	pausedLimit      = 4096
 	pausedBytesLimit = 4 << 20
@@ -39,7 +39,7 @@ func (r *rooms) pauses() int {
 }
 
 // buffer holds b back, or returns false if the rooms are no longer paused. A full buffer is dropped and must
-// be read from the log.
+// be read from the stream.
 func (r *rooms) buffer(b *socketio.Broadcast) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,10 +59,10 @@ func (r *rooms) buffer(b *socketio.Broadcast) bool {
 	return true
 }
 
-// wants reports whether a reply from the log is new to local sockets.
+// wants reports whether a reply from the stream is new to local sockets.
 func (r *rooms) wants(name string, offset uint64) bool {
 	rm := r.find(name)
-	if rm == nil || r.members.RoomSize(name) == 0 {
+	if rm == nil || r.sockets.RoomSize(name) == 0 {
 		return false
 	}
 	rm.mu.Lock()
@@ -70,7 +70,7 @@ func (r *rooms) wants(name string, offset uint64) bool {
 	return offset > rm.last
 }
 
-// replay emits an event from the log, even while the rooms are paused.
+// replay emits an event from the stream, even while the rooms are paused.
 func (r *rooms) replay(b *socketio.Broadcast) int {
 	rm := r.find(b.Rooms[0])
 	if rm == nil {
@@ -80,7 +80,7 @@ func (r *rooms) replay(b *socketio.Broadcast) int {
 }
 
 // resume emits the buffered events and ends the pause, provided that all dropped events are at or below
-// reached, up to which the log was replayed, and that pauses still returns the same number. It reports whether
+// reached, up to which the stream was replayed, and that pauses still returns the same number. It reports whether
 // the pause has ended.
 //
 // The lock is released while events are emitted; those that arrive meanwhile are buffered and emitted in the

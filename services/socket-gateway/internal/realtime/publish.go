@@ -23,8 +23,9 @@ import (
 const eventMessage = "message"
 
 const (
-	// durable is the consumer that all gateways share. Each gateway reads a share of the partitions.
-	durable = "socket-gateway"
+	// consumerGroup is the group that all gateways form ([bus.Consumer.Offsets]): each reads a share of the
+	// partitions, through an ephemeral consumer of its own, and saves their offsets under this name.
+	consumerGroup = "socket-gateway"
 	// concurrentBatches is two: one batch is encoded while the other is sent to Redis.
 	concurrentBatches = 2
 	// retryPause is the maximum pause between retries while Redis is not connected. It is short because
@@ -55,7 +56,7 @@ type replyPublisher struct {
 func (p *replyPublisher) consumer() bus.Consumer {
 	return bus.Consumer{
 		Stream:      subject.Replies,
-		Durable:     durable,
+		Durable:     consumerGroup,
 		Offsets:     true,
 		Concurrency: concurrentBatches,
 		MaxPause:    retryPause,
@@ -67,12 +68,13 @@ func (p *replyPublisher) consumer() bus.Consumer {
 // over Redis, so that rooms see one order even while two gateways read the same partition. Failed publishes
 // are retried until Redis is connected; rooms drop duplicates.
 func (p *replyPublisher) publish(ctx context.Context, batch []bus.Delivery) []error {
-	return emitBatch(ctx, p.namespace, batch, p.broadcast, p.metrics.emitted)
+	return publishBatch(ctx, p.namespace, batch, p.encodeBroadcast, p.metrics.published)
 }
 
-// emitBatch emits the broadcasts of a batch, by encode, which returns nil for a delivery that no client gets.
-// It counts each one as emitOK or emitFailed. The errors are those of the deliveries, by their index.
-func emitBatch(
+// publishBatch publishes the broadcasts of a batch to all gateways. encode returns the broadcast of a delivery, nil
+// for one that no client gets. Each broadcast is counted as publishOK or publishFailed. The errors are those of the
+// deliveries, by their index.
+func publishBatch(
 	ctx context.Context,
 	namespace *socketio.Namespace,
 	batch []bus.Delivery,
@@ -81,37 +83,37 @@ func emitBatch(
 ) []error {
 	errs := make([]error, len(batch))
 	broadcasts := make([]*socketio.Broadcast, 0, len(batch))
-	places := make([]int, 0, len(batch)) // of the broadcasts in batch
+	indexes := make([]int, 0, len(batch)) // of the broadcasts in batch
 	for i := range batch {
 		b, err := encode(&batch[i])
 		errs[i] = err
 		if b != nil {
 			broadcasts = append(broadcasts, b)
-			places = append(places, i)
+			indexes = append(indexes, i)
 		}
 	}
 	failed := namespace.EmitAll(ctx, broadcasts)
-	for k, place := range places {
+	for k, i := range indexes {
 		if failed == nil || failed[k] == nil {
-			count(emitOK)
+			count(publishOK)
 			continue
 		}
-		count(emitFailed)
-		errs[place] = apperr.Unreachable("redis", failed[k])
+		count(publishFailed)
+		errs[i] = apperr.Unreachable("redis", failed[k])
 	}
 	return errs
 }
 
-// broadcast encodes a reply for its room. It returns nil for a reply older than chat.Window, which must not
+// encodeBroadcast encodes a reply for its room. It returns nil for a reply older than chat.Window, which must not
 // pop up in a page; the history has it. Such replies occur when offsets are lost and the stream is read
 // from its beginning.
-func (p *replyPublisher) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
+func (p *replyPublisher) encodeBroadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
 	e, err := event.DecodeReply(delivery.Subject, delivery.Data)
 	if err != nil {
 		return nil, err
 	}
 	if p.now().Sub(e.Message.CreatedAt) > chat.Window {
-		p.metrics.emitted("stale")
+		p.metrics.published(publishStale)
 		return nil, nil
 	}
 	data := encodeReply(&e, delivery.Sequence, len(delivery.Data))

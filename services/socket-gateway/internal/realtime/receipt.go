@@ -59,7 +59,11 @@ func newReceiptQueue(
 // report queues the report that a message was delivered to a visitor of a company.
 func (r *receiptQueue) report(company string, receipt metadata.Receipt) {
 	r.add(event.MessageStatusChanged{
-		CompanyID: company, MessageID: receipt.MessageID, ChatID: receipt.ChatID, Status: chat.StatusDelivered, At: r.now(),
+		CompanyID: company,
+		MessageID: receipt.MessageID,
+		ChatID:    receipt.ChatID,
+		Status:    chat.StatusDelivered,
+		At:        r.now(),
 	})
 }
 

@@ -42,8 +42,8 @@ type missed struct {
 // missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
 // there are too many, if some may have been removed from the stream, or if the pid or offset is invalid, and
 // apperr.Unavailable if the stream cannot be read.
-func (l *replyLog) missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
-	state, err := l.state(ctx)
+func (r *replyReader) missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
+	state, err := r.state(ctx)
 	if err != nil {
 		return missed{}, apperr.Unreachable("NATS", err)
 	}
@@ -57,13 +57,13 @@ func (l *replyLog) missed(ctx context.Context, appID, chatUserID, pid, offset st
 	if !ok || after > state.Last || after+1 < state.First {
 		return missed{}, errNotRecoverable // invalid, of another stream, or removed from the stream
 	}
-	stored, err := l.bus.Stored(ctx, subject.Replies, subject.Reply(appID, chatUserID))
+	stored, err := r.bus.Stored(ctx, subject.Replies, subject.Reply(appID, chatUserID))
 	if err != nil {
 		return missed{}, err
 	}
-	found, err := l.missedSince(ctx, stored, after)
+	found, err := r.missedSince(ctx, stored, after)
 	if err == nil && state.Replicas > 1 {
-		err = l.confirm(ctx, stored, &found)
+		err = r.confirm(ctx, stored, &found)
 	}
 	if err != nil && !errors.Is(err, errNotRecoverable) {
 		err = apperr.Unreachable("NATS", err)
@@ -72,11 +72,11 @@ func (l *replyLog) missed(ctx context.Context, appID, chatUserID, pid, offset st
 }
 
 // missedSince reads the replies on a stored subject after an offset, within the bounds of a replay.
-func (l *replyLog) missedSince(ctx context.Context, stored string, after uint64) (missed, error) {
+func (r *replyReader) missedSince(ctx context.Context, stored string, after uint64) (missed, error) {
 	found := missed{upTo: after}
-	err := l.read(ctx, stored, after, func(d bus.Delivery) error {
+	err := r.read(ctx, stored, after, func(d bus.Delivery) error {
 		found.upTo = d.Sequence
-		if emitted(d) {
+		if publishedBefore(d) {
 			return nil
 		}
 		reply, err := event.Decode[event.Reply](d.Subject, d.Data)
@@ -96,14 +96,14 @@ func (l *replyLog) missedSince(ctx context.Context, stored string, after uint64)
 
 // confirm continues reading until it has the last reply of the stream's leader: the replica that served the
 // read may lag.
-func (l *replyLog) confirm(ctx context.Context, stored string, found *missed) error {
+func (r *replyReader) confirm(ctx context.Context, stored string, found *missed) error {
 	for {
-		last, err := l.lastOf(ctx, stored)
+		last, err := r.lastOf(ctx, stored)
 		if err != nil || last <= found.upTo {
 			return err
 		}
 		sleep(ctx, replicaPause)
-		more, err := l.missedSince(ctx, stored, found.upTo)
+		more, err := r.missedSince(ctx, stored, found.upTo)
 		if err != nil {
 			return err
 		}

@@ -26,8 +26,8 @@ const (
 	roomGrace = 30 * time.Second
 )
 
-// members is the part of a namespace that rooms need.
-type members interface {
+// localSockets is the part of a namespace that rooms need: its sockets on this gateway.
+type localSockets interface {
 	EmitLocal(b *socketio.Broadcast) int
 	RoomSize(room string) int
 	Socket(id string) *socketio.Socket
@@ -35,7 +35,7 @@ type members interface {
 
 // roomsConfig configures rooms.
 type roomsConfig struct {
-	members members
+	sockets localSockets
 	metrics *Metrics
 	now     func() time.Time
 	// receipt is called with the visitor's company after the delivery of an event that requests a receipt. It
@@ -69,14 +69,14 @@ type room struct {
 	opened   time.Time
 }
 
-// replayedSocket is a socket that has received events up to an offset from the log.
+// replayedSocket is a socket that has received events up to an offset from the stream.
 type replayedSocket struct {
 	socket string
 	upTo   uint64
 	since  time.Time
 }
 
-// newRooms returns rooms for the sockets of cfg.members.
+// newRooms returns rooms for cfg.sockets.
 func newRooms(cfg roomsConfig) *rooms {
 	return &rooms{roomsConfig: cfg, byName: make(map[string]*room)}
 }
@@ -94,13 +94,13 @@ func (r *rooms) open(name, company string, watermark uint64) {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
 	rm.opened = r.now()
-	if r.members.RoomSize(name) > 0 {
+	if r.sockets.RoomSize(name) > 0 {
 		return // events up to the watermark may still be in flight to the other sockets
 	}
 	rm.last = max(rm.last, watermark)
 }
 
-// markReplayed suppresses events up to upTo for a socket that has received them from the log.
+// markReplayed suppresses events up to upTo for a socket that has received them from the stream.
 func (r *rooms) markReplayed(name, socket string, upTo uint64) {
 	rm := r.find(name)
 	if rm == nil {
@@ -113,7 +113,7 @@ func (r *rooms) markReplayed(name, socket string, upTo uint64) {
 	}
 	now := r.now()
 	rm.replayed = slices.DeleteFunc(rm.replayed, func(s replayedSocket) bool {
-		return now.Sub(s.since) > roomGrace && r.members.Socket(s.socket) == nil
+		return now.Sub(s.since) > roomGrace && r.sockets.Socket(s.socket) == nil
 	})
 	rm.replayed = append(rm.replayed, replayedSocket{socket: socket, upTo: upTo, since: now})
 }
@@ -143,7 +143,7 @@ func (r *rooms) handleBroadcast(b *socketio.Broadcast) int {
 		return r.handlePart(b, m.Part)
 	}
 	if !oneRoom || m.Offset == 0 {
-		return r.members.EmitLocal(b) // transient, or from another program: no order to keep
+		return r.sockets.EmitLocal(b) // transient, or from another program: no order to keep
 	}
 	r.mu.RLock()
 	rm := r.byName[b.Rooms[0]]
@@ -152,7 +152,7 @@ func (r *rooms) handleBroadcast(b *socketio.Broadcast) int {
 	if paused && r.buffer(b) {
 		return 0
 	}
-	if rm == nil { // not hosted here; a socket that joins later reads missed events from the log
+	if rm == nil { // not hosted here; a socket that joins later reads missed events from the stream
 		return 0
 	}
 	return r.emit(rm, b, m)
@@ -178,7 +178,7 @@ func (r *rooms) emit(rm *room, b *socketio.Broadcast, m metadata.Metadata) int {
 	return n
 }
 
-// exclude returns the sockets that have received the event with this offset from the log, and removes those
+// exclude returns the sockets that have received the event with this offset from the stream, and removes those
 // that the room has caught up with. Callers must hold mu.
 func (rm *room) exclude(offset uint64) (sockets []string) {
 	rm.replayed = slices.DeleteFunc(rm.replayed, func(s replayedSocket) bool { return s.upTo < offset })
@@ -195,8 +195,8 @@ func (rm *room) exclude(offset uint64) (sockets []string) {
 // number.
 func (r *rooms) emitTraced(b *socketio.Broadcast, m metadata.Metadata) int {
 	untraced := r.tracer == nil || m.TraceParent == ""
-	if untraced || r.members.RoomSize(b.Rooms[0]) == 0 {
-		return r.members.EmitLocal(b)
+	if untraced || r.sockets.RoomSize(b.Rooms[0]) == 0 {
+		return r.sockets.EmitLocal(b)
 	}
 	parent := event.WithTraceParent(context.Background(), m.TraceParent)
 	_, span := r.tracer.Start(parent, trace.SpanKindConsumer, "emit "+eventMessage,
@@ -206,7 +206,7 @@ func (r *rooms) emitTraced(b *socketio.Broadcast, m metadata.Metadata) int {
 		attribute.String("messaging.destination.name", b.Rooms[0]),
 	)
 	defer span.End()
-	n := r.members.EmitLocal(b)
+	n := r.sockets.EmitLocal(b)
 	span.Set(attribute.Int("parley.sockets", n))
 	return n
 }
@@ -243,7 +243,7 @@ func (r *rooms) sweep() {
 	defer r.mu.Unlock()
 	now := r.now()
 	for name, rm := range r.byName {
-		if r.members.RoomSize(name) > 0 {
+		if r.sockets.RoomSize(name) > 0 {
 			continue
 		}
 		rm.mu.Lock()

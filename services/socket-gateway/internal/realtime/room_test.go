@@ -38,7 +38,7 @@ func newTestRooms(t *testing.T, a *audience) *rooms {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRooms(roomsConfig{members: a, metrics: metrics, now: time.Now, receipt: func(string, metadata.Receipt) { a.asked++ }})
+	return newRooms(roomsConfig{sockets: a, metrics: metrics, now: time.Now, receipt: func(string, metadata.Receipt) { a.asked++ }})
 }
 
 func eventAt(offset uint64) *socketio.Broadcast {
@@ -82,7 +82,7 @@ func TestRoomTakesEachEventOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// A socket that has read more of the log than the room is left out until the room has caught up.
+// A socket that has read more of the stream than the room is left out until the room has caught up.
 func TestRoomLeavesOutWhoIsAhead(t *testing.T) {
 	t.Parallel()
 	a := &audience{}
@@ -190,7 +190,7 @@ func TestOffsets(t *testing.T) {
 }
 
 // An event that found no room when it arrived does not reach a socket that joins afterwards: that has read it
-// from the log.
+// from the stream.
 func TestEventForARoomThatIsNotHosted(t *testing.T) {
 	t.Parallel()
 	a := &audience{}

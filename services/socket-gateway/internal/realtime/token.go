@@ -28,7 +28,7 @@ var renewRate = config.Rate{Count: 3, Per: 30 * time.Second}
 
 // renew handles eventToken. It disconnects a socket that goes on with early renewals.
 func (a *authenticator) renew(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
-	known := s.Data().(*session)
+	known := s.Data().(*socketState)
 	ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
 	defer cancel()
 	if a.renewals.Take(ctx, s.ID()).Allowed {
@@ -47,7 +47,11 @@ func (a *authenticator) renew(s *socketio.Socket, args socketio.Args, ack socket
 }
 
 // renewed extends the lease of a socket if the token is valid and of the same visitor.
-func (a *authenticator) renewed(ctx context.Context, known *session, token string) (result string, answer outcome) {
+func (a *authenticator) renewed(
+	ctx context.Context,
+	known *socketState,
+	token string,
+) (result string, answer eventAnswer) {
 	claims, err := a.verify(ctx, token)
 	if err == nil && Room(claims.AppID, claims.ChatUserID) != known.room {
 		err = apperr.Unauthorized.New() // of another visitor
@@ -56,14 +60,14 @@ func (a *authenticator) renewed(ctx context.Context, known *session, token strin
 		err = apperr.Unauthorized.New() // the socket's token has expired
 	}
 	if err == nil {
-		return resultAccepted, outcome{OK: true}
+		return resultAccepted, eventAnswer{OK: true}
 	}
 	refused := a.refusal(ctx, err)
 	result = resultFailed
 	if refused.Code == apperr.Unauthenticated {
 		result = resultInvalid
 	}
-	return result, outcome{Code: refused.Reason, Message: refused.Message}
+	return result, eventAnswer{Code: refused.Reason, Message: refused.Message}
 }
 
 // verify returns the claims of a token that is valid and not revoked.

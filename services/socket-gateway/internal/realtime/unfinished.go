@@ -104,7 +104,8 @@ func (u *unfinishedMessages) send() {
 	for {
 		u.mu.Lock()
 		call := u.next
-		u.next, u.running = nil, call != nil
+		u.next = nil
+		u.running = call != nil
 		u.mu.Unlock()
 		if call == nil {
 			return

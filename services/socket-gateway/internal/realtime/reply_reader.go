@@ -18,8 +18,8 @@ const (
 	replicaPause = 20 * time.Millisecond
 )
 
-// replyLog reads replies from the stream REPLIES. It is safe for concurrent use.
-type replyLog struct {
+// replyReader reads replies from the stream REPLIES. It is safe for concurrent use.
+type replyReader struct {
 	bus *bus.Bus
 
 	mu      sync.Mutex // guards the fields below
@@ -34,12 +34,12 @@ type stateCall struct {
 	err   error
 }
 
-// newReplyLog returns a reader of the stream REPLIES.
-func newReplyLog(b *bus.Bus) *replyLog { return &replyLog{bus: b} }
+// newReplyReader returns a reader of the stream REPLIES.
+func newReplyReader(b *bus.Bus) *replyReader { return &replyReader{bus: b} }
 
 // state returns the state of the stream, requested after the call began. Concurrent callers share requests.
-func (l *replyLog) state(ctx context.Context) (bus.StreamState, error) {
-	call := l.joinCall()
+func (r *replyReader) state(ctx context.Context) (bus.StreamState, error) {
+	call := r.joinCall()
 	select {
 	case <-call.done:
 		return call.state, call.err
@@ -49,31 +49,32 @@ func (l *replyLog) state(ctx context.Context) (bus.StreamState, error) {
 }
 
 // joinCall returns the next shared request, which is not sent yet: its state is newer than the call.
-func (l *replyLog) joinCall() *stateCall {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.next == nil {
-		l.next = &stateCall{done: make(chan struct{})}
+func (r *replyReader) joinCall() *stateCall {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next == nil {
+		r.next = &stateCall{done: make(chan struct{})}
 	}
-	if !l.running {
-		l.running = true
-		go l.send()
+	if !r.running {
+		r.running = true
+		go r.send()
 	}
-	return l.next
+	return r.next
 }
 
 // send sends shared requests until none is waiting.
-func (l *replyLog) send() {
+func (r *replyReader) send() {
 	for {
-		l.mu.Lock()
-		call := l.next
-		l.next, l.running = nil, call != nil
-		l.mu.Unlock()
+		r.mu.Lock()
+		call := r.next
+		r.next = nil
+		r.running = call != nil
+		r.mu.Unlock()
 		if call == nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
-		call.state, call.err = l.bus.State(ctx, subject.Replies)
+		call.state, call.err = r.bus.State(ctx, subject.Replies)
 		cancel()
 		close(call.done)
 	}
@@ -81,12 +82,12 @@ func (l *replyLog) send() {
 
 // lowWatermarks returns, for each partition, the sequence up to which the gateways have published every reply.
 // created is the creation time of the stream.
-func (l *replyLog) lowWatermarks(ctx context.Context, created time.Time) (watermarks []uint64, err error) {
-	partitions, err := l.bus.Partitions(ctx, subject.Replies)
+func (r *replyReader) lowWatermarks(ctx context.Context, created time.Time) (watermarks []uint64, err error) {
+	partitions, err := r.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
 		return nil, err
 	}
-	offsets, err := l.bus.Offsets(ctx, subject.Replies, durable, created)
+	offsets, err := r.bus.Offsets(ctx, subject.Replies, consumerGroup, created)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +105,8 @@ var errNotRead = errors.New("some partitions have no saved offset yet")
 
 // read calls fn in order with all messages after a sequence whose stored subject matches filter. It stops at
 // the first error of fn and returns it.
-func (l *replyLog) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
-	for d, err := range l.bus.After(ctx, subject.Replies, filter, after) {
+func (r *replyReader) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
+	for d, err := range r.bus.After(ctx, subject.Replies, filter, after) {
 		if err == nil {
 			err = fn(d)
 		}
@@ -118,10 +119,10 @@ func (l *replyLog) read(ctx context.Context, filter string, after uint64, fn fun
 
 // lastOf returns the sequence of the last message on a stored subject or filter, read from the stream's
 // leader; 0 if there is none.
-func (l *replyLog) lastOf(ctx context.Context, stored string) (uint64, error) {
-	return l.bus.LastSequence(ctx, subject.Replies, stored)
+func (r *replyReader) lastOf(ctx context.Context, stored string) (uint64, error) {
+	return r.bus.LastSequence(ctx, subject.Replies, stored)
 }
 
-// emitted reports whether a reply was emitted before. Such a reply was republished from the dead letters of
-// another consumer.
-func emitted(d bus.Delivery) bool { return !bus.AddressedTo(d.Header, durable) }
+// publishedBefore reports whether the gateways have published a reply before, under an earlier offset: it is a dead
+// letter of another consumer, which an operator has replayed for that consumer only.
+func publishedBefore(d bus.Delivery) bool { return !bus.AddressedTo(d.Header, consumerGroup) }
