@@ -3,9 +3,9 @@
 //
 // It consists of four parts, each with its own consumers and its own switch:
 //
-//   - recorder (RECORDER) reads INBOUND (visitor messages, changes of control, ratings), REPLIES and OUTBOUND and writes
-//     the history, also of replies by other programs. It reads STATUS and DEAD and writes the status of companies'
-//     messages. It publishes Reply for a notice to the visitor, such as that agents have the chat.
+//   - recorder (RECORDER) reads INBOUND (visitor messages, changes of control, ratings), REPLIES and OUTBOUND and
+//     writes the history, also of replies by other programs. It reads STATUS and DEAD and writes the status of
+//     companies' messages. It publishes Reply for a notice to the visitor, such as that agents have the chat.
 //   - dispatcher (DISPATCHER) reads SENDS (company messages and pushes) and publishes Reply or OutboundMessage.
 //   - bot (BOT) reads INBOUND (visitor messages). It publishes Reply, MessagePart while an answer is streamed,
 //     ChatControlChanged when it hands a chat to the agents, and announces Typing over core NATS. The operator's

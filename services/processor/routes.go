@@ -132,7 +132,10 @@ func webhookRoutes(w *webhook.Service) []bus.Consumer {
 				subject.AllRatings:         withTime(w.ChatRated),
 			}),
 		},
-		{Stream: subject.Status, Durable: durableWebhooks, Concurrency: fanouts, Handle: withTime(w.MessageStatusChanged)},
+		{
+			Stream: subject.Status, Durable: durableWebhooks, Concurrency: fanouts,
+			Handle: withTime(w.MessageStatusChanged),
+		},
 	}
 }
 

@@ -67,9 +67,10 @@ func (c CallConfig) Problems() []string {
 }
 
 // caller is the [Answerer] of a server. [Webhook] and [LLM] embed it: a message comes in through Answer and call,
-// which bound, repeat and measure the calls; post, a method of the embedding type, makes one of them. The bus bounds how many calls are made at once and shares that number
-// between applications; it repeats a failed call until the message has used all attempts or its deadline has
-// passed. While the breaker of an application is open, none of its messages calls the server.
+// which bound and measure the calls; post, a method of the embedding type, makes one of them. The bus bounds how many
+// calls are made at once and shares that number between applications; it repeats a failed call until the message has
+// used all attempts or its deadline has passed. While the breaker of an application is open, none of its messages
+// calls the server.
 type caller struct {
 	what      string   // names the server in errors, such as webhook
 	secrets   []string // never repeated in errors
