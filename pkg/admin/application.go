@@ -132,7 +132,9 @@ func (s *Service) changedApplication(ctx context.Context, by Actor, c change) (c
 	if err != nil {
 		return a, err
 	}
-	c.companyID, c.target, c.after = a.CompanyID, "application", applicationFields(a)
+	c.companyID = a.CompanyID
+	c.target = "application"
+	c.after = applicationFields(a)
 	return a, s.audit(ctx, by, c)
 }
 

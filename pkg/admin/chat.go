@@ -74,11 +74,13 @@ func (s *Service) Reply(
 	case c.Windowed() && !c.InWindow(now) && d.Type != chat.Template:
 		return chat.Message{}, apperr.ChatTooOld.New()
 	}
-	if d, err = s.fill(ctx, c, d); err != nil {
+	d, err = s.fill(ctx, c, d)
+	if err != nil {
 		return chat.Message{}, err
 	}
 	if !c.Control.Agent || c.Control.Waiting() {
-		if c, err = s.TakeOver(ctx, by, c); err != nil {
+		c, err = s.TakeOver(ctx, by, c)
+		if err != nil {
 			return chat.Message{}, err
 		}
 	}
@@ -223,7 +225,12 @@ func (s *Service) changeControl(
 		return c, err
 	}
 	return after, s.audit(ctx, by, change{
-		companyID: c.CompanyID, action: action, target: "chat", id: c.ID, before: s.chatFields(c), after: s.chatFields(after),
+		companyID: c.CompanyID,
+		action:    action,
+		target:    "chat",
+		id:        c.ID,
+		before:    s.chatFields(c),
+		after:     s.chatFields(after),
 	})
 }
 

@@ -28,7 +28,8 @@ type exportedChat struct {
 // reads and writes page by page, so that its memory does not depend on the length of the histories. After an
 // error w has an incomplete object.
 func (s *Service) ExportVisitor(ctx context.Context, by Actor, v chat.Visitor, w io.Writer) error {
-	if err := s.audit(ctx, by, change{companyID: v.CompanyID, action: "visitor.export", target: "visitor", id: v.ID}); err != nil {
+	exported := change{companyID: v.CompanyID, action: "visitor.export", target: "visitor", id: v.ID}
+	if err := s.audit(ctx, by, exported); err != nil {
 		return err
 	}
 	out := &jsonWriter{w: w}

@@ -32,7 +32,8 @@ func (s *Service) createToken(
 	if err := s.store.CreateAccessToken(ctx, t); err != nil {
 		return "", t, err
 	}
-	if t, err = s.store.AccessToken(ctx, t.Hash); err != nil {
+	t, err = s.store.AccessToken(ctx, t.Hash)
+	if err != nil {
 		return "", t, err
 	}
 	return secret, t, s.audit(
@@ -65,7 +66,8 @@ func (s *Service) RotateToken(
 	if !old.Valid(now) {
 		return "", fresh, old, apperr.AccessTokenNotActive.New()
 	}
-	if secret, fresh, err = s.createToken(ctx, by, "token.rotate", old.CompanyID, old.Name, old.ExpiresAt); err != nil {
+	secret, fresh, err = s.createToken(ctx, by, "token.rotate", old.CompanyID, old.Name, old.ExpiresAt)
+	if err != nil {
 		return "", fresh, old, err
 	}
 	if overlap == 0 {

@@ -47,7 +47,13 @@ func (s *Service) createUser(ctx context.Context, by Actor, action string, u acc
 	if err := s.store.CreateUser(ctx, u); err != nil {
 		return err
 	}
-	return s.audit(ctx, by, change{companyID: u.CompanyID, action: action, target: "user", id: u.ID, after: userFields(u)})
+	return s.audit(ctx, by, change{
+		companyID: u.CompanyID,
+		action:    action,
+		target:    "user",
+		id:        u.ID,
+		after:     userFields(u),
+	})
 }
 
 // admitUser returns NotFound if there is no such company, and Conflict with the reason TOO_MANY_USERS if it
@@ -121,12 +127,20 @@ func (s *Service) AcceptInvitation(ctx context.Context, token, name, password st
 		if !u.Invited(s.now()) || !account.SameSecret(secret, u.InvitationHash) {
 			return apperr.InvitationNotFound.New()
 		}
-		if name = strings.TrimSpace(name); name != "" {
+		name = strings.TrimSpace(name)
+		if name != "" {
 			u.Name = name
 		}
-		u.PasswordHash, u.InvitationHash, u.InvitationExpiresAt = hash, "", time.Time{}
+		u.PasswordHash = hash
+		endInvitation(u)
 		return u.Check()
 	})
+}
+
+// endInvitation ends the user's invitation: its link no longer works.
+func endInvitation(u *account.User) {
+	u.InvitationHash = ""
+	u.InvitationExpiresAt = time.Time{}
 }
 
 // BindIdentity returns the user of an e-mail address that an OpenID Connect issuer has proven. The first call
@@ -150,7 +164,9 @@ func (s *Service) BindIdentity(ctx context.Context, id, issuer, subject string) 
 			return apperr.InvitationNotFound.New()
 		}
 		if !u.Disabled {
-			u.Issuer, u.Subject, u.InvitationHash, u.InvitationExpiresAt = issuer, subject, "", time.Time{}
+			u.Issuer = issuer
+			u.Subject = subject
+			endInvitation(u)
 		}
 		return nil
 	})
@@ -163,7 +179,9 @@ func (s *Service) UnbindIdentity(ctx context.Context, by Actor, id string) (acco
 		if u.Subject == "" {
 			return apperr.IdentityNotBound.New()
 		}
-		u.Issuer, u.Subject, u.DeviceKey = "", "", ""
+		u.Issuer = ""
+		u.Subject = ""
+		u.DeviceKey = ""
 		return nil
 	})
 	if err != nil {
@@ -206,7 +224,12 @@ func (s *Service) UpdateUser(
 			return u, nil
 		}
 		return u, s.audit(ctx, by, change{
-			companyID: u.CompanyID, action: action, target: "user", id: u.ID, before: userFields(before), after: userFields(u),
+			companyID: u.CompanyID,
+			action:    action,
+			target:    "user",
+			id:        u.ID,
+			before:    userFields(before),
+			after:     userFields(u),
 		})
 	}
 }
@@ -295,8 +318,10 @@ func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password
 		return account.User{}, err
 	}
 	u, err := s.UpdateUser(ctx, by, "user.password", id, func(u *account.User) error {
-		u.PasswordHash, u.InvitationHash, u.InvitationExpiresAt = hash, "", time.Time{}
-		u.TOTPPending, u.DeviceKey = "", ""
+		u.PasswordHash = hash
+		u.TOTPPending = ""
+		u.DeviceKey = ""
+		endInvitation(u)
 		return nil
 	})
 	if err != nil {

@@ -24,7 +24,8 @@ func (s *Service) RevokeVisitor(ctx context.Context, by Actor, id string) (chat.
 	if err := s.revokeVisitor(ctx, v); err != nil {
 		return v, err
 	}
-	if v, err = s.store.Visitor(ctx, id); err != nil {
+	v, err = s.store.Visitor(ctx, id)
+	if err != nil {
 		return v, err
 	}
 	return v, s.audit(ctx, by, change{companyID: v.CompanyID, action: "visitor.revoke", target: "visitor", id: id})
@@ -100,17 +101,22 @@ func (s *Service) EraseVisitor(
 	if err != nil {
 		return r, err
 	}
-	if r.Files, err = s.deleteFiles(ctx, v, files); err != nil {
+	r.Files, err = s.deleteFiles(ctx, v, files)
+	if err != nil {
 		return r, err
 	}
-	if r.Events, err = purge(ctx, streams, v, chats); err != nil {
+	r.Events, err = purge(ctx, streams, v, chats)
+	if err != nil {
 		return r, err
 	}
 	erased, err := s.store.EraseVisitor(ctx, v.ID)
 	if err != nil {
 		return r, err
 	}
-	r.Chats, r.Messages, r.Identities, r.Statuses = erased.Chats, erased.Messages, erased.Identities, erased.Statuses
+	r.Chats = erased.Chats
+	r.Messages = erased.Messages
+	r.Identities = erased.Identities
+	r.Statuses = erased.Statuses
 	more, err := purge(ctx, streams, v, chats) // events that arrived in the meantime
 	r.Events += more
 	failures := []error{err, s.bus.RPC().Invalidate(ctx, store.CachedVisitor, v.ID)}
@@ -119,7 +125,13 @@ func (s *Service) EraseVisitor(
 	}
 	failures = append(
 		failures,
-		s.audit(ctx, by, change{companyID: v.CompanyID, action: "visitor.erase", target: "visitor", id: v.ID, after: r}),
+		s.audit(ctx, by, change{
+			companyID: v.CompanyID,
+			action:    "visitor.erase",
+			target:    "visitor",
+			id:        v.ID,
+			after:     r,
+		}),
 	)
 	return r, errors.Join(failures...)
 }
@@ -213,12 +225,15 @@ func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []string) 
 }
 
 // AuditDeadLetters records in the audit log that dead letters were redriven or dropped.
-func (s *Service) AuditDeadLetters(ctx context.Context, by Actor, action string, count int, stream, consumer string) error {
-	return s.audit(
-		ctx,
-		by,
-		change{action: action, target: "dead-letters", after: fields{"count": count, "stream": stream, "consumer": consumer}},
-	)
+func (s *Service) AuditDeadLetters(
+	ctx context.Context,
+	by Actor,
+	action string,
+	count int,
+	stream, consumer string,
+) error {
+	after := fields{"count": count, "stream": stream, "consumer": consumer}
+	return s.audit(ctx, by, change{action: action, target: "dead-letters", after: after})
 }
 
 // mentions reports whether an event belongs to one of these chats or visitors.

@@ -60,7 +60,9 @@ func (s *Service) changedWebhooks(ctx context.Context, by Actor, e webhook.Endpo
 	if err := s.bus.RPC().Invalidate(ctx, store.CachedWebhooks, e.CompanyID); err != nil {
 		return err
 	}
-	c.companyID, c.target, c.id = e.CompanyID, "webhook", e.ID
+	c.companyID = e.CompanyID
+	c.target = "webhook"
+	c.id = e.ID
 	return s.audit(ctx, by, c)
 }
 
@@ -104,14 +106,17 @@ func (s *Service) changeWebhookEndpoint(
 	ctx context.Context, by Actor, id, action string, apply func(*webhook.Endpoint) error,
 ) (e webhook.Endpoint, err error) {
 	for range changeAttempts {
-		if e, err = s.store.WebhookEndpoint(ctx, id); err != nil {
+		e, err = s.store.WebhookEndpoint(ctx, id)
+		if err != nil {
 			return e, err
 		}
 		before := endpointFields(e)
-		if err = apply(&e); err != nil {
+		err = apply(&e)
+		if err != nil {
 			return e, err
 		}
-		if err = s.store.UpdateWebhookEndpoint(ctx, e); apperr.Is(err, apperr.Conflict) {
+		err = s.store.UpdateWebhookEndpoint(ctx, e)
+		if apperr.Is(err, apperr.Conflict) {
 			continue
 		}
 		if err != nil {
@@ -184,7 +189,11 @@ func (s *Service) RotateWebhookSecrets(
 // EnableWebhookEndpoint enables an endpoint and clears its warnings.
 func (s *Service) EnableWebhookEndpoint(ctx context.Context, by Actor, id string) (webhook.Endpoint, error) {
 	return s.changeWebhookEndpoint(ctx, by, id, "webhook.enable", func(e *webhook.Endpoint) error {
-		e.DisabledAt, e.DisabledReason, e.FailingSince, e.Warnings, e.WarnedAt = time.Time{}, "", time.Time{}, 0, time.Time{}
+		e.DisabledAt = time.Time{}
+		e.DisabledReason = ""
+		e.FailingSince = time.Time{}
+		e.Warnings = 0
+		e.WarnedAt = time.Time{}
 		return nil
 	})
 }
@@ -193,7 +202,8 @@ func (s *Service) EnableWebhookEndpoint(ctx context.Context, by Actor, id string
 func (s *Service) DisableWebhookEndpoint(ctx context.Context, by Actor, id string) (webhook.Endpoint, error) {
 	return s.changeWebhookEndpoint(ctx, by, id, "webhook.disable", func(e *webhook.Endpoint) error {
 		if e.Enabled() {
-			e.DisabledAt, e.DisabledReason = store.UTC(s.now()), webhook.DisabledManually
+			e.DisabledAt = store.UTC(s.now())
+			e.DisabledReason = webhook.DisabledManually
 		}
 		return nil
 	})
@@ -320,7 +330,8 @@ func (s *Service) replay(
 	for _, d := range found {
 		changed := d.Status != webhook.Pending
 		if changed && !dryRun {
-			if changed, err = s.store.ReplayWebhookDelivery(ctx, d.ID, s.now()); err != nil {
+			changed, err = s.store.ReplayWebhookDelivery(ctx, d.ID, s.now())
+			if err != nil {
 				return replayed, err
 			}
 		}
@@ -365,7 +376,8 @@ func (s *Service) SetWebhookRetention(
 	days int64,
 ) (chat.Company, error) {
 	if days < 0 || days > maxRetentionDays {
-		return chat.Company{}, apperr.Fields{{Name: "retentionDays", Message: "must be 1 to 365, or 0 for the default"}}.Err()
+		faults := apperr.Fields{{Name: "retentionDays", Message: "must be 1 to 365, or 0 for the default"}}
+		return chat.Company{}, faults.Err()
 	}
 	c, err := s.store.Company(ctx, companyID)
 	if err != nil {

@@ -56,8 +56,11 @@ func (s *Service) Apply(ctx context.Context, a event.Account, c chat.Chat, chang
 		AppID:      c.AppID,
 		ChatUserID: c.ChatUserID,
 		Control:    EventValue(to),
-		AssigneeID: to.Assignee, ByUserID: change.ByUserID, ChangedAt: to.ChangedAt, ClosedAt: store.UTC(change.ClosedAt),
-		Handover: event.Handover(to.Handover),
+		AssigneeID: to.Assignee,
+		ByUserID:   change.ByUserID,
+		ChangedAt:  to.ChangedAt,
+		ClosedAt:   store.UTC(change.ClosedAt),
+		Handover:   event.Handover(to.Handover),
 	}
 	if err := s.publisher.Publish(ctx, a, e); err != nil {
 		return c, err

@@ -46,8 +46,14 @@ func DeadLetterOf(l bus.DeadLetter) DeadLetter {
 		Original: l.Original,
 		Consumer: l.Consumer,
 		Subject:  l.Subject,
-		Type:     l.EventType, MessageID: l.EventID, CompanyID: p.CompanyID, ChatID: p.ChatID,
-		Attempts: l.Attempts, Reason: l.Reason, Truncated: l.Truncated,
+		Type:     l.EventType,
+
+		MessageID: l.EventID,
+		CompanyID: p.CompanyID,
+		ChatID:    p.ChatID,
+		Attempts:  l.Attempts,
+		Reason:    l.Reason,
+		Truncated: l.Truncated,
 	}
 }
 
@@ -70,15 +76,18 @@ type DeadLetterFilter struct {
 	After                                          uint64 // only sequences greater than this
 }
 
-// Wants reports whether a dead letter matches the filter.
+// Wants reports whether a dead letter matches the filter. The stream, the consumer and the sequence are those that
+// [DeadLetters] reads.
 func (f DeadLetterFilter) Wants(l DeadLetter) bool {
-	for _, m := range []struct{ wanted, got string }{{f.CompanyID, l.CompanyID}, {f.ChatID, l.ChatID}, {f.MessageID, l.MessageID}} {
-		if m.wanted != "" && !strings.EqualFold(m.wanted, m.got) {
-			return false
-		}
-	}
-	return strings.Contains(l.Reason, f.Reason) && !time.Time(l.Time).Before(f.Since)
+	return matchesFold(f.CompanyID, l.CompanyID) &&
+		matchesFold(f.ChatID, l.ChatID) &&
+		matchesFold(f.MessageID, l.MessageID) &&
+		strings.Contains(l.Reason, f.Reason) &&
+		!time.Time(l.Time).Before(f.Since)
 }
+
+// matchesFold reports whether a field has the wanted value in any case; an empty one matches all.
+func matchesFold(wanted, got string) bool { return wanted == "" || strings.EqualFold(wanted, got) }
 
 // DeadLetters returns up to limit dead letters that match the filter, oldest first, without their events; limit 0: all.
 func DeadLetters(ctx context.Context, b *bus.Bus, f DeadLetterFilter, limit int) (found []DeadLetter, err error) {
@@ -86,11 +95,12 @@ func DeadLetters(ctx context.Context, b *bus.Bus, f DeadLetterFilter, limit int)
 		if err != nil {
 			return nil, err
 		}
-		shown := DeadLetterOf(l)
-		if !f.Wants(shown) {
+		deadLetter := DeadLetterOf(l)
+		if !f.Wants(deadLetter) {
 			continue
 		}
-		if found = append(found, shown); len(found) == limit {
+		found = append(found, deadLetter)
+		if len(found) == limit {
 			break
 		}
 	}
@@ -127,7 +137,9 @@ func Act(ctx context.Context, b *bus.Bus, sequences []uint64, a Action) (outcome
 		l.Sequence = sequence
 		o := Outcome{DeadLetter: DeadLetterOf(l), Result: a.Done}
 		if err != nil {
-			o.Result, o.Error, failed = "failed", a.Describe(err), err
+			o.Result = "failed"
+			o.Error = a.Describe(err)
+			failed = err
 		}
 		outcomes = append(outcomes, o)
 		if apperr.Is(err, apperr.Unavailable) || ctx.Err() != nil {

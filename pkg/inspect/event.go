@@ -3,7 +3,9 @@ package inspect
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -67,6 +69,34 @@ type Event struct {
 	Event       json.RawMessage `json:"event,omitempty"`  // as published
 }
 
+// Filter selects events by what they name; an empty field matches all.
+type Filter struct {
+	CompanyID, AppID, ChatID, ChatUserID, MessageID string
+	Kinds                                           []string // see [Kinds]
+}
+
+// Wants reports whether an event matches the filter.
+func (f Filter) Wants(e Event) bool {
+	return matches(f.CompanyID, e.CompanyID) &&
+		matches(f.AppID, e.AppID) &&
+		matches(f.ChatID, e.ChatID) &&
+		matches(f.ChatUserID, e.ChatUserID) &&
+		matches(f.MessageID, e.MessageID) &&
+		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, e.Kind))
+}
+
+// matches reports whether a field has the wanted value; an empty one matches all.
+func matches(wanted, got string) bool { return wanted == "" || wanted == got }
+
+// Ranges returns the ranges of streams for [bus.Bus.Tail]: since a time, or only new events if it is zero. follow
+// continues at the end of the streams.
+func Ranges(streams []string, since time.Time, follow bool) (ranges []bus.Range) {
+	for _, name := range streams {
+		ranges = append(ranges, bus.Range{Stream: name, Since: since, New: since.IsZero(), Follow: follow})
+	}
+	return ranges
+}
+
 // content is the union of the fields of all events.
 type content struct {
 	CompanyID  string `json:"companyId"`
@@ -99,16 +129,27 @@ type content struct {
 // ReadEvent decodes any event. Missing fields stay empty; Event stays empty if the payload is not valid JSON.
 func ReadEvent(d bus.Delivery) Event {
 	p := Event{
-		Time: chat.Time(d.Time), Stream: d.Stream, Sequence: d.Sequence, Subject: d.Subject, Kind: kindOf(d.Subject),
-		Type: d.Header.Get(headerType), Source: d.Header.Get(headerSource), MessageID: d.Header.Get(headerID),
+		Time:     chat.Time(d.Time),
+		Stream:   d.Stream,
+		Sequence: d.Sequence,
+		Subject:  d.Subject,
+		Kind:     kindOf(d.Subject),
+		Type:     d.Header.Get(headerType),
+		Source:   d.Header.Get(headerSource),
 	}
 	var c content
 	if json.Unmarshal(d.Data, &c) == nil && json.Valid(d.Data) {
 		p.Event = d.Data
 	}
-	p.CompanyID, p.AppID, p.ChatUserID, p.ChatID, p.TemplateID = c.CompanyID, c.AppID, c.ChatUserID, c.ChatID, c.TemplateID
-	p.MessageID = cmp.Or(c.Message.ID, c.MessageID, p.MessageID)
-	p.From, p.MessageType, p.Text = c.Message.NameOfSender, c.Message.Type, Summary(c.Message.Data)
+	p.MessageID = cmp.Or(c.Message.ID, c.MessageID, d.Header.Get(headerID))
+	p.CompanyID = c.CompanyID
+	p.AppID = c.AppID
+	p.ChatUserID = c.ChatUserID
+	p.ChatID = c.ChatID
+	p.TemplateID = c.TemplateID
+	p.From = c.Message.NameOfSender
+	p.MessageType = c.Message.Type
+	p.Text = Summary(c.Message.Data)
 	switch p.Kind {
 	case "push":
 		p.Text = "to " + c.Source

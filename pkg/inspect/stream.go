@@ -71,13 +71,19 @@ func OpenStream(ctx context.Context, b *bus.Bus, name string) (jetstream.Stream,
 
 func streamOf(info *jetstream.StreamInfo) Stream {
 	v := Stream{
-		Name: info.Config.Name, Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
-		MaxAge:   strings.TrimSuffix(strings.TrimSuffix(info.Config.MaxAge.String(), "0s"), "0m"),
-		Replicas: info.Config.Replicas,
-		FirstSeq: info.State.FirstSeq, LastSeq: info.State.LastSeq, Consumers: info.State.Consumers,
+		Name:      info.Config.Name,
+		Messages:  info.State.Msgs,
+		Bytes:     info.State.Bytes,
+		MaxBytes:  info.Config.MaxBytes,
+		MaxAge:    strings.TrimSuffix(strings.TrimSuffix(info.Config.MaxAge.String(), "0s"), "0m"),
+		Replicas:  info.Config.Replicas,
+		FirstSeq:  info.State.FirstSeq,
+		LastSeq:   info.State.LastSeq,
+		Consumers: info.State.Consumers,
 	}
 	if info.State.Msgs > 0 {
-		v.FirstTime, v.LastTime = chat.Time(info.State.FirstTime), chat.Time(info.State.LastTime)
+		v.FirstTime = chat.Time(info.State.FirstTime)
+		v.LastTime = chat.Time(info.State.LastTime)
 	}
 	return v
 }
@@ -92,7 +98,10 @@ func ConsumerOf(g bus.GroupInfo) Consumer {
 		Partitions:  len(g.Partitions),
 		Lag:         total.Pending,
 		Unacked:     total.AckPending,
-		Redelivered: total.Redelivered, Delivered: total.Delivered, AckFloor: total.AckFloor, Read: total.Read,
+		Redelivered: total.Redelivered,
+		Delivered:   total.Delivered,
+		AckFloor:    total.AckFloor,
+		Read:        total.Read,
 	}
 	if !total.Active.IsZero() {
 		v.LastActivity = chat.Time(total.Active)

@@ -77,18 +77,17 @@ type Store interface {
 }
 
 // TraceMessage finds a message in the streams and the store. If its company is unknown, it searches each
-// stream for up to reach after the message's creation; reach 0: to the end. It returns NotFound if it finds
-// nothing.
-func TraceMessage(ctx context.Context, b *bus.Bus, s Store, id string, reach time.Duration) (Trace, error) {
-	return (&tracer{store: s, bus: b, id: id, reach: reach}).run(ctx)
+// stream for up to within after the message's creation; 0: to the end. It returns NotFound if it finds nothing.
+func TraceMessage(ctx context.Context, b *bus.Bus, s Store, id string, within time.Duration) (Trace, error) {
+	return (&tracer{store: s, bus: b, id: id, within: within}).run(ctx)
 }
 
 // tracer traces one message.
 type tracer struct {
-	store Store
-	bus   *bus.Bus
-	id    string
-	reach time.Duration // time span to search if the message's company is unknown
+	store  Store
+	bus    *bus.Bus
+	id     string
+	within time.Duration // how long after the message's creation to search if its company is unknown
 
 	subjects []string // subjects that may contain the message
 	view     Trace
@@ -99,8 +98,13 @@ func (t *tracer) run(ctx context.Context) (Trace, error) {
 	if at, ok := chat.IDTime(t.id); ok {
 		t.view.CreatedAt = chat.Time(at)
 	}
-	for _, follow := range []func(context.Context) error{t.deadLetters, t.stored, t.locate, t.address, t.events, t.status} {
-		if err := follow(ctx); err != nil {
+	steps := []func(context.Context) error{
+		t.deadLetters, t.stored, // may name the company and the chat
+		t.locate, t.address, // the subjects, with the company and the chat
+		t.events, t.status,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
 			return t.view, err
 		}
 	}
@@ -136,7 +140,8 @@ func (t *tracer) deadLetters(ctx context.Context) error {
 
 // learn records the message's company and chat.
 func (t *tracer) learn(companyID, chatID string) {
-	t.view.CompanyID, t.view.ChatID = cmp.Or(t.view.CompanyID, companyID), cmp.Or(t.view.ChatID, chatID)
+	t.view.CompanyID = cmp.Or(t.view.CompanyID, companyID)
+	t.view.ChatID = cmp.Or(t.view.ChatID, chatID)
 }
 
 // locate searches for the message around its creation time, to find its company and chat. With them, the
@@ -145,8 +150,9 @@ func (t *tracer) locate(ctx context.Context) error {
 	if t.view.CreatedAt.IsZero() || t.view.ChatID != "" {
 		return nil
 	}
+	until := time.Time(t.view.CreatedAt).Add(clockSkew)
 	for _, stream := range []string{subject.Inbound, subject.Sends, subject.Replies, subject.Outbound} {
-		found, err := t.search(ctx, bus.Range{Stream: stream, Since: t.since()}, time.Time(t.view.CreatedAt).Add(clockSkew))
+		found, err := t.search(ctx, bus.Range{Stream: stream, Since: t.since()}, until)
 		if err != nil {
 			return err
 		}
@@ -177,7 +183,8 @@ func (t *tracer) address(ctx context.Context) error {
 		subject.OutboundMessage("*", c.CompanyID),
 	)
 	if c.AppID != "" {
-		t.subjects = append(t.subjects, subject.VisitorMessage(c.AppID, c.ChatUserID), subject.Reply(c.AppID, c.ChatUserID))
+		t.subjects = append(t.subjects, subject.VisitorMessage(c.AppID, c.ChatUserID))
+		t.subjects = append(t.subjects, subject.Reply(c.AppID, c.ChatUserID))
 	}
 	return nil
 }
@@ -185,14 +192,15 @@ func (t *tracer) address(ctx context.Context) error {
 // events finds all events of the message, including replays.
 func (t *tracer) events(ctx context.Context) error {
 	for _, s := range subject.Streams() {
-		span, until := bus.Range{Stream: s.Name, Since: t.since(), Filters: t.filters(s)}, time.Time{}
-		if len(t.subjects) == 0 && t.reach > 0 { // its company is unknown
-			until = t.since().Add(clockSkew + t.reach)
-		}
-		if s.Name == subject.Dead || len(t.subjects) > 0 && len(span.Filters) == 0 {
+		r := bus.Range{Stream: s.Name, Since: t.since(), Filters: t.filters(s)}
+		if s.Name == subject.Dead || len(t.subjects) > 0 && len(r.Filters) == 0 {
 			continue
 		}
-		found, err := t.search(ctx, span, until)
+		until := time.Time{}
+		if len(t.subjects) == 0 && t.within > 0 { // its company is unknown
+			until = t.since().Add(clockSkew + t.within)
+		}
+		found, err := t.search(ctx, r, until)
 		if err != nil {
 			return err
 		}
@@ -221,14 +229,15 @@ func addFilter(filters []string, f string) []string {
 	if len(filters) > 0 && wantsSubject(filters, f) {
 		return filters
 	}
-	return append(slices.DeleteFunc(filters, func(narrower string) bool { return wantsSubject([]string{f}, narrower) }), f)
+	narrower := func(other string) bool { return wantsSubject([]string{f}, other) }
+	return append(slices.DeleteFunc(filters, narrower), f)
 }
 
 // search finds the events of the message by their headers and then fetches them with their payload. It stops
 // at until, or at the end of the stream if until is zero.
-func (t *tracer) search(ctx context.Context, span bus.Range, until time.Time) (found []bus.Delivery, err error) {
-	span.HeadersOnly = true
-	for d, err := range t.bus.Read(ctx, span) {
+func (t *tracer) search(ctx context.Context, r bus.Range, until time.Time) (found []bus.Delivery, err error) {
+	r.HeadersOnly = true
+	for d, err := range t.bus.Read(ctx, r) {
 		switch {
 		case apperr.Is(err, apperr.NotFound):
 			return nil, nil // stream not created yet
@@ -236,7 +245,7 @@ func (t *tracer) search(ctx context.Context, span bus.Range, until time.Time) (f
 			return nil, err
 		case !until.IsZero() && d.Time.After(until):
 			return found, nil
-		case span.Stream != subject.Status && d.EventID() != t.id:
+		case r.Stream != subject.Status && d.EventID() != t.id:
 			continue
 		}
 		whole, err := t.bus.Get(ctx, d.Stream, d.Sequence)
@@ -301,14 +310,19 @@ func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) 
 	}
 	for _, l := range t.view.DeadLetters {
 		if l.Stream == d.Stream && l.Consumer == g.Name && l.Original == d.Sequence {
-			c.State, c.Attempts, c.LastError = ConsumerDead, l.Attempts, l.Reason
+			c.State = ConsumerDead
+			c.Attempts = l.Attempts
+			c.LastError = l.Reason
 			return c, nil
 		}
 	}
 	p, err := t.bus.Progress(ctx, d.Stream, g.Name, d.Sequence)
 	switch {
 	case err == nil:
-		c.State, c.Attempts, c.LastError, c.NextTry = string(p.State), p.Attempts, p.LastError, chat.Time(p.NextTry)
+		c.State = string(p.State)
+		c.Attempts = p.Attempts
+		c.LastError = p.LastError
+		c.NextTry = chat.Time(p.NextTry)
 	case !apperr.Is(err, apperr.NotFound):
 		return c, err
 	case d.Sequence > at.Delivered:
@@ -324,14 +338,14 @@ func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) 
 // wantsSubject reports whether one of the filters matches a subject; without filters, every subject matches.
 func wantsSubject(filters []string, subj string) bool {
 	for _, f := range filters {
-		if matches(strings.Split(f, "."), strings.Split(subj, ".")) {
+		if matchesSubject(strings.Split(f, "."), strings.Split(subj, ".")) {
 			return true
 		}
 	}
 	return len(filters) == 0
 }
 
-func matches(filter, subj []string) bool {
+func matchesSubject(filter, subj []string) bool {
 	for i, token := range filter {
 		if token == ">" {
 			return len(subj) > i
@@ -384,7 +398,9 @@ func (t *tracer) status(ctx context.Context) error {
 		AcceptedAt:  chat.Time(s.AcceptedAt),
 		StoredAt:    chat.Time(s.StoredAt),
 		DeliveredAt: chat.Time(s.Delivered()),
-		ReadAt:      chat.Time(s.ReadAt), FailedAt: chat.Time(s.Failure.At), Failure: s.Failure.Reason,
+		ReadAt:      chat.Time(s.ReadAt),
+		FailedAt:    chat.Time(s.Failure.At),
+		Failure:     s.Failure.Reason,
 	}
 	t.learn("", s.ChatID)
 	return nil

@@ -55,7 +55,8 @@ func (b *Board) Tell(ctx context.Context, n Notice) {
 	if b == nil {
 		return
 	}
-	today, key := b.now().UTC().Truncate(24*time.Hour), n.Action+"|"+n.AppID
+	today := b.now().UTC().Truncate(24 * time.Hour)
+	key := n.Action + "|" + n.AppID
 	if last, ok := b.told.Get(key); ok && last.Equal(today) {
 		return
 	}
@@ -63,8 +64,13 @@ func (b *Board) Tell(ctx context.Context, n Notice) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
 	defer cancel()
 	err := b.entries.AppendAuditEntry(ctx, account.AuditEntry{
-		ID: chat.NoticeID(today, key), CompanyID: n.CompanyID, At: b.now().UTC(), User: "Parley",
-		Action: n.Action, Target: "application", TargetID: n.AppID,
+		ID:        chat.NoticeID(today, key),
+		CompanyID: n.CompanyID,
+		At:        b.now().UTC(),
+		User:      "Parley",
+		Action:    n.Action,
+		Target:    "application",
+		TargetID:  n.AppID,
 	})
 	if err != nil {
 		b.told.Remove(key)

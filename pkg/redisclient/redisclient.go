@@ -24,6 +24,9 @@ type Timeouts struct {
 	Dial, Command time.Duration
 }
 
+// noRetries is go-redis's value for MaxRetries that means none; 0 would be its default of 3.
+const noRetries = -1
+
 // New takes one URL, or those of a cluster's nodes, separated by commas. It connects on demand. The client does not
 // retry failed commands: its caller knows which may be repeated. The error does not contain the URL, which may contain
 // a password.
@@ -45,7 +48,10 @@ func parse(urls string, t Timeouts) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.MaxRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout = -1, t.Dial, t.Command, t.Command
+		o.MaxRetries = noRetries
+		o.DialTimeout = t.Dial
+		o.ReadTimeout = t.Command
+		o.WriteTimeout = t.Command
 		return redis.NewClient(o), nil
 	}
 	o, err := redis.ParseClusterURL(first)
@@ -59,6 +65,9 @@ func parse(urls string, t Timeouts) (redis.UniversalClient, error) {
 		}
 		o.Addrs = append(o.Addrs, node.Addr)
 	}
-	o.MaxRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout = -1, t.Dial, t.Command, t.Command
+	o.MaxRetries = noRetries
+	o.DialTimeout = t.Dial
+	o.ReadTimeout = t.Command
+	o.WriteTimeout = t.Command
 	return redis.NewClusterClient(o), nil
 }

@@ -75,12 +75,14 @@ func (e *Endpoint) Rotate(now time.Time, overlap time.Duration) (fresh []Secret)
 	for _, kind := range e.Kinds(now) {
 		fresh = append(fresh, NewSecret(kind, now))
 	}
-	kept, ofKind := slices.Clone(fresh), map[Kind]int{}
+	kept := slices.Clone(fresh)
+	replaced := map[Kind]int{} // that still sign, the newest first
 	for _, s := range e.Secrets {
 		if end := now.Add(overlap); s.ExpiresAt.IsZero() || s.ExpiresAt.After(end) {
 			s.ExpiresAt = end
 		}
-		if ofKind[s.Kind()]++; s.Active(now) && ofKind[s.Kind()] < maxActiveSecretsPerKind {
+		replaced[s.Kind()]++
+		if s.Active(now) && replaced[s.Kind()] < maxActiveSecretsPerKind {
 			kept = append(kept, s)
 		}
 	}
@@ -152,7 +154,8 @@ func originOf(s string) (string, error) {
 func reserved(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, "webhook-") || slices.Contains([]string{
-		"host", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection", "upgrade", "te", "trailer",
+		"host", "content-length", "content-type", "content-encoding", "transfer-encoding",
+		"connection", "upgrade", "te", "trailer",
 		"expect", "keep-alive", "proxy-authorization", "proxy-connection", "user-agent",
 	}, name)
 }

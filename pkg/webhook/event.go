@@ -28,7 +28,8 @@ const (
 // Types lists the types that an endpoint can subscribe to.
 func Types() []string {
 	return []string{
-		TypeMessageReceived, TypeMessageStatus, TypeChatOpened, TypeChatClosed, TypeChatRated, TypeVisitorRegistered, TypeVisitorUpdated,
+		TypeMessageReceived, TypeMessageStatus, TypeChatOpened, TypeChatClosed, TypeChatRated,
+		TypeVisitorRegistered, TypeVisitorUpdated,
 		TypeFileReceived, TypeEndpointDisabled,
 	}
 }

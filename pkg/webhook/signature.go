@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -83,7 +84,9 @@ func (s Secret) key() ([]byte, error) {
 	encoded, ok := strings.CutPrefix(s.Value, prefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)
 	switch {
-	case !ok, err != nil, len(key) < minSecret, len(key) > maxSecret, s.Kind() == Ed25519 && len(key) != ed25519.SeedSize:
+	case !ok, err != nil, len(key) < minSecret, len(key) > maxSecret:
+		return nil, errSecret
+	case s.Kind() == Ed25519 && len(key) != ed25519.SeedSize:
 		return nil, errSecret
 	}
 	return key, nil
@@ -110,6 +113,20 @@ func (s Secret) sign(content []byte) (string, error) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(content)
 	return schemeHMAC + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
+}
+
+// SetHeaders sets the headers of a request of Standard Webhooks with a JSON body, the signature among them. id is the
+// same for each attempt.
+func SetHeaders(h http.Header, secrets []Secret, id string, at time.Time, body []byte) error {
+	timestamp, signature, err := Sign(secrets, id, at, body)
+	if err != nil {
+		return err
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("webhook-id", id)
+	h.Set("webhook-timestamp", timestamp)
+	h.Set("webhook-signature", signature)
+	return nil
 }
 
 // Sign returns the values of webhook-timestamp and webhook-signature: one signature per active secret, newest first.

@@ -171,6 +171,16 @@ func CompanyOf(s string) (companyID string, ok bool) {
 	return "", false
 }
 
+// AppOf returns the application in the subject of a visitor's message.
+func AppOf(s string) (appID string, ok bool) {
+	rest, ok := strings.CutPrefix(s, strings.TrimSuffix(AllVisitorMessages, ">"))
+	if !ok {
+		return "", false
+	}
+	appID, _, _ = strings.Cut(rest, ".")
+	return appID, Valid(appID)
+}
+
 // ChatOf returns the chat in the subject of a company's message.
 func ChatOf(s string) (chatID string, ok bool) {
 	tokens := strings.Split(s, ".")

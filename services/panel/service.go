@@ -119,16 +119,20 @@ type engines struct {
 
 func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	var e engines
-	if e.redis, err = web.Limits(p, s.cfg.RedisURL); err != nil {
+	e.redis, err = web.Limits(p, s.cfg.RedisURL)
+	if err != nil {
 		return nil, err
 	}
-	if e.presence, err = web.Presence(p, s.cfg.Presence, s.cfg.RedisURL); err != nil {
+	e.presence, err = web.Presence(p, s.cfg.Presence, s.cfg.RedisURL)
+	if err != nil {
 		return nil, err
 	}
-	if e.store, err = storage.OpenWithSecrets(p, s.cfg.Storage, s.cfg.Secrets); err != nil {
+	e.store, err = storage.OpenWithSecrets(p, s.cfg.Storage, s.cfg.Secrets)
+	if err != nil {
 		return nil, err
 	}
-	if e.bus, err = p.Bus(s.meter(e.redis)); err != nil {
+	e.bus, err = p.Bus(s.meter(e.redis))
+	if err != nil {
 		return nil, err
 	}
 	files, closeFiles, err := filebackend.Open(s.cfg.Files, e.bus)
@@ -199,10 +203,13 @@ func companyRate(user config.Rate) config.Rate {
 
 // attachments stores agents' files. The Widget APIs sweep them.
 func (s *Service) attachments(e engines) *attachment.Service {
-	bounds := attachment.Bounds(s.cfg.Files, s.cfg.Uploads)
-	bounds.Store, bounds.Records, bounds.Logger, bounds.Now = e.files, e.store, s.cfg.Logger, s.cfg.Now
-	bounds.Notices = notice.NewBoard(e.store, s.cfg.Now, s.cfg.Logger)
-	return attachment.New(bounds)
+	files := attachment.Bounds(s.cfg.Files, s.cfg.Uploads)
+	files.Store = e.files
+	files.Records = e.store
+	files.Notices = notice.NewBoard(e.store, s.cfg.Now, s.cfg.Logger)
+	files.Logger = s.cfg.Logger
+	files.Now = s.cfg.Now
+	return attachment.New(files)
 }
 
 // oidc returns nil without an issuer.

@@ -97,12 +97,12 @@ type applicationFlags struct {
 func (f *applicationFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "name", "", "its title")
 	c.Flags().StringVar(&f.botName, "bot-name", "", "the sender name of the bot's messages")
-	c.Flags().
-		StringVar(&f.widgetConfigs, "widget-configs", "", "file with the widgetConfigs, a JSON object; - is standard input")
-	c.Flags().
-		StringSliceVar(&f.origins, "origin", nil, "origin that may embed the widget, such as https://www.example.com or https://*.example.com; may be repeated")
-	c.Flags().
-		DurationVar(&f.fileRetention, "file-retention", 0, "how long files that visitors send from now on are kept, such as 720h; 0: FILE_RETENTION")
+	c.Flags().StringVar(&f.widgetConfigs, "widget-configs", "",
+		"file with the widgetConfigs, a JSON object; - is standard input")
+	c.Flags().StringSliceVar(&f.origins, "origin", nil,
+		"origin that may embed the widget, such as https://www.example.com or https://*.example.com; may be repeated")
+	c.Flags().DurationVar(&f.fileRetention, "file-retention", 0,
+		"how long files that visitors send from now on are kept, such as 720h; 0: FILE_RETENTION")
 }
 
 // apply changes the fields of the flags that are set.
@@ -156,8 +156,8 @@ with the visitor's token or a proof; see "identity set".`,
 	}
 	require(c, "company", "name")
 	f.add(c)
-	c.Flags().
-		StringVar(&app.Provider, "provider", chat.ProviderWidget, "the channel that serves it; the Widget API serves widget")
+	c.Flags().StringVar(&app.Provider, "provider", chat.ProviderWidget,
+		"the channel that serves it; the Widget API serves widget")
 	a.addCompanyFlag(c, &app.CompanyID, "the company that it belongs to")
 	addIDFlag(c, &app.ID, "id", "its id, a UUID; default: a new one")
 	return a.application().create(c, func(ctx context.Context, o operations) (chat.Application, error) {
@@ -180,7 +180,8 @@ func (a *app) applicationsUpdate() *cobra.Command {
 		Use:     "update APPLICATION",
 		Short:   "Change a chat application",
 		Aliases: []string{"put"},
-		Long:    "Change a chat application. Flags that are not set change nothing. The change takes effect within a second.",
+		Long: "Change a chat application. Flags that are not set change nothing. The change takes effect within a " +
+			"second.",
 		Example: `  parleyctl applications update APPLICATION --widget-configs widget.json`,
 	}
 	f.add(c)

@@ -92,8 +92,8 @@ func (a *app) streamSettings() (bus.StreamSettings, error) {
 }
 
 // await repeats an attempt to connect while the engine is unavailable, at most that long.
-func await(ctx context.Context, patience time.Duration, err error, ready func(context.Context) error) error {
-	for deadline := time.Now().Add(patience); apperr.Is(err, apperr.Unavailable) && time.Now().Before(deadline); {
+func await(ctx context.Context, timeout time.Duration, err error, ready func(context.Context) error) error {
+	for deadline := time.Now().Add(timeout); apperr.Is(err, apperr.Unavailable) && time.Now().Before(deadline); {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -107,9 +107,9 @@ func await(ctx context.Context, patience time.Duration, err error, ready func(co
 }
 
 // awaitBus is [app.openBus] with a wait for NATS.
-func (a *app) awaitBus(ctx context.Context, patience time.Duration) (*bus.Bus, error) {
+func (a *app) awaitBus(ctx context.Context, timeout time.Duration) (*bus.Bus, error) {
 	_, err := a.openBus(ctx)
-	err = await(ctx, patience, err, func(ctx context.Context) error { return a.connections.bus.Ready(ctx) })
+	err = await(ctx, timeout, err, func(ctx context.Context) error { return a.connections.bus.Ready(ctx) })
 	return a.connections.bus, err
 }
 

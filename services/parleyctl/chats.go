@@ -105,7 +105,8 @@ func (f *chatFilter) add(a *app, c *cobra.Command) {
 	c.Flags().StringVar(&f.email, "email", "", "only those of the visitor of --app with this e-mail")
 	c.Flags().StringVar(&f.phone, "phone", "", "only those of the visitor of --app with this phone number")
 	c.Flags().StringVar(&f.userID, "user-id", "", "only those of the visitor of --app with this userId")
-	addChoiceFlag(c, &f.status, "status", "", "only pending, active or closed ones", chat.Pending, chat.Active, chat.Closed)
+	addChoiceFlag(c, &f.status, "status", "", "only pending, active or closed ones",
+		chat.Pending, chat.Active, chat.Closed)
 	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications) // the flag exists
 	checkFirst(c, func() error { return f.check(c) })
 }
@@ -125,7 +126,8 @@ func (f *chatFilter) check(c *cobra.Command) error {
 func (f *chatFilter) resolve(ctx context.Context, s store.Store) (err error) {
 	profile := store.Profile{UserID: f.userID, Email: f.email, Phone: f.phone}
 	for _, i := range store.Identities(f.AppID, profile) {
-		if f.ChatUserID, err = s.FindVisitor(ctx, i); err != nil {
+		f.ChatUserID, err = s.FindVisitor(ctx, i)
+		if err != nil {
 			return err
 		}
 	}
@@ -136,7 +138,8 @@ func (a *app) chatsList() *cobra.Command {
 	var filter chatFilter
 	c := &cobra.Command{
 		Use: "list", Short: "List chats, the newest first",
-		Example: "  parleyctl chats list --app APPLICATION --status active\n  parleyctl chats list --app APPLICATION --email ada@example.com",
+		Example: "  parleyctl chats list --app APPLICATION --status active\n" +
+			"  parleyctl chats list --app APPLICATION --email ada@example.com",
 	}
 	filter.add(a, c)
 	return a.chat().list(c, defaultLimit, func(
@@ -228,7 +231,8 @@ func messageColumns() []column[chat.Message] {
 func (a *app) chatsClose() *cobra.Command {
 	c := &cobra.Command{
 		Use: "close CHAT", Short: "Close a chat",
-		Long: "Close a chat for good. Within a second companies cannot write into it any more; the visitor's next message opens another one.",
+		Long: "Close a chat for good. Within a second companies cannot write into it any more; the visitor's next " +
+			"message opens another one.",
 	}
 	question := func(found chat.Chat) string {
 		return fmt.Sprintf("Close the %s chat %s of visitor %s?", found.Status(a.Now()), found.ID, found.ChatUserID)

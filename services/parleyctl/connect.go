@@ -78,7 +78,8 @@ func (a *app) openEncrypted(ctx context.Context) (*encrypted.Store, error) {
 	}
 	keys := new(secret.KeySet)
 	if s.secretsFile != "" {
-		if keys, err = secret.Load(s.secretsFile); err != nil {
+		keys, err = secret.Load(s.secretsFile)
+		if err != nil {
 			return nil, usage(err.Error())
 		}
 	}

@@ -156,8 +156,8 @@ func (o *deadLetterSelection) check(a *app, c *cobra.Command, args []string) err
 // find returns the sequences of the selected dead letters.
 func (o *deadLetterSelection) find(ctx context.Context, b *bus.Bus, args []string) (found []uint64, err error) {
 	if o.all {
-		letters, err := inspect.DeadLetters(ctx, b, o.DeadLetterFilter, 0)
-		for _, l := range letters {
+		deadLetters, err := inspect.DeadLetters(ctx, b, o.DeadLetterFilter, 0)
+		for _, l := range deadLetters {
 			found = append(found, l.Sequence)
 		}
 		return found, err
@@ -226,7 +226,8 @@ func (a *app) deadDrop() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use: "drop LETTER... | --all", Short: "Remove dead letters for good",
-		Example:           "  parleyctl dead drop 17\n  parleyctl dead drop --all --since 1d --reason \"Event is malformed\" --yes",
+		Example: "  parleyctl dead drop 17\n" +
+			"  parleyctl dead drop --all --since 1d --reason \"Event is malformed\" --yes",
 		Args:              func(c *cobra.Command, args []string) error { return o.check(a, c, args) },
 		ValidArgsFunction: a.completeDeadLetters,
 	}
@@ -243,7 +244,8 @@ func (a *app) deadDrop() *cobra.Command {
 			}
 		}
 		return a.forEachDeadLetter(ctx, b, found, inspect.Action{
-			Do: func(l bus.DeadLetter) error { return b.DropDeadLetter(ctx, l.Sequence) }, Done: "dropped",
+			Do:   func(l bus.DeadLetter) error { return b.DropDeadLetter(ctx, l.Sequence) },
+			Done: "dropped",
 		})
 	})
 }
@@ -271,9 +273,10 @@ func skippedColumns() []column[skipped] {
 func (a *app) deadSkip() *cobra.Command {
 	var consumer string
 	var dryRun bool
-	reach := time.Hour
+	within := time.Hour
 	c := &cobra.Command{
-		Use: "skip MESSAGE", Short: "Make consumers give up a message that they keep retrying", Args: exactArgs("MESSAGE"),
+		Use: "skip MESSAGE", Short: "Make consumers give up a message that they keep retrying",
+		Args: exactArgs("MESSAGE"),
 		Long: `Make the consumers that keep retrying a message give it up now: it becomes a dead letter, which can be replayed later, and the next
 messages of the chat are delivered. If the bot gives a message up, its visitor reads BOT_FAILURE_TEXT. A running attempt, such
 as a call of the webhook, is not interrupted.
@@ -284,7 +287,7 @@ Without --consumer it applies to the consumers whose last attempt has failed.`,
 	}
 	c.Flags().StringVar(&consumer, "consumer", "", "only this consumer, also if its first attempt still runs or waits")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be skipped")
-	return a.withTrace(c, &reach, func(ctx context.Context, b *bus.Bus, trace inspect.Trace) error {
+	return a.withTrace(c, &within, func(ctx context.Context, b *bus.Bus, trace inspect.Trace) error {
 		found := skippable(trace, consumer)
 		if len(found) == 0 {
 			text := "No consumer keeps retrying message " + trace.MessageID + "; see trace " + trace.MessageID
@@ -312,7 +315,11 @@ func skippable(trace inspect.Trace, consumer string) (found []skipped) {
 			named := c.Name == consumer && c.State == string(bus.ProgressWaiting) && c.Attempts > 0
 			if failed && (consumer == "" || c.Name == consumer) || named {
 				found = append(found, skipped{
-					Stream: e.Stream, Sequence: e.Sequence, Consumer: c.Name, Attempts: c.Attempts, LastError: c.LastError,
+					Stream:    e.Stream,
+					Sequence:  e.Sequence,
+					Consumer:  c.Name,
+					Attempts:  c.Attempts,
+					LastError: c.LastError,
 				})
 			}
 		}
@@ -327,8 +334,8 @@ func (a *app) forEachDeadLetter(ctx context.Context, b *bus.Bus, sequences []uin
 	if err := printList(a, outcomes, outcomeColumns()...); err != nil {
 		return err
 	}
-	if left := len(sequences) - len(outcomes); left > 0 {
-		a.note("%d dead letters were not changed.", left)
+	if remaining := len(sequences) - len(outcomes); remaining > 0 {
+		a.note("%d dead letters were not changed.", remaining)
 	}
 	return failed
 }
@@ -355,7 +362,8 @@ func (a *app) completeDeadLetters(c *cobra.Command, _ []string, typed string) ([
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found, _ := inspect.DeadLetters(ctx, b, inspect.DeadLetterFilter{}, completionSize) // an incomplete list is better than none
+	// An incomplete list is better than none.
+	found, _ := inspect.DeadLetters(ctx, b, inspect.DeadLetterFilter{}, completionSize)
 	var numbers []string
 	for _, l := range found {
 		if n := strconv.FormatUint(l.Sequence, 10); strings.HasPrefix(n, typed) {

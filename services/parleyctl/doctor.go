@@ -44,15 +44,15 @@ const (
 
 // Thresholds of warnings.
 const (
-	leastNATS        = "2.11" // pinned consumers
+	minNATS          = "2.11" // pinned consumers
 	minPayload       = 2_000_000
-	leastRedis       = 7
+	minRedis         = 7
 	clockTolerance   = 2 * time.Second
 	certificateSpare = 21 * 24 * time.Hour
-	fullFrom         = 0.8
-	lagFrom          = 1000
+	warnFull         = 0.8  // share of a bound
+	warnLag          = 1000 // undelivered events
 	engineTime       = 5 * time.Second
-	leastFree        = 0.1
+	minFree          = 0.1 // share of a disk
 )
 
 // panelService is the only service that a deployment may be without.
@@ -163,8 +163,8 @@ func (e *examiner) nats(ctx context.Context) {
 	}
 	server := b.Server()
 	switch {
-	case older(server.Version, leastNATS):
-		e.wrong("nats", "upgrade to "+leastNATS+" or later", "version %s", server.Version)
+	case older(server.Version, minNATS):
+		e.wrong("nats", "upgrade to "+minNATS+" or later", "version %s", server.Version)
 	case server.MaxPayload < minPayload:
 		e.wrong("nats", "set max_payload: 2MB", "max_payload is %d", server.MaxPayload)
 	default:
@@ -178,7 +178,7 @@ func (e *examiner) nats(ctx context.Context) {
 		e.wrong("jetstream", "enable JetStream for the account of NATS_URL", "%s", describe(err))
 		return
 	}
-	if limit > 0 && float64(used) > fullFrom*float64(limit) {
+	if limit > 0 && float64(used) > warnFull*float64(limit) {
 		e.warn("jetstream", "raise the limit of the account", "%s of %s are used", bytes(used), bytes(uint64(limit)))
 	} else {
 		e.ok("jetstream", "%s on disk", bytes(used))
@@ -230,7 +230,8 @@ func (e *examiner) dependencies(check string, states map[string]string) {
 		}
 	}
 	if len(down) > 0 {
-		e.wrong(check, "restore what it cannot use: docs/runbook.md#parleydependencydown", "%s", strings.Join(down, "; "))
+		hint := "restore what it cannot use: docs/runbook.md#parleydependencydown"
+		e.wrong(check, hint, "%s", strings.Join(down, "; "))
 		return
 	}
 	e.ok(check, "runs, and can use %s", strings.Join(slices.Sorted(maps.Keys(states)), ", "))
@@ -239,8 +240,8 @@ func (e *examiner) dependencies(check string, states map[string]string) {
 var numbers = regexp.MustCompile(`\d+`)
 
 // older compares versions by their numbers.
-func older(version, least string) bool {
-	have, want := numbers.FindAllString(version, -1), numbers.FindAllString(least, -1)
+func older(version, minimum string) bool {
+	have, want := numbers.FindAllString(version, -1), numbers.FindAllString(minimum, -1)
 	for i, w := range want {
 		if i >= len(have) {
 			return true
@@ -306,6 +307,9 @@ func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 	}
 }
 
+// lags reports whether a replica of a stream is offline or has not caught up.
+func lags(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current }
+
 func (e *examiner) stream(check string, change bus.StreamChange, info *jetstream.StreamInfo) {
 	full := float64(info.State.Bytes) / float64(max(info.Config.MaxBytes, 1))
 	switch {
@@ -313,19 +317,19 @@ func (e *examiner) stream(check string, change bus.StreamChange, info *jetstream
 		e.wrong(check, "start the NATS servers that are down", "it has no leader")
 	case len(change.Drift) > 0:
 		e.warn(check, "parleyctl streams apply", "differs: %s", describeDrift(change.Drift))
-	case info.Config.Name == subject.Revocations && full > fullFrom:
+	case info.Config.Name == subject.Revocations && full > warnFull:
 		e.warn(
 			check,
 			"look for the companies that erase or revoke most visitors (audit log); lower VISITOR_TOKEN_TTL",
 			"%.0f%% full", 100*full,
 		)
-	case info.Config.MaxBytes > 0 && full > fullFrom:
+	case info.Config.MaxBytes > 0 && full > warnFull:
 		e.warn(
 			check,
 			"raise STREAM_MAX_BYTES or lower STREAM_MAX_AGE, then parleyctl streams apply: a full stream refuses",
 			"%.0f%% full", 100*full,
 		)
-	case info.Cluster != nil && slices.ContainsFunc(info.Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current }):
+	case info.Cluster != nil && slices.ContainsFunc(info.Cluster.Replicas, lags):
 		e.warn(check, "look at the NATS servers", "a replica is offline or not current")
 	case info.Config.Name == subject.Dead && info.State.Msgs > 0:
 		e.warn(check, "parleyctl dead list, then dead replay or dead drop", "%d events were given up", info.State.Msgs)
@@ -401,14 +405,16 @@ func (e *examiner) consumers(ctx context.Context, b *bus.Bus) {
 			check, total := "consumer "+stream+"/"+g.Name, g.Total()
 			switch missing := g.Missing(); {
 			case len(missing) > 0:
-				e.wrong(check, "restart the service that reads it: it creates its consumers", "no consumer for the partitions %s",
-					strings.Trim(fmt.Sprint(missing), "[]"))
+				e.wrong(
+					check, "restart the service that reads it: it creates its consumers",
+					"no consumer for the partitions %s", strings.Trim(fmt.Sprint(missing), "[]"),
+				)
 			case total.Pending > 0 && !total.Read:
 				e.wrong(
 					check, "start the service that reads it, or remove the consumer",
 					"%d events wait and no consumer reads", total.Pending,
 				)
-			case total.Pending > lagFrom:
+			case total.Pending > warnLag:
 				e.warn(check, "docs/runbook.md#parleyconsumerlag", "%d events pending", total.Pending)
 			default:
 				e.ok(check, "%d wait, %d in work", total.Pending, total.AckPending)
@@ -488,7 +494,7 @@ func (e *examiner) storeSpace(ctx context.Context, opened store.Store) {
 		e.warn(check, "let the user of the store read its statistics", "%v", err)
 	case size == 0:
 		e.skip(check, "the store does not report it")
-	case float64(free) < leastFree*float64(size):
+	case float64(free) < minFree*float64(size):
 		e.warn(
 			check, "free disk space, or enlarge the volume: a full disk refuses every write", "%s free of %s",
 			bytes(free), bytes(size),
@@ -506,7 +512,8 @@ func (e *examiner) redis(ctx context.Context) {
 	}
 	options, err := redis.ParseURL(address)
 	if err != nil {
-		e.wrong("redis", "correct REDIS_URL", "it is not a redis:// or rediss:// URL") // the cause could contain a password
+		// Without the cause, which could contain a password.
+		e.wrong("redis", "correct REDIS_URL", "it is not a redis:// or rediss:// URL")
 		return
 	}
 	options.MaxRetries, options.DialTimeout = -1, engineTime
@@ -530,8 +537,8 @@ func (e *examiner) redis(ctx context.Context) {
 	switch {
 	case err != nil || version == nil:
 		e.ok("redis", "answers")
-	case older(version[1], strconv.Itoa(leastRedis)):
-		e.wrong("redis", fmt.Sprintf("upgrade to %d or later", leastRedis), "version %s", version[1])
+	case older(version[1], strconv.Itoa(minRedis)):
+		e.wrong("redis", fmt.Sprintf("upgrade to %d or later", minRedis), "version %s", version[1])
 	default:
 		e.ok("redis", "version %s", version[1])
 	}

@@ -70,7 +70,7 @@ func describe(err error) string {
 	text := err.Error()
 	if unknown, ok := errors.AsType[*secret.UnknownKeyError](err); ok {
 		text = unknown.Error()
-	} else if e, ok := errors.AsType[*apperr.Error](err); ok && e.Code != apperr.Internal && e.Code != apperr.Unavailable {
+	} else if e, ok := errors.AsType[*apperr.Error](err); ok && isForPeople(e.Code) {
 		text = e.Message
 		for i, f := range e.Fields {
 			if i > 0 { // the message has the first
@@ -80,3 +80,7 @@ func describe(err error) string {
 	}
 	return clean(strings.TrimSpace(text))
 }
+
+// isForPeople reports whether the message of an error with this code is enough. An operator also needs the cause of the
+// others.
+func isForPeople(code apperr.Code) bool { return code != apperr.Internal && code != apperr.Unavailable }

@@ -78,6 +78,12 @@ guide). It is shown once. The earlier secrets stay valid for the overlap, so tha
 		}
 		a.note("Keep the secret: it is not shown again.")
 		// the secret is stored even if the notice or the audit log failed
-		return cmp.Or(printOne(a, v, row{"application", v.AppID}, row{"secret", v.Secret}, row{"others until", v.Others}), err)
+		printed := printOne(
+			a, v,
+			row{"application", v.AppID},
+			row{"secret", v.Secret},
+			row{"others until", v.Others},
+		)
+		return cmp.Or(printed, err)
 	})
 }

@@ -18,13 +18,13 @@ type indexed interface {
 }
 
 // applyIndexes creates the missing indexes if MONGODB_URI names a MongoDB, and returns the row to print; nil elsewhere.
-func (a *app) applyIndexes(ctx context.Context, dryRun bool, patience time.Duration) (*appliedView, error) {
+func (a *app) applyIndexes(ctx context.Context, dryRun bool, timeout time.Duration) (*appliedView, error) {
 	s, err := a.settings()
 	if err != nil || s.MongoDBURI == "" {
 		return nil, err
 	}
 	_, err = a.openStore(ctx)
-	err = await(ctx, patience, err, func(ctx context.Context) error { return a.connections.store.Ready(ctx) })
+	err = await(ctx, timeout, err, func(ctx context.Context) error { return a.connections.store.Ready(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +40,10 @@ func (a *app) applyIndexes(ctx context.Context, dryRun bool, patience time.Durat
 	if len(drift) == 0 {
 		return row, nil
 	}
-	if row.State = streamUpdated; dryRun {
+	if dryRun {
 		row.State = streamDiffers
 		return row, nil
 	}
+	row.State = streamUpdated
 	return row, i.EnsureIndexes(ctx)
 }

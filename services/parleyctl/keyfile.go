@@ -61,7 +61,8 @@ func (k keyFile[F]) read() (file F, err error) {
 	}
 	file, err = k.open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return file, apperr.New(apperr.NotFound, "NO_KEY_FILE", "There is no key file "+path+"; see "+k.group+" generate")
+		text := "There is no key file " + path + "; see " + k.group + " generate"
+		return file, apperr.New(apperr.NotFound, "NO_KEY_FILE", text)
 	}
 	return file, err
 }
@@ -128,7 +129,8 @@ func createFile(path string, data []byte) error {
 		return fmt.Errorf("creating the key file: %w", err)
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
 		return errors.Join(fmt.Errorf("writing the key file: %w", err), os.Remove(path))
 	}
 	return nil

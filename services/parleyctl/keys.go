@@ -39,7 +39,8 @@ func (a *app) keys() *cobra.Command {
 	c := commandGroup("keys", "Create and rotate the keys that sign visitors' tokens", []string{"key"},
 		k.create(&cobra.Command{
 			Use: "generate", Short: "Create a key file",
-			Long:    "Create a key file with one key. An existing file is not changed: with new keys every visitor would have to register again.",
+			Long: "Create a key file with one key. An existing file is not changed: with new keys every visitor " +
+				"would have to register again.",
 			Example: "  parleyctl keys generate --file visitor-keys.json",
 		}),
 		k.list(&cobra.Command{Use: "list", Short: "List the keys, the one that signs first"}),
@@ -75,7 +76,8 @@ again. With --urgent, for example after a leak, do both at once: for a moment so
 			return err
 		}
 		if added != "" && !urgent {
-			a.note("The new key verifies tokens. Rotate again after %s to sign with it.", timestamp(a.Now().Add(credential.KeyPropagation)))
+			next := timestamp(a.Now().Add(credential.KeyPropagation))
+			a.note("The new key verifies tokens. Rotate again after %s to sign with it.", next)
 			return nil
 		}
 		_, err = file.Promote(added, a.Now(), urgent)
@@ -98,7 +100,8 @@ func (a *app) keysRetire(k keyFile[*credential.KeyFile]) *cobra.Command {
 	var ttl string
 	c := &cobra.Command{
 		Use: "retire", Short: "Remove the old keys whose last token has expired",
-		Long: "Remove the old keys whose last token has expired. No visitor has to register again. See keys remove for a leaked key.",
+		Long: "Remove the old keys whose last token has expired. No visitor has to register again. See keys remove " +
+			"for a leaked key.",
 	}
 	c.Flags().StringVar(&ttl, "ttl", "", "lifetime of tokens (VISITOR_TOKEN_TTL); default: 720h")
 	var lifetime time.Duration
@@ -126,7 +129,8 @@ func (a *app) keysRemove(k keyFile[*credential.KeyFile]) *cobra.Command {
 		Short:             "Remove a key even if its tokens are valid",
 		Args:              exactArgs("KID"),
 		ValidArgsFunction: a.completeKeys(k),
-		Long:              "Remove a key even if its tokens are valid, for example a leaked one: visitors with its tokens must register again.",
+		Long: "Remove a key even if its tokens are valid, for example a leaked one: visitors with its " +
+			"tokens must register again.",
 	}
 	addYesFlag(c, &yes)
 	return k.change(c, func(_ context.Context, file *credential.KeyFile) error {

@@ -158,7 +158,8 @@ func openNamed(ctx context.Context, s config.Store) (store.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	if err := opened.Ready(ctx); err != nil {
-		return nil, errors.Join(unreachable("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err), backend.Close(opened))
+		err = unreachable("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err)
+		return nil, errors.Join(err, backend.Close(opened))
 	}
 	return opened, nil
 }

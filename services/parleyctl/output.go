@@ -108,7 +108,8 @@ func (a *app) note(format string, args ...any) {
 
 // cell returns a table cell; an empty one is a dash, so that columns can be counted.
 func cell(s string) string {
-	if s = clean(s); s != "" {
+	s = clean(s)
+	if s != "" {
 		return s
 	}
 	return "-"

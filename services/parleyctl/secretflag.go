@@ -17,9 +17,8 @@ func (a *app) checkAddresses() error {
 }
 
 func passwordInFlag(flag, variable string) error {
-	return usage(
-		flag + " must not contain a password or a token, which other users can read there: set " + variable + " instead",
-	)
+	return usage(flag + " must not contain a password or a token, which other users can read there: " +
+		"set " + variable + " instead")
 }
 
 // hasPassword reports whether one of the addresses has a user: NATS takes a user without a password as a token.

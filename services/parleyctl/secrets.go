@@ -35,7 +35,8 @@ func (a *app) secrets() *cobra.Command {
 	c := commandGroup("secrets", "Create and rotate the keys that encrypt secrets in the database", []string{"secret"},
 		k.create(&cobra.Command{
 			Use: "generate", Short: "Create a key file",
-			Long:    "Create a key file with one key. An existing file is not changed: without its keys the secrets in the database are lost.",
+			Long: "Create a key file with one key. An existing file is not changed: without its keys the secrets " +
+				"in the database are lost.",
 			Example: "  parleyctl secrets generate --file secrets-key.json",
 		}),
 		k.list(&cobra.Command{Use: "list", Short: "List the keys"}),
@@ -69,7 +70,8 @@ that every service has it, encrypt with it. The old key still decrypts.`,
 	return k.change(c, func(_ context.Context, file *secret.KeyFile) error {
 		_, err := file.Add(a.Now())
 		if err == nil {
-			a.note("The new key decrypts. Rotate again after %s to encrypt with it.", timestamp(a.Now().Add(secret.Propagation)))
+			next := timestamp(a.Now().Add(secret.Propagation))
+			a.note("The new key decrypts. Rotate again after %s to encrypt with it.", next)
 			return nil
 		}
 		if !apperr.Is(err, apperr.Conflict) {

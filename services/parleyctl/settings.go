@@ -42,8 +42,11 @@ type demo struct {
 func (a *app) settings() (settings, error) {
 	s := settings{
 		NATS: config.NATS{
-			NATSURL: cmp.Or(a.flags.natsURL, a.Getenv("NATS_URL")), NATSCreds: cmp.Or(a.flags.natsCreds, a.Getenv("NATS_CREDS")),
-			NATSCA: a.Getenv("NATS_CA"), NATSCert: a.Getenv("NATS_CERT"), NATSKey: a.Getenv("NATS_KEY"),
+			NATSURL:   cmp.Or(a.flags.natsURL, a.Getenv("NATS_URL")),
+			NATSCreds: cmp.Or(a.flags.natsCreds, a.Getenv("NATS_CREDS")),
+			NATSCA:    a.Getenv("NATS_CA"),
+			NATSCert:  a.Getenv("NATS_CERT"),
+			NATSKey:   a.Getenv("NATS_KEY"),
 		},
 		Store: config.Store{
 			MongoDBURI:      cmp.Or(a.flags.mongoURI, a.Getenv("MONGODB_URI")),
@@ -67,7 +70,8 @@ func (s *settings) takeDemo(dir string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return usage(
-			"NATS_URL, MONGODB_URI and SQLITE_PATH are not set, and there is no " + path + " of a running demo (make run)",
+			"NATS_URL, MONGODB_URI and SQLITE_PATH are not set, and there is no " + path +
+				" of a running demo (make run)",
 		)
 	}
 	var d demo

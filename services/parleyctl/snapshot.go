@@ -123,7 +123,8 @@ func saveStream(ctx context.Context, b *bus.Bus, stream, path string) (view save
 		return view, errors.Join(err, f.Close())
 	}
 	info, err := f.Stat()
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		return view, err
 	}
 	var state jetstream.StreamState
@@ -241,12 +242,10 @@ func requireNone(ctx context.Context, b *bus.Bus, saved map[string]bus.Snapshot,
 	if len(existing) == 0 {
 		return nil
 	}
-	return apperr.New(
-		apperr.Conflict,
-		"STREAM_EXISTS",
-		fmt.Sprintf("Nothing was restored: %s already exist. To delete them with their messages "+
-			"and restore the backup: stop the services, then parleyctl streams restore --from %s --replace", strings.Join(existing, ", "), from),
-	)
+	text := fmt.Sprintf("Nothing was restored: %s already exist. To delete them with their messages "+
+		"and restore the backup: stop the services, then parleyctl streams restore --from %s --replace",
+		strings.Join(existing, ", "), from)
+	return apperr.New(apperr.Conflict, "STREAM_EXISTS", text)
 }
 
 // restoreStreams reads everything before it deletes anything, and restores all streams or, if one exists, none.
@@ -283,7 +282,8 @@ func restoreStreams(
 		}
 		err = b.RestoreStream(ctx, stream, s, replicas, f)
 		info, statErr := f.Stat()
-		if err = errors.Join(err, statErr, f.Close()); err != nil {
+		err = errors.Join(err, statErr, f.Close())
+		if err != nil {
 			return views, fmt.Errorf("restoring stream %s: %w", stream, err)
 		}
 		var state jetstream.StreamState

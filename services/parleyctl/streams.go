@@ -68,9 +68,12 @@ func percent(n uint64, of int64) string {
 
 func (a *app) streamsConsumers() *cobra.Command {
 	c := &cobra.Command{
-		Use: "consumers [STREAM]", Short: "Show the consumers' positions", ValidArgsFunction: fixed(inspect.StreamNames()...),
-		Long: "Show the consumers' positions: LAG is the number of undelivered events, UNACKED that of delivered but unacknowledged ones, over all " +
-			"partitions. ACTIVE: each partition has a reader.",
+		Use:               "consumers [STREAM]",
+		Short:             "Show the consumers' positions",
+		ValidArgsFunction: fixed(inspect.StreamNames()...),
+		Long: "Show the consumers' positions: LAG is the number of undelivered events, " +
+			"UNACKED that of delivered but unacknowledged ones, over all partitions. " +
+			"ACTIVE: each partition has a reader.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("want at most one STREAM; see " + c.CommandPath() + " --help")

@@ -76,7 +76,8 @@ func (a *app) templatesCreate() *cobra.Command {
 	addIDFlag(c, &t.ID, "id", "its id, a UUID; default: a new one")
 	checkFirst(c, func() (err error) {
 		t.Status, t.Parameters = chat.TemplatePending, parseParameters(parameters)
-		if t.Text, err = a.templateText(t.Text, file); err != nil {
+		t.Text, err = a.templateText(t.Text, file)
+		if err != nil {
 			return err
 		}
 		return admin.CheckTemplate(t)

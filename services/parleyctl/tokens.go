@@ -65,8 +65,8 @@ func (a *app) tokensCreate() *cobra.Command {
 	require(c, "company", "name")
 	a.addCompanyFlag(c, &company, "the company that it is for")
 	c.Flags().StringVar(&title, "name", "", "what it is for")
-	c.Flags().
-		StringVar(&expires, "expires", "", "its lifetime (90d, 12h) or end (2027-01-31, 2027-01-31T12:00:00Z); default: no end")
+	c.Flags().StringVar(&expires, "expires", "",
+		"its lifetime (90d, 12h) or end (2027-01-31, 2027-01-31T12:00:00Z); default: no end")
 	checkFirst(c, func() (err error) {
 		end, err = a.parseEnd("--expires", expires)
 		return err
@@ -124,7 +124,8 @@ func (a *app) tokensList() *cobra.Command {
 func (a *app) tokensRevoke() *cobra.Command {
 	c := &cobra.Command{
 		Use: "revoke TOKEN", Short: "Revoke an access token",
-		Long:    "Revoke an access token, named by its hash, eight or more characters of it, or its prefix. It takes effect everywhere within a second.",
+		Long: "Revoke an access token, named by its hash, eight or more characters of it, or its prefix. It takes " +
+			"effect everywhere within a second.",
 		Example: "  parleyctl tokens revoke pat_Ab3dE6 --yes",
 	}
 	question := func(t chat.AccessToken) string {
@@ -142,7 +143,8 @@ func oneToken(s store.Store, ctx context.Context, reference string) (chat.Access
 	case len(found) == 0:
 		return chat.AccessToken{}, apperr.AccessTokenNotFound.WithMessage("No access token is named " + reference)
 	case len(found) > 1:
-		return chat.AccessToken{}, usage(fmt.Sprintf("%d tokens are named %s; give more of the hash", len(found), reference))
+		text := fmt.Sprintf("%d tokens are named %s; give more of the hash", len(found), reference)
+		return chat.AccessToken{}, usage(text)
 	}
 	return found[0], nil
 }

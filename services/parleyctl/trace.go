@@ -14,8 +14,8 @@ import (
 )
 
 func (a *app) trace() *cobra.Command {
-	var within string
-	var reach time.Duration
+	var flag string
+	var within time.Duration
 	c := &cobra.Command{
 		Use: "trace MESSAGE", Short: "Trace a message through streams, consumers and store", Args: exactArgs("MESSAGE"),
 		Long: `Trace a message of a company or a visitor, or a reply: when it was accepted, its stream and sequence, the state and the attempts of
@@ -25,22 +25,23 @@ A message's id contains the time of its creation, from which the streams are sea
 process holds the message.`,
 		Example: "  parleyctl trace 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11",
 	}
-	c.Flags().
-		StringVar(&within, "within", "1h", "how long after its creation the streams are searched if its company is unknown; 0: to their end")
+	c.Flags().StringVar(&flag, "within", "1h",
+		"how long after its creation the streams are searched if its company is unknown; 0: to their end")
 	checkFirst(c, func() (err error) {
-		if reach, err = parseDuration(within); err != nil || reach < 0 {
+		within, err = parseDuration(flag)
+		if err != nil || within < 0 {
 			return usage("--within must be a duration such as 1h or 2d")
 		}
 		return nil
 	})
-	return a.withTrace(c, &reach, func(_ context.Context, _ *bus.Bus, trace inspect.Trace) error {
+	return a.withTrace(c, &within, func(_ context.Context, _ *bus.Bus, trace inspect.Trace) error {
 		return a.printTrace(trace)
 	})
 }
 
-// withTrace makes c trace the message that its argument names and run do. reach is set when c runs.
+// withTrace makes c trace the message that its argument names and run do. within is set when c runs.
 func (a *app) withTrace(
-	c *cobra.Command, reach *time.Duration, do func(context.Context, *bus.Bus, inspect.Trace) error,
+	c *cobra.Command, within *time.Duration, do func(context.Context, *bus.Bus, inspect.Trace) error,
 ) *cobra.Command {
 	var id string
 	checkFirst(c, func() (err error) {
@@ -52,7 +53,7 @@ func (a *app) withTrace(
 		if err != nil {
 			return err
 		}
-		trace, err := inspect.TraceMessage(ctx, b, s, id, *reach)
+		trace, err := inspect.TraceMessage(ctx, b, s, id, *within)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,8 @@ func (a *app) usersCreate() *cobra.Command {
 		Long: `Create a user of the panel. The password is random and shown once; with --password-stdin it is read from standard input. An operator belongs
 to no company and may do everything; owner, developer and agent belong to one.`,
 		Example: "  parleyctl users create --email you@example.com --role operator\n" +
-			"  parleyctl users create --email ada@example.com --role owner --company COMPANY --password-stdin < password",
+			"  parleyctl users create --email ada@example.com --role owner --company COMPANY " +
+			"--password-stdin < password",
 	}
 	require(c, "email", "role")
 	c.Flags().StringVar(&email, "email", "", "the e-mail address to sign in with")
@@ -159,7 +160,8 @@ the next sign-in with that address binds again.`,
 func (a *app) usersDelete() *cobra.Command {
 	c := &cobra.Command{Use: "delete EMAIL", Short: "Delete a user, and end all sessions"}
 	question := func(u account.User) string { return fmt.Sprintf("Delete the user %s (%s)?", u.Email, u.Role) }
-	return a.user().confirmed(c, question, func(ctx context.Context, o operations, u account.User) (account.User, error) {
+	remove := func(ctx context.Context, o operations, u account.User) (account.User, error) {
 		return u, o.DeleteUser(ctx, self(), u.ID)
-	})
+	}
+	return a.user().confirmed(c, question, remove)
 }

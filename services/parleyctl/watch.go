@@ -16,11 +16,12 @@ import (
 
 // watchOptions holds the parameters of watch.
 type watchOptions struct {
-	company, app, chat, visitor, message string
-	kinds, streams                       []string
-	since                                string
-	noFollow                             bool
-	count                                int
+	filter   inspect.Filter // without the application
+	app      string
+	streams  []string
+	since    string
+	noFollow bool
+	count    int
 
 	appOfChat map[string]string // cache for events that name only their chat
 }
@@ -36,32 +37,32 @@ its own ephemeral consumers. With -o json each line is an object with the event 
   parleyctl watch --company COMPANY --kind reply,dead -o json
   parleyctl watch --since 24h --no-follow`,
 	}
-	a.addCompanyFlag(c, &w.company, "only this company's")
+	a.addCompanyFlag(c, &w.filter.CompanyID, "only this company's")
 	addIDFlag(c, &w.app, "app", "only this application's; for events that name only their chat, the store is queried")
-	addIDFlag(c, &w.chat, "chat", "only this chat's")
-	addIDFlag(c, &w.visitor, "visitor", "only this visitor's (chatUserId)")
-	addIDFlag(c, &w.message, "message", "only this message's")
-	c.Flags().StringSliceVar(&w.kinds, "kind", nil, "only these kinds, such as visitor-message or reply")
+	addIDFlag(c, &w.filter.ChatID, "chat", "only this chat's")
+	addIDFlag(c, &w.filter.ChatUserID, "visitor", "only this visitor's (chatUserId)")
+	addIDFlag(c, &w.filter.MessageID, "message", "only this message's")
+	c.Flags().StringSliceVar(&w.filter.Kinds, "kind", nil, "only these kinds, such as visitor-message or reply")
 	c.Flags().StringSliceVar(&w.streams, "stream", nil, "only these streams")
-	c.Flags().
-		StringVar(&w.since, "since", "", "start this long ago (10m, 2d) or at this time (2026-11-21T12:00:00Z); default: now")
+	c.Flags().StringVar(&w.since, "since", "",
+		"start this long ago (10m, 2d) or at this time (2026-11-21T12:00:00Z); default: now")
 	c.Flags().BoolVar(&w.noFollow, "no-follow", false, "end after the stored events")
 	c.Flags().IntVarP(&w.count, "count", "n", 0, "end after this many events; 0: never")
 	_ = c.RegisterFlagCompletionFunc("kind", fixed(inspect.Kinds()...)) // the flags exist
 	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...))
 	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications)
 	_ = c.RegisterFlagCompletionFunc("chat", a.completeChats)
-	var spans []bus.Range
+	var ranges []bus.Range
 	checkFirst(c, func() (err error) {
-		spans, err = w.spans(a)
+		ranges, err = w.ranges(a)
 		return err
 	})
-	return a.withBus(c, func(ctx context.Context, b *bus.Bus, _ []string) error { return a.follow(ctx, b, w, spans) })
+	return a.withBus(c, func(ctx context.Context, b *bus.Bus, _ []string) error { return a.follow(ctx, b, w, ranges) })
 }
 
-// spans validates the parameters and returns the selected parts of the streams.
-func (w *watchOptions) spans(a *app) ([]bus.Range, error) {
-	for _, k := range w.kinds {
+// ranges validates the parameters and returns the selected parts of the streams.
+func (w *watchOptions) ranges(a *app) ([]bus.Range, error) {
+	for _, k := range w.filter.Kinds {
 		if !slices.Contains(inspect.Kinds(), k) {
 			return nil, usage("there is no kind " + k + "; see the completion of --kind")
 		}
@@ -77,11 +78,7 @@ func (w *watchOptions) spans(a *app) ([]bus.Range, error) {
 	if since.IsZero() && w.noFollow {
 		since = time.Unix(0, 0)
 	}
-	var spans []bus.Range
-	for _, stream := range streams {
-		spans = append(spans, bus.Range{Stream: stream, Since: since, New: since.IsZero(), Follow: !w.noFollow})
-	}
-	return spans, nil
+	return inspect.Ranges(streams, since, !w.noFollow), nil
 }
 
 // parseSince parses a time in the past; zero if s is empty.
@@ -94,15 +91,17 @@ func parseSince(now time.Time, s string) (time.Time, error) {
 	}
 	t, err := parseTime(s)
 	if err != nil {
-		return time.Time{}, usage("--since must be a duration such as 10m or 2d, or a time such as 2026-11-21T12:00:00Z")
+		return time.Time{}, usage(
+			"--since must be a duration such as 10m or 2d, or a time such as 2026-11-21T12:00:00Z",
+		)
 	}
 	return t, nil
 }
 
-// follow prints until ctx is done, the spans end, or the count is reached.
-func (a *app) follow(ctx context.Context, b *bus.Bus, w *watchOptions, spans []bus.Range) error {
+// follow prints until ctx is done, the ranges end, or the count is reached.
+func (a *app) follow(ctx context.Context, b *bus.Bus, w *watchOptions, ranges []bus.Range) error {
 	printed := 0
-	for d, err := range b.Tail(ctx, spans...) {
+	for d, err := range b.Tail(ctx, ranges...) {
 		if err != nil {
 			return err
 		}
@@ -117,22 +116,18 @@ func (a *app) follow(ctx context.Context, b *bus.Bus, w *watchOptions, spans []b
 		if err := a.printEvent(p); err != nil {
 			return err
 		}
-		if printed++; printed == w.count {
+		printed++
+		if printed == w.count {
 			return nil
 		}
 	}
 	return nil
 }
 
+// wants reports whether an event matches the filter and the application. An event that names only its chat is of
+// the chat's application.
 func (w *watchOptions) wants(ctx context.Context, a *app, p inspect.Event) (bool, error) {
-	for _, f := range []struct{ wanted, got string }{
-		{w.company, p.CompanyID}, {w.chat, p.ChatID}, {w.visitor, p.ChatUserID}, {w.message, p.MessageID},
-	} {
-		if f.wanted != "" && f.wanted != f.got {
-			return false, nil
-		}
-	}
-	if len(w.kinds) > 0 && !slices.Contains(w.kinds, p.Kind) {
+	if !w.filter.Wants(p) {
 		return false, nil
 	}
 	if w.app == "" || p.AppID == w.app {
@@ -169,10 +164,10 @@ func (a *app) printEvent(p inspect.Event) error {
 	if a.wantsJSON() {
 		return a.printLine(p)
 	}
-	parts := []string{
-		p.Time.String(), fmt.Sprintf("%-15s", p.Kind), fmt.Sprintf("%-12s", fmt.Sprintf("%s/%d", p.Stream, p.Sequence)),
-	}
-	for _, id := range []struct{ name, value string }{{"chat", p.ChatID}, {"msg", p.MessageID}, {"template", p.TemplateID}} {
+	place := fmt.Sprintf("%s/%d", p.Stream, p.Sequence)
+	parts := []string{p.Time.String(), fmt.Sprintf("%-15s", p.Kind), fmt.Sprintf("%-12s", place)}
+	type id struct{ name, value string }
+	for _, id := range []id{{"chat", p.ChatID}, {"msg", p.MessageID}, {"template", p.TemplateID}} {
 		if id.value != "" {
 			parts = append(parts, id.name+"="+clean(id.value))
 		}
@@ -180,7 +175,9 @@ func (a *app) printEvent(p inspect.Event) error {
 	if p.ChatID == "" && p.TemplateID == "" {
 		parts = append(parts, clean(p.Subject))
 	}
-	if content := strings.TrimSpace(shorten(clean(strings.TrimSpace(p.MessageType+" "+quoted(p))), 120)); content != "" {
+	content := clean(strings.TrimSpace(p.MessageType + " " + quoted(p)))
+	content = strings.TrimSpace(shorten(content, 120))
+	if content != "" {
 		parts = append(parts, content)
 	}
 	_, err := fmt.Fprintln(a.Out, strings.Join(parts, "  "))

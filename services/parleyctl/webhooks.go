@@ -109,12 +109,14 @@ type webhookFlags struct {
 
 func (f *webhookFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.url, "url", "", "the URL that receives events; one with a query needs --url-file")
-	c.Flags().StringVar(&f.urlFile, "url-file", "", "file with the URL, whose query may be a secret; - is standard input")
+	c.Flags().StringVar(&f.urlFile, "url-file", "",
+		"file with the URL, whose query may be a secret; - is standard input")
 	c.MarkFlagsMutuallyExclusive("url", "url-file")
 	c.Flags().StringVar(&f.description, "description", "", "what it is for")
 	c.Flags().StringSliceVar(&f.events, "events", nil, "types of events, separated by commas; default: all")
-	c.Flags().
-		StringVar(&f.headersFile, "headers", "", "file with headers that are sent with each request, a line such as 'X-Api-Key: abc' for each; - is standard input, an empty file: none")
+	c.Flags().StringVar(&f.headersFile, "headers", "",
+		"file with headers that are sent with each request, a line such as 'X-Api-Key: abc' for each; - is standard "+
+			"input, an empty file: none")
 	c.Flags().BoolVar(&f.ordered, "ordered", false, "send the events of a chat one after the other")
 	_ = c.RegisterFlagCompletionFunc("events", fixed(webhook.Types()...)) // the flag exists
 }
@@ -124,7 +126,9 @@ func (f *webhookFlags) add(c *cobra.Command) {
 func (a *app) webhookURL(f *webhookFlags) (string, error) {
 	if f.urlFile == "" {
 		if strings.Contains(f.url, "?") || hasPassword(f.url) {
-			return "", usage("--url must not contain a query or a password, which other users can read there: use --url-file")
+			return "", usage(
+				"--url must not contain a query or a password, which other users can read there: use --url-file",
+			)
 		}
 		return f.url, nil
 	}
@@ -161,18 +165,23 @@ func (a *app) webhooksCreate() *cobra.Command {
 	var signatures []string
 	c := &cobra.Command{
 		Use: "create", Short: "Create a webhook endpoint, and show its secret once", Args: exactArgs(),
-		Example: "  parleyctl webhooks create --company COMPANY --url https://crm.example/parley --events message.received,chat.closed\n" +
+		Example: "  parleyctl webhooks create --company COMPANY --url https://crm.example/parley " +
+			"--events message.received,chat.closed\n" +
 			"  parleyctl webhooks create --company COMPANY --url-file url.txt",
 	}
 	require(c, "company")
 	a.addCompanyFlag(c, &e.CompanyID, "the company that it is for")
-	c.Flags().
-		StringSliceVar(&signatures, "signatures", []string{string(webhook.HMAC)}, "v1 (HMAC), v1a (ed25519), or both")
+	c.Flags().StringSliceVar(&signatures, "signatures", []string{string(webhook.HMAC)},
+		"v1 (HMAC), v1a (ed25519), or both")
 	f.add(c)
-	_ = c.RegisterFlagCompletionFunc("signatures", fixed(string(webhook.HMAC), string(webhook.Ed25519))) // the flag exists
+	kinds := fixed(string(webhook.HMAC), string(webhook.Ed25519))
+	_ = c.RegisterFlagCompletionFunc("signatures", kinds) // the flag exists
 	checkFirst(c, func() (err error) {
-		e.Description, e.Events, e.Ordered = f.description, f.events, f.ordered
-		if e.URL, err = a.webhookURL(&f); err != nil {
+		e.Description = f.description
+		e.Events = f.events
+		e.Ordered = f.ordered
+		e.URL, err = a.webhookURL(&f)
+		if err != nil {
 			return err
 		}
 		if e.URL == "" && f.urlFile == "" {
@@ -253,7 +262,8 @@ func (a *app) webhooksRotate() *cobra.Command {
 	}
 	c.Flags().StringVar(&text, "overlap", "24h", "how long the earlier secrets also sign")
 	checkFirst(c, func() (err error) {
-		if overlap, err = parseDuration(text); err != nil {
+		overlap, err = parseDuration(text)
+		if err != nil {
 			return usage("--overlap must be a duration such as 24h or 7d")
 		}
 		return nil
@@ -306,7 +316,8 @@ func (a *app) webhooksTest() *cobra.Command {
 		end := time.Now().Add(wait)
 		for len(d.Attempts) == 0 && d.Status == webhook.Pending && time.Now().Before(end) {
 			time.Sleep(testPollInterval)
-			if d, err = o.store.WebhookDelivery(ctx, d.ID); err != nil {
+			d, err = o.store.WebhookDelivery(ctx, d.ID)
+			if err != nil {
 				return err
 			}
 		}
@@ -339,8 +350,11 @@ func (f *deliveryFlags) filter(a *app) (filter store.WebhookFilter, err error) {
 		flag, value string
 		into        *time.Time
 	}{{"--from", f.from, &filter.From}, {"--to", f.to, &filter.To}} {
-		if *end.into, err = parseSince(a.Now(), end.value); err != nil {
-			return filter, usage(end.flag + " must be a duration such as 10m or 2d, or a time such as 2026-11-21T12:00:00Z")
+		*end.into, err = parseSince(a.Now(), end.value)
+		if err != nil {
+			return filter, usage(
+				end.flag + " must be a duration such as 10m or 2d, or a time such as 2026-11-21T12:00:00Z",
+			)
 		}
 	}
 	return filter, nil
@@ -358,7 +372,8 @@ func (a *app) webhooksAttempts() *cobra.Command {
 	}
 	f.add(c)
 	checkFirst(c, func() (err error) {
-		if filter, err = f.filter(a); err != nil {
+		filter, err = f.filter(a)
+		if err != nil {
 			return err
 		}
 		filter.EndpointID, err = parseID("ENDPOINT", c.Flags().Arg(0))

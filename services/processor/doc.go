@@ -1,13 +1,17 @@
 // Package processor is the reference processing layer. It can be replaced by another program that reads the
 // streams INBOUND and SENDS and writes the streams REPLIES and OUTBOUND.
 //
-// It consists of four durable consumers, each with its own switch:
+// It consists of four parts, each with its own consumers and its own switch:
 //
-//   - recorder reads INBOUND (visitor messages), REPLIES and OUTBOUND and writes the history, also of replies
-//     by other programs; it reads STATUS and DEAD and writes the status of companies' messages.
-//   - dispatcher reads SENDS (company messages and pushes) and publishes Reply or OutboundMessage.
-//   - bot reads INBOUND (visitor messages) and publishes Reply.
-//   - webhooks reads INBOUND and STATUS, and delivers events to the endpoints of companies (docs/webhooks.md).
+//   - recorder (RECORDER) reads INBOUND (visitor messages, changes of control, ratings), REPLIES and OUTBOUND and
+//     writes the history, also of replies by other programs. It reads STATUS and DEAD and writes the status of
+//     companies' messages. It publishes Reply for a notice to the visitor, such as that agents have the chat.
+//   - dispatcher (DISPATCHER) reads SENDS (company messages and pushes) and publishes Reply or OutboundMessage.
+//   - bot (BOT) reads INBOUND (visitor messages). It publishes Reply, MessagePart while an answer is streamed,
+//     ChatControlChanged when it hands a chat to the agents, and announces Typing over core NATS. The operator's
+//     server (BOT=webhook) or a language model (BOT=llm) answers over HTTP.
+//   - webhooks (WEBHOOKS) reads INBOUND and STATUS, and posts events to the endpoints of companies over HTTP
+//     (docs/webhooks.md). It publishes nothing.
 //
 // Read routes.go first: it lists all consumers. service.go wires them; internal/ has a package for each.
 //

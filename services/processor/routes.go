@@ -46,7 +46,7 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 		},
 		{
 			Stream: subject.Inbound, Durable: durableControls, Filters: []string{subject.AllControls},
-			Handle: controlChanged(r),
+			Handle: withID(r.ControlChanged),
 		},
 		{
 			Stream: subject.Inbound, Durable: durableRatings, Filters: []string{subject.AllRatings},
@@ -64,7 +64,9 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 		},
 	}
 	for i := range routes {
-		routes[i].Order, routes[i].Key, routes[i].Concurrency = bus.Unordered, byMessage, recorders
+		routes[i].Order = bus.Unordered
+		routes[i].Key = byMessage
+		routes[i].Concurrency = recorders
 	}
 	return routes
 }
@@ -85,18 +87,6 @@ func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 	}
 }
 
-// controlChanged also passes the event's id, from which the notice's id is derived.
-func controlChanged(r *recorder.Recorder) handler {
-	return func(ctx context.Context, d bus.Delivery) error {
-		return decoded(
-			func(ctx context.Context, e event.ChatControlChanged) error { return r.ControlChanged(ctx, e, d.ID) },
-		)(
-			ctx,
-			d,
-		)
-	}
-}
-
 // botHandover is how long an answer may still take when another process takes its visitor over. Until then the
 // visitors of the same partition wait.
 const botHandover = 10 * time.Second
@@ -113,8 +103,7 @@ func botRoutes(b *bot.Bot, concurrency int) []bus.Consumer {
 
 // byApplication returns the application of a visitor's message.
 func byApplication(d bus.Delivery) string {
-	tokens := strings.TrimPrefix(d.Subject, strings.TrimSuffix(subject.AllVisitorMessages, ">"))
-	appID, _, _ := strings.Cut(tokens, ".")
+	appID, _ := subject.AppOf(d.Subject)
 	return appID
 }
 
@@ -137,19 +126,25 @@ func webhookRoutes(w *webhook.Service) []bus.Consumer {
 		{
 			Stream: subject.Inbound, Durable: durableWebhooks, Concurrency: fanouts,
 			Handle: bySubject(map[string]handler{
-				subject.AllVisitorMessages: timed(w.VisitorMessage), subject.AllRegistrations: timed(w.VisitorRegistered),
-				subject.AllControls: timed(w.ControlChanged), subject.AllRatings: timed(w.ChatRated),
+				subject.AllVisitorMessages: withTime(w.VisitorMessage),
+				subject.AllRegistrations:   withTime(w.VisitorRegistered),
+				subject.AllControls:        withTime(w.ControlChanged),
+				subject.AllRatings:         withTime(w.ChatRated),
 			}),
 		},
-		{Stream: subject.Status, Durable: durableWebhooks, Concurrency: fanouts, Handle: timed(w.MessageStatusChanged)},
+		{
+			Stream: subject.Status, Durable: durableWebhooks, Concurrency: fanouts,
+			Handle: withTime(w.MessageStatusChanged),
+		},
 	}
 }
 
 // handler is the bus's callback.
 type handler = func(context.Context, bus.Delivery) error
 
-// decoded wraps every handler: it decodes the event and gives up a malformed one. The bus does the retries,
-// DEAD, the metrics and the log.
+// decoded makes a handler of a function that takes the decoded event. It gives up a malformed one. The bus does the
+// retries, DEAD, the metrics and the log. withID and withTime are for functions that also take something of the
+// delivery.
 func decoded[E event.Event, P event.Checked[E]](handle func(context.Context, E) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		e, err := event.Decode[E, P](d.Subject, d.Data)
@@ -160,10 +155,25 @@ func decoded[E event.Event, P event.Checked[E]](handle func(context.Context, E) 
 	}
 }
 
-// timed is decoded for a handler that also takes the time at which the stream stored the event.
-func timed[E event.Event, P event.Checked[E]](handle func(context.Context, E, time.Time) error) handler {
+// withID also passes the event's id, from which the handler derives the ids of what it publishes.
+func withID[E event.Event, P event.Checked[E]](handle func(context.Context, E, string) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
-		return decoded[E, P](func(ctx context.Context, e E) error { return handle(ctx, e, d.Time) })(ctx, d)
+		e, err := event.Decode[E, P](d.Subject, d.Data)
+		if err != nil {
+			return err
+		}
+		return handle(ctx, e, d.ID)
+	}
+}
+
+// withTime also passes the time at which the stream stored the event.
+func withTime[E event.Event, P event.Checked[E]](handle func(context.Context, E, time.Time) error) handler {
+	return func(ctx context.Context, d bus.Delivery) error {
+		e, err := event.Decode[E, P](d.Subject, d.Data)
+		if err != nil {
+			return err
+		}
+		return handle(ctx, e, d.Time)
 	}
 }
 
@@ -182,14 +192,18 @@ func bySubject(handlers map[string]handler) handler {
 // deadLettered handles the dead letters of companies' messages and ignores all others.
 func deadLettered(handle func(context.Context, recorder.Abandoned) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
-		letter := bus.ReadDeadLetter(d)
-		companyID, ok := senderOf(letter)
-		id, isID := chat.ParseID(letter.EventID)
+		deadLetter := bus.ReadDeadLetter(d)
+		companyID, ok := senderOf(deadLetter)
+		id, isID := chat.ParseID(deadLetter.EventID)
 		if !ok || !isID {
 			return nil
 		}
 		return handle(ctx, recorder.Abandoned{
-			CompanyID: companyID, MessageID: id, AcceptedAt: d.EventTime(), At: letter.Time, Reason: letter.Message,
+			CompanyID:  companyID,
+			MessageID:  id,
+			AcceptedAt: d.EventTime(),
+			At:         deadLetter.Time,
+			Reason:     deadLetter.Message,
 		})
 	}
 }
@@ -197,7 +211,8 @@ func deadLettered(handle func(context.Context, recorder.Abandoned) error) handle
 // senderOf returns the company that sent the message of a dead letter. A reply's subject does not name it,
 // and most replies are not a company's.
 func senderOf(l bus.DeadLetter) (companyID string, ok bool) {
-	if companyID, ok = subject.CompanyOf(l.Subject); ok {
+	companyID, ok = subject.CompanyOf(l.Subject)
+	if ok {
 		return companyID, true
 	}
 	var reply struct {

@@ -106,7 +106,8 @@ func (c BotConfig) llm() bot.LLMConfig {
 		Tokens:        c.LLMTokens,
 		Applications:  c.LLMApplications,
 		Default:       bot.LLMApplication{Model: c.LLMModel, SystemPrompt: c.LLMSystemPrompt, History: &c.LLMHistory},
-		ModerationURL: c.LLMModerationURL, CallConfig: c.calls(),
+		ModerationURL: c.LLMModerationURL,
+		CallConfig:    c.calls(),
 	}
 }
 
@@ -180,46 +181,83 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) open(p *service.Process) (service.Work, error) {
-	redis, err := web.Limits(p, s.cfg.RedisURL)
+	r, err := s.openResources(p)
 	if err != nil {
 		return nil, err
+	}
+	var consumers []bus.Consumer
+	if s.cfg.Recorder {
+		consumers = append(consumers, recorderRoutes(s.recorder(r))...)
+	}
+	if s.cfg.Dispatcher {
+		consumers = append(consumers, dispatcherRoutes(dispatcher.New(r.cache, r.store, r.bus))...)
+	}
+	if s.cfg.Bot != BotExternal {
+		answering, err := s.bot(p, r)
+		if err != nil {
+			return nil, err
+		}
+		consumers = append(consumers, botRoutes(answering, s.cfg.BotConcurrency)...)
+	}
+	var webhooks *webhook.Service // nil: switched off
+	if s.cfg.Webhooks {
+		webhooks = s.webhooks(r)
+		consumers = append(consumers, webhookRoutes(webhooks)...)
+	}
+	return func(ctx context.Context) error { return s.consume(ctx, r.bus, consumers, webhooks) }, nil
+}
+
+// resources are what the parts share. The process closes them.
+type resources struct {
+	bus   *bus.Bus
+	store store.Store
+	cache *store.Cache     // of store; a record may be a second or two old
+	redis *ratelimit.Redis // nil without REDIS_URL
+}
+
+func (s *Service) openResources(p *service.Process) (resources, error) {
+	redis, err := web.Limits(p, s.cfg.RedisURL)
+	if err != nil {
+		return resources{}, err
 	}
 	meter := budget.New(budget.Config{Rates: s.cfg.Budgets, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
 	b, err := p.Bus(meter)
 	if err != nil {
-		return nil, err
+		return resources{}, err
 	}
 	documents, err := storage.OpenWithSecrets(p, s.cfg.Storage, s.cfg.Secrets)
 	if err != nil {
-		return nil, err
+		return resources{}, err
 	}
 	cache := store.NewCache(documents, store.CacheConfig{Registerer: s.cfg.Registerer})
 	stopForgetting, err := b.RPC().OnInvalidate(cache.Forget)
 	if err != nil {
-		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
+		return resources{}, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
-	consumers, stopAnswering, err := s.consumers(b, documents, cache, redis)
-	if err != nil {
-		return nil, err
-	}
-	p.OnClose(func() error { stopAnswering(); return nil })
-	if s.cfg.Webhooks {
-		webhooks := s.webhooks(documents, cache)
-		consumers = append(consumers, webhookRoutes(webhooks)...)
-		return func(ctx context.Context) error { return s.consume(ctx, b, consumers, webhooks) }, nil
-	}
-	return func(ctx context.Context) error { return s.consume(ctx, b, consumers, nil) }, nil
+	return resources{bus: b, store: documents, cache: cache, redis: redis}, nil
+}
+
+func (s *Service) recorder(r resources) *recorder.Recorder {
+	return recorder.New(recorder.Config{
+		History:      r.store,
+		Chats:        r.cache,
+		Statuses:     r.store,
+		Controls:     r.store,
+		Applications: r.cache,
+		Publisher:    r.bus,
+		Now:          time.Now,
+	})
 }
 
 // webhookPoll is the interval of the polls for due webhook deliveries, and so the maximum delay of replays,
 // tests and retries.
 const webhookPoll = time.Second
 
-func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.Service {
+func (s *Service) webhooks(r resources) *webhook.Service {
 	return webhook.New(webhook.Config{
-		Store:      documents,
-		Cache:      cache,
+		Store:      r.store,
+		Cache:      r.cache,
 		Timeout:    s.cfg.WebhookTimeout,
 		Concurrent: s.cfg.WebhookConcurrency,
 		PerTarget:  s.cfg.WebhookPerEndpoint,
@@ -232,43 +270,67 @@ func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.S
 	})
 }
 
-// consumers returns the enabled consumers.
-func (s *Service) consumers(
-	b *bus.Bus, documents store.Store, cache *store.Cache, redis *ratelimit.Redis,
-) (on []bus.Consumer, stop func(), err error) {
-	if s.cfg.Recorder {
-		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, cache, b, time.Now))...)
+// bot returns the bot with the answerer that BOT selects. Until the process closes, visitors can stop its streamed
+// messages.
+func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
+	answerer, err := s.answerer(p, r)
+	if err != nil {
+		return nil, err
 	}
-	if s.cfg.Dispatcher {
-		on = append(on, dispatcherRoutes(dispatcher.New(cache, documents, b))...)
+	cfg := bot.Config{
+		Answerer:     answerer,
+		Applications: r.cache,
+		Chats:        r.store, // not the cache: an agent may have taken the chat a moment ago
+		Controls:     control.New(r.store, r.bus, time.Now),
+		Publisher:    r.bus,
+		Parts:        parts{r.bus},
+		Now:          time.Now,
 	}
+	if s.cfg.Bot == BotNone { // it writes nothing: no failure text, no typing indicator, nothing to stop
+		return bot.New(cfg), nil
+	}
+	cfg.FailureText = s.cfg.failureText()
+	cfg.Signal = func(e event.Signal) error { return r.bus.RPC().Signal(e) }
+	answering := bot.New(cfg)
+	release, err := r.bus.RPC().HandleStops(answering.Stop)
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(func() error {
+		release()
+		answering.Close()
+		return nil
+	})
+	return answering, nil
+}
+
+// answerer returns what answers visitors: the value of BOT, which is not external here.
+func (s *Service) answerer(p *service.Process, r resources) (bot.Answerer, error) {
 	switch s.cfg.Bot {
-	case BotNone:
-		return append(on, botRoutes(s.nobody(b, documents, cache), s.cfg.BotConcurrency)...), func() {}, nil
 	case BotDemo:
-		consumers, stop, err := s.bot(bot.NewDemo(s.cfg.AssetsURL), b, documents, cache)
-		return append(on, consumers...), stop, err
+		return bot.NewDemo(s.cfg.AssetsURL), nil
 	case BotWebhook:
-		config := s.cfg.webhook()
-		config.Registerer = s.cfg.Registerer
-		webhook, err := bot.NewWebhook(config)
+		cfg := s.cfg.webhook()
+		cfg.Registerer = s.cfg.Registerer
+		server, err := bot.NewWebhook(cfg)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		consumers, stop, err := s.bot(webhook, b, documents, cache)
-		return append(on, consumers...), func() { stop(); webhook.Close() }, err
-	}
-	if s.cfg.Bot == BotLLM {
-		config := s.cfg.llm()
-		config.Registerer, config.Histories, config.Redis = s.cfg.Registerer, histories{documents}, redis
-		llm, err := bot.NewLLM(config)
+		p.OnClose(func() error { server.Close(); return nil })
+		return server, nil
+	case BotLLM:
+		cfg := s.cfg.llm()
+		cfg.Registerer = s.cfg.Registerer
+		cfg.Histories = histories{r.store}
+		cfg.Redis = r.redis
+		model, err := bot.NewLLM(cfg)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		consumers, stop, err := s.bot(llm, b, documents, cache)
-		return append(on, consumers...), func() { stop(); llm.Close() }, err
+		p.OnClose(func() error { model.Close(); return nil })
+		return model, nil
 	}
-	return on, func() {}, nil
+	return bot.Nobody{}, nil // BotNone
 }
 
 // histories reads chats for the language model.
@@ -278,30 +340,6 @@ type histories struct{ store store.Store }
 func (h histories) Recent(ctx context.Context, chatID string, limit int) ([]chat.Message, error) {
 	messages, _, err := h.store.History(ctx, chatID, store.HistoryQuery{Limit: limit})
 	return messages, err
-}
-
-// bot returns the bot's consumers. Until stop is called visitors can stop its streamed messages.
-func (s *Service) bot(
-	answerer bot.Answerer,
-	b *bus.Bus,
-	documents store.Store,
-	cache *store.Cache,
-) (consumers []bus.Consumer, stop func(), err error) {
-	controls := control.New(documents, b, time.Now)
-	answering := bot.New(answerer, cache, documents, controls, b, parts{b}, s.cfg.failureText(), time.Now).
-		WithTyping(func(s event.Signal) error { return b.RPC().Signal(s) })
-	release, err := b.RPC().HandleStops(answering.Stop)
-	if err != nil {
-		return nil, nil, err
-	}
-	return botRoutes(answering, s.cfg.BotConcurrency), func() { release(); answering.Close() }, nil
-}
-
-// nobody returns the bot of an installation without one. It writes nothing, so that it has no failure text,
-// no typing indicator and nothing to stop.
-func (s *Service) nobody(b *bus.Bus, documents store.Store, cache *store.Cache) *bot.Bot {
-	controls := control.New(documents, b, time.Now)
-	return bot.New(bot.Nobody{}, cache, documents, controls, b, parts{b}, "", time.Now)
 }
 
 // parts reads the stream of parts for the bot.

@@ -114,7 +114,13 @@ func serveEngines(ctx context.Context, cfg Config, log *slog.Logger, out io.Writ
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
-	if _, _, err := prepare(ctx, dir, e, seed.Start{Bot: cfg.Bot, Client: "http://" + cfg.ClientAddr, Widget: "http://" + cfg.WidgetAddr, Panel: cmp.Or(cfg.PanelURL, "http://"+cfg.PanelAddr)}); err != nil {
+	start := seed.Start{
+		Bot:    cfg.Bot,
+		Client: "http://" + cfg.ClientAddr,
+		Widget: "http://" + cfg.WidgetAddr,
+		Panel:  cmp.Or(cfg.PanelURL, "http://"+cfg.PanelAddr),
+	}
+	if _, _, err := prepare(ctx, dir, e, start); err != nil {
 		return err
 	}
 	keys, err := dir.Absolute(keysFile)
@@ -140,10 +146,12 @@ func prepare(
 	e *engines,
 	start seed.Start,
 ) (d seed.Demo, keys *credential.KeySet, err error) {
-	if keys, err = visitorKeys(dir.Path(keysFile)); err != nil {
+	keys, err = visitorKeys(dir.Path(keysFile))
+	if err != nil {
 		return d, nil, err
 	}
-	start.NATS, start.SQLitePath = e.nats.URL(), e.storePath
+	start.NATS = e.nats.URL()
+	start.SQLitePath = e.storePath
 	d, err = seed.Run(ctx, e.store, dir.Path(demoFile), start, time.Now())
 	return d, keys, err
 }
@@ -160,7 +168,8 @@ func build(
 	log *slog.Logger,
 ) (*app, error) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector())
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s, err := newServices(servicesConfig{
 		natsURL:     e.nats.URL(),
 		store:       e.store,
@@ -168,7 +177,12 @@ func build(
 		secretsPath: e.secretsPath,
 		keys:        keys,
 		keysFile:    dir.Path(keysFile),
-		client:      p.client, panel: p.panel, panelURL: cfg.PanelURL, widgetURL: d.WidgetBaseURL, clientURL: d.ClientBaseURL,
+		client:      p.client,
+		panel:       p.panel,
+		panelURL:    cfg.PanelURL,
+		widgetURL:   d.WidgetBaseURL,
+		clientURL:   d.ClientBaseURL,
+
 		chats:    cfg.Chats,
 		files:    cfg.FileConfig,
 		tokens:   cfg.VisitorTokens,

@@ -58,10 +58,15 @@ type servicesConfig struct {
 	log         *slog.Logger
 }
 
+// newServices builds the services. Each builder sets the defaults of the environment's variables, and then what is
+// different in one process: the site and the operations server of standalone replace the listeners of the services.
 func newServices(c servicesConfig) (*services, error) {
 	s := new(services)
 	c.presence = presence.NewMemory(time.Now)
-	for _, build := range []func(*services, servicesConfig) error{buildClient, buildWidget, buildGateway, buildProcessor, buildPanel} {
+	builders := []func(*services, servicesConfig) error{
+		buildClient, buildWidget, buildGateway, buildProcessor, buildPanel,
+	}
+	for _, build := range builders {
 		if err := build(s, c); err != nil {
 			return nil, err
 		}
@@ -74,7 +79,10 @@ func buildClient(s *services, c servicesConfig) (err error) {
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.Listener, cfg.TrustedProxies = "", "", c.client, c.proxies
+	cfg.HTTPAddr = ""
+	cfg.OpsAddr = ""
+	cfg.Listener = c.client
+	cfg.TrustedProxies = c.proxies
 	s.client, err = clientapi.New(cfg)
 	return named("client-api", err)
 }
@@ -86,12 +94,15 @@ func buildWidget(s *services, c servicesConfig) (err error) {
 		Secrets:         c.secrets(),
 		VisitorKeysFile: c.keysFile,
 		VisitorTokens:   c.tokens,
-		FileConfig:      c.files, Presence: c.presence,
+		FileConfig:      c.files,
+		Presence:        c.presence,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.TrustedProxies = "", "", c.proxies
+	cfg.HTTPAddr = ""
+	cfg.OpsAddr = ""
+	cfg.TrustedProxies = c.proxies
 	s.widget, err = widgetapi.New(cfg)
 	return named("widget-api", err)
 }
@@ -101,7 +112,10 @@ func buildGateway(s *services, c servicesConfig) (err error) {
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.DrainTimeout, cfg.TrustedProxies = "", "", 0, c.proxies
+	cfg.HTTPAddr = ""
+	cfg.OpsAddr = ""
+	cfg.DrainTimeout = 0 // no other gateway takes the sockets over
+	cfg.TrustedProxies = c.proxies
 	s.gateway, err = socketgateway.New(cfg)
 	return named("socket-gateway", err)
 }
@@ -113,7 +127,9 @@ func buildProcessor(s *services, c servicesConfig) (err error) {
 		Secrets:       c.secrets(),
 		BotConfig:     c.bot,
 		WebhookConfig: c.webhooks,
-		Recorder:      true, Dispatcher: true, AssetsURL: c.widgetURL,
+		Recorder:      true,
+		Dispatcher:    true,
+		AssetsURL:     c.widgetURL,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
@@ -131,12 +147,17 @@ func buildPanel(s *services, c servicesConfig) (err error) {
 		PanelURL:  c.panelURL,
 		WidgetURL: c.widgetURL,
 		ClientURL: c.clientURL,
-		Files:     c.files.Files, Uploads: c.files.Uploads, Presence: c.presence,
+		Files:     c.files.Files,
+		Uploads:   c.files.Uploads,
+		Presence:  c.presence,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.Listener, cfg.TrustedProxies = "", "", c.panel, c.proxies
+	cfg.HTTPAddr = ""
+	cfg.OpsAddr = ""
+	cfg.Listener = c.panel
+	cfg.TrustedProxies = c.proxies
 	s.panel, err = panel.New(cfg)
 	return named("panel", err)
 }
@@ -144,9 +165,10 @@ func buildPanel(s *services, c servicesConfig) (err error) {
 // base adds the service's name to its logs and metrics: the five services of the process have the same metrics.
 func (c servicesConfig) base(name string) service.Base {
 	return service.Base{
-		NATS: config.NATS{
-			NATSURL: c.natsURL,
-		}, Limits: config.Limits{Limits: c.limits}, Logger: c.log.With("service", name), Tracer: c.tracer(name),
+		NATS:       config.NATS{NATSURL: c.natsURL},
+		Limits:     config.Limits{Limits: c.limits},
+		Logger:     c.log.With("service", name),
+		Tracer:     c.tracer(name),
 		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"service": name}, c.registry),
 	}
 }

@@ -16,16 +16,8 @@ import (
 	"github.com/parley-chat/parley/services/panel/internal/signin"
 )
 
-const (
-	// csrfHeader carries the session's CSRF token. A page of another site can neither read the token nor set the header.
-	csrfHeader = "X-CSRF-Token"
-
-	secureCookie = "__Host-parley-panel" // RFC 6265bis, 4.1.3.2: only over https, for this host only
-	plainCookie  = "parley-panel"
-
-	secureDevice = "__Host-parley-device"
-	plainDevice  = "parley-device"
-)
+// csrfHeader carries the session's CSRF token. A page of another site can neither read the token nor set the header.
+const csrfHeader = "X-CSRF-Token"
 
 var (
 	errForbidden = apperr.Forbidden.New()
@@ -49,7 +41,7 @@ func (w caller) sees(companyID string) bool {
 // as runs a handler for a user with the permission.
 func (a api) as(p account.Permission, handle func(echo.Context, caller) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		who, err := a.SignIn.Resume(ctxOf(c), a.cookieOf(c))
+		who, err := a.SignIn.Resume(ctxOf(c), a.cookie(c, sessionCookie))
 		if err != nil {
 			return a.Limits.Failures.Failed(c, err)
 		}
@@ -124,60 +116,13 @@ func (a api) origin(c echo.Context) string {
 // secure reports whether browsers reach the panel over https. Only a panel on a loopback address has no PublicURL.
 func (a api) secure(c echo.Context) bool { return strings.HasPrefix(a.origin(c), "https://") }
 
-// cookieName returns a cookie's name over https, or the one over http.
-func (a api) cookieName(c echo.Context, secure, plain string) string {
-	if a.secure(c) {
-		return secure
-	}
-	return plain
-}
-
-// cookieOf returns the session's secret. Over https it accepts only the __Host- cookie, which no other host can set.
-func (a api) cookieOf(c echo.Context) string {
-	cookie, err := c.Cookie(a.cookieName(c, secureCookie, plainCookie))
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
-
-// setCookie sets the session cookie; an empty secret deletes it.
-func (a api) setCookie(c echo.Context, secret string) {
-	cookie := &http.Cookie{
-		Name:     a.cookieName(c, secureCookie, plainCookie),
-		Value:    secret,
-		Path:     "/",
-		HttpOnly: true,
-		Secure:   a.secure(c),
-		SameSite: http.SameSiteLaxMode,
-		MaxAge:   int(account.SessionTTL.Seconds()),
-	}
-	if secret == "" {
-		cookie.MaxAge = -1
-	}
-	c.SetCookie(cookie)
-}
-
-// setDevice sets the cookie by which the next sign-in recognises the device. It outlives the session.
-func (a api) setDevice(c echo.Context, device string) {
-	c.SetCookie(&http.Cookie{
-		Name:     a.cookieName(c, secureDevice, plainDevice),
-		Value:    device,
-		Path:     "/",
-		HttpOnly: true,
-		Secure:   a.secure(c),
-		SameSite: http.SameSiteStrictMode,
-		MaxAge:   int(account.DeviceTTL.Seconds()),
-	})
-}
-
 // from returns the address, the user agent and the device of a request.
 func (a api) from(c echo.Context) signin.Caller {
-	caller := signin.Caller{Address: httpapi.ClientAddress(c), UserAgent: c.Request().UserAgent()}
-	if cookie, err := c.Cookie(a.cookieName(c, secureDevice, plainDevice)); err == nil {
-		caller.Device = cookie.Value
+	return signin.Caller{
+		Address:   httpapi.ClientAddress(c),
+		UserAgent: c.Request().UserAgent(),
+		Device:    a.cookie(c, deviceCookie),
 	}
-	return caller
 }
 
 // companyOf returns the company of a request: the caller's own, or, for an operator, the one in the query.

@@ -2,7 +2,6 @@ package http
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,7 +16,6 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/store"
 )
 
 // applicationView is an application with what the panel needs to change and to embed it.
@@ -50,15 +48,14 @@ func (a api) embed(app chat.Application) embedView {
 	socket := strings.Replace(base, "http", "ws", 1)
 	return embedView{
 		Snippet: `<script async src="` + html.EscapeString(base) + `/widget.js" data-app-id="` + app.ID + `"></script>`,
-		CSP:     "script-src " + base + "; connect-src " + base + " " + socket + "; img-src " + base + "; media-src " + base,
+		CSP: "script-src " + base + "; connect-src " + base + " " + socket +
+			"; img-src " + base + "; media-src " + base,
 	}
 }
 
 func (a api) getApplications(c echo.Context, _ caller, company string) error {
-	read := func(ctx context.Context, p store.Page) ([]chat.Application, error) {
-		return a.Store.Applications(ctx, company, p)
-	}
-	return answerRows(c, "applications", read, func(app chat.Application) string { return app.ID }, a.viewOfApplication)
+	id := func(app chat.Application) string { return app.ID }
+	return answerRows(c, "applications", recordsOf(a.Store.Applications, company), id, a.viewOfApplication)
 }
 
 func answerJSON(c echo.Context, status int, v any) error {

@@ -21,8 +21,10 @@ func (a api) getCompanies(c echo.Context, who caller) error {
 			return []chat.Company{own}, err
 		}
 	}
-	return answerList(c, "companies", read, func(company chat.Company) string { return company.ID }, view.CompanyOf, nil)
+	return answerList(c, "companies", read, companyID, view.CompanyOf, nil)
 }
+
+func companyID(company chat.Company) string { return company.ID }
 
 type companyRequest struct {
 	Name string `json:"name"`
@@ -35,7 +37,7 @@ func (a api) createCompany(c echo.Context, who caller, r companyRequest) (any, e
 
 // company finds the company of a route.
 func (a api) company(c echo.Context, who caller) (chat.Company, error) {
-	return recordOf(c, who, a.Store.Company, func(found chat.Company) string { return found.ID }, apperr.CompanyNotFound)
+	return recordOf(c, who, a.Store.Company, companyID, apperr.CompanyNotFound)
 }
 
 func (a api) renameCompany(c echo.Context, who caller, found chat.Company, r companyRequest) (any, error) {

@@ -141,9 +141,9 @@ func (a api) getEvents(c echo.Context, who caller) error {
 	if p, ok := live.ParseCursor(id); ok {
 		browser.From = &p
 	}
-	a.holdAgent(ctxOf(c), company, who.User.ID)
+	a.setOnline(ctxOf(c), company, who.User.ID)
 	changed := func(ctx context.Context) bool {
-		a.holdAgent(ctx, company, who.User.ID)
+		a.setOnline(ctx, company, who.User.ID)
 		now, err := a.appIDs(ctx, company)
 		return err == nil && !slices.Equal(now, apps)
 	}

@@ -75,20 +75,13 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 		views[i] = a.viewOfChat(e, names)
 	}
 	var group sync.WaitGroup
-	failures, slots := make([]error, len(entries)), make(chan struct{}, previews)
+	failures := make([]error, len(entries))
+	slots := make(chan struct{}, previews)
 	for i, e := range entries {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			last, _, err := a.Store.History(ctx, e.Chat.ID, store.HistoryQuery{Limit: previewed, MaxBytes: previewedBytes})
-			if wrote := views[i].preview(last); wrote.After(e.Chat.VisitorWroteAt) { // stored after the chat was read
-				e.Chat.VisitorWroteAt = wrote
-				views[i].VisitorWroteAt, views[i].Unread = chat.Time(wrote), e.Chat.Unread()
-			}
-			if err == nil && e.Chat.Unread() {
-				views[i].UnreadCount, err = a.Store.CountUnread(ctx, e.Chat.ID, false, e.Chat.AgentsRead(), rpc.MaxUnread)
-			}
-			failures[i] = err
+			failures[i] = a.addLast(ctx, &views[i], e.Chat)
 		})
 	}
 	group.Wait()
@@ -98,6 +91,23 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 		}
 	}
 	return views, nil
+}
+
+// addLast adds the last messages of a chat, and how many of them no agent has read, to its view.
+func (a api) addLast(ctx context.Context, v *chatView, c chat.Chat) error {
+	end := store.HistoryQuery{Limit: previewed, MaxBytes: previewedBytes}
+	last, _, err := a.Store.History(ctx, c.ID, end)
+	wrote := v.preview(last)
+	if wrote.After(c.VisitorWroteAt) { // stored after the chat was read
+		c.VisitorWroteAt = wrote
+		v.VisitorWroteAt = chat.Time(wrote)
+		v.Unread = c.Unread()
+	}
+	if err != nil || !c.Unread() {
+		return err
+	}
+	v.UnreadCount, err = a.Store.CountUnread(ctx, c.ID, false, c.AgentsRead(), rpc.MaxUnread)
+	return err
 }
 
 // preview sets the messages that the list shows, and returns the time of the visitor's last one; zero if it
@@ -190,7 +200,8 @@ func (a api) getChats(c echo.Context, who caller, company string) error {
 	}
 	page := store.InboxPage{Limit: asked.Limit}
 	if asked.After != "" {
-		if page.After, err = parseCursor(asked.After); err != nil {
+		page.After, err = parseCursor(asked.After)
+		if err != nil {
 			return err
 		}
 	}
@@ -257,7 +268,9 @@ func (a api) inboxFilter(c echo.Context, who caller, company string) (store.Inbo
 		AppID:     c.QueryParam("appId"),
 		Status:    c.QueryParam("status"),
 		Text:      strings.TrimSpace(c.QueryParam("q")),
-		Unread:    c.QueryParam("unread") == "true", Assignee: c.QueryParam("assignee"), Control: c.QueryParam("control"),
+		Unread:    c.QueryParam("unread") == "true",
+		Assignee:  c.QueryParam("assignee"),
+		Control:   c.QueryParam("control"),
 		VisitorID: c.QueryParam("visitorId"), Waiting: c.QueryParam("waiting") == "true", Now: a.Now(),
 	}
 	if filter.Assignee == "me" {

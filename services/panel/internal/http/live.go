@@ -59,8 +59,14 @@ type visitorPresence struct {
 func (a api) notePresence(c echo.Context, who caller, found chat.Chat) (any, error) {
 	if a.Present.Take(ctxOf(c), found.ID+"|"+who.User.ID).Allowed {
 		err := a.Calls.Signal(live.Notice{
-			CompanyID: found.CompanyID, Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
-			Expires: int(live.PresenceTTL / time.Second), AppID: applicationOf(found), VisitorID: found.ChatUserID,
+			CompanyID: found.CompanyID,
+			Kind:      live.Presence,
+			ChatID:    found.ID,
+			UserID:    who.User.ID,
+			Name:      who.User.DisplayName(),
+			Expires:   int(live.PresenceTTL / time.Second),
+			AppID:     applicationOf(found),
+			VisitorID: found.ChatUserID,
 		})
 		if err != nil {
 			return nil, err
@@ -101,8 +107,8 @@ func applicationOf(c chat.Chat) string {
 	return c.AppID
 }
 
-// holdAgent records that a user has the panel of a company open.
-func (a api) holdAgent(ctx context.Context, companyID, userID string) {
+// setOnline records that a user has the panel of a company open, until the next heartbeat.
+func (a api) setOnline(ctx context.Context, companyID, userID string) {
 	if a.Presence == nil {
 		return
 	}

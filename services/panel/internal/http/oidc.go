@@ -11,9 +11,7 @@ import (
 )
 
 const (
-	secureAttempt = "__Host-parley-panel-oidc"
-	plainAttempt  = "parley-panel-oidc"
-	oidcPath      = "/api/oidc"
+	oidcPath = "/api/oidc"
 	// oidcTimeout is the time limit of a sign-in at the issuer.
 	oidcTimeout = 10 * time.Minute
 )
@@ -29,24 +27,8 @@ func (a api) startOIDC(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	a.keepAttempt(c, keep)
+	a.setCookie(c, attemptCookie, base64.RawURLEncoding.EncodeToString([]byte(keep)))
 	return c.Redirect(http.StatusFound, location)
-}
-
-// keepAttempt stores the attempt in a cookie; an empty one deletes it.
-func (a api) keepAttempt(c echo.Context, keep string) {
-	cookie := &http.Cookie{
-		Name:     a.cookieName(c, secureAttempt, plainAttempt),
-		Value:    base64.RawURLEncoding.EncodeToString([]byte(keep)),
-		Path:     "/",
-		HttpOnly: true,
-		Secure:   a.secure(c),
-		SameSite: http.SameSiteLaxMode, MaxAge: int(oidcTimeout.Seconds()),
-	}
-	if keep == "" {
-		cookie.MaxAge = -1
-	}
-	c.SetCookie(cookie)
 }
 
 // finishOIDC handles the redirect from the issuer. The state in the browser's cookie proves that this browser
@@ -55,14 +37,13 @@ func (a api) finishOIDC(c echo.Context) error {
 	if a.OIDC == nil {
 		return errNoOIDC
 	}
-	kept := ""
-	if cookie, err := c.Cookie(a.cookieName(c, secureAttempt, plainAttempt)); err == nil {
-		if data, err := base64.RawURLEncoding.DecodeString(cookie.Value); err == nil {
-			kept = string(data)
-		}
+	kept, err := base64.RawURLEncoding.DecodeString(a.cookie(c, attemptCookie))
+	if err != nil {
+		kept = nil // refused below
 	}
-	a.keepAttempt(c, "")
-	who, err := a.SignIn.SignInOIDC(ctxOf(c), a.OIDC, kept, c.QueryParam("state"), c.QueryParam("code"), a.from(c))
+	a.setCookie(c, attemptCookie, "")
+	state := c.QueryParam("state")
+	who, err := a.SignIn.SignInOIDC(ctxOf(c), a.OIDC, string(kept), state, c.QueryParam("code"), a.from(c))
 	if err != nil {
 		a.Logger.InfoContext(ctxOf(c), "sign-in with the identity provider refused", "error", apperr.LogText(err))
 		return c.Redirect(http.StatusFound, "/?error=oidc")

@@ -60,20 +60,6 @@ func readPage[R any](
 	return found, next, err
 }
 
-// readRows is readPage for larger records, such as an application with up to 1 MiB of settings. It holds few
-// records at a time, and rows of at most [pageBytes] and one row more.
-func readRows[R, V any](
-	c echo.Context, read func(context.Context, store.Page) ([]R, error), id func(R) string, view func(R) V,
-) (rows []json.RawMessage, next string, err error) {
-	rows = []json.RawMessage{}
-	next, err = walkPage(c, largeRecords, read, id, func(r R) (int, error) {
-		row, err := encodeJSON(view(r))
-		rows = append(rows, row)
-		return len(row), err
-	})
-	return rows, next, err
-}
-
 const (
 	// smallRecords and largeRecords are the numbers of records that are read at once: a page and the next
 	// record, or a part of a page.
@@ -96,9 +82,11 @@ func walkPage[R any](
 	if err != nil {
 		return "", err
 	}
-	last, left, size := p.After, p.Limit, 0
+	last := p.After      // the cursor of the last record that was taken
+	remaining := p.Limit // records of the page that are still to come
+	size := 0            // of the rows so far
 	for {
-		part := store.Page{After: last, Limit: min(batch, left+1)}
+		part := store.Page{After: last, Limit: min(batch, remaining+1)}
 		found, err := read(ctxOf(c), part)
 		if last != "" && apperr.Is(err, apperr.NotFound) {
 			return "", errCursor()
@@ -107,19 +95,28 @@ func walkPage[R any](
 			return "", err
 		}
 		for _, r := range found {
-			if left == 0 || size >= pageBytes {
+			if remaining == 0 || size >= pageBytes {
 				return last, nil
 			}
 			n, err := take(r)
 			if err != nil {
 				return "", err
 			}
-			last, left, size = id(r), left-1, size+n
+			last = id(r)
+			remaining--
+			size += n
 		}
 		if len(found) < part.Limit {
 			return "", nil
 		}
 	}
+}
+
+// recordsOf fixes the owner of the records that read returns, such as their company.
+func recordsOf[R any](
+	read func(ctx context.Context, owner string, p store.Page) ([]R, error), owner string,
+) func(context.Context, store.Page) ([]R, error) {
+	return func(ctx context.Context, p store.Page) ([]R, error) { return read(ctx, owner, p) }
 }
 
 // answerPage answers a page with its members and next.
@@ -151,7 +148,8 @@ func answerList[R, V any](
 	return answerPage(c, next, members)
 }
 
-// answerRows is answerList for larger records; see [readRows].
+// answerRows is answerList for larger records, such as an application with up to 1 MiB of settings. It holds few
+// records at a time, and rows of at most [pageBytes] and one row more.
 func answerRows[R, V any](
 	c echo.Context,
 	name string,
@@ -159,7 +157,12 @@ func answerRows[R, V any](
 	id func(R) string,
 	of func(R) V,
 ) error {
-	rows, next, err := readRows(c, read, id, of)
+	rows := []json.RawMessage{}
+	next, err := walkPage(c, largeRecords, read, id, func(r R) (int, error) {
+		row, err := encodeJSON(of(r))
+		rows = append(rows, row)
+		return len(row), err
+	})
 	if err != nil {
 		return err
 	}

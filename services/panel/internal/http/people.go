@@ -32,8 +32,7 @@ func (a api) getUsers(c echo.Context, _ caller, company string) error {
 
 // readUsers reads a page of a company's users, or of all if company is empty.
 func (a api) readUsers(c echo.Context, company string) (found []account.User, next string, err error) {
-	read := func(ctx context.Context, p store.Page) ([]account.User, error) { return a.Store.Users(ctx, company, p) }
-	return readPage(c, read, func(u account.User) string { return u.ID })
+	return readPage(c, recordsOf(a.Store.Users, company), func(u account.User) string { return u.ID })
 }
 
 // user finds the user of a route.
@@ -59,7 +58,8 @@ func (a api) inviteUser(c echo.Context, who caller, r inviteRequest) (any, error
 		return nil, errForbidden
 	case r.Role != account.Operator:
 		var err error
-		if company, err = a.companyOf(c, who); err != nil {
+		company, err = a.companyOf(c, who)
+		if err != nil {
 			return nil, err
 		}
 	}

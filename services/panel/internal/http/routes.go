@@ -158,12 +158,18 @@ func (a api) routes() []route {
 		{http.MethodGet, applicationsPath, account.ReadApplications, list(a.companyOf, a.getApplications)},
 		{http.MethodPost, applicationsPath, account.WriteApplications, change(a.companyOf, a.createApplication)},
 		{http.MethodGet, applicationsPath + "/:id", account.ReadApplications, on(a.application, a.getApplication)},
-		{http.MethodPut, applicationsPath + "/:id", account.WriteApplications, change(a.application, a.updateApplication)},
+		{
+			http.MethodPut, applicationsPath + "/:id", account.WriteApplications,
+			change(a.application, a.updateApplication),
+		},
 		{
 			http.MethodPut, applicationsPath + "/:id/verification", account.WriteApplications,
 			change(a.application, a.setVerification),
 		},
-		{http.MethodPut, applicationsPath + "/:id/support", account.WriteApplications, change(a.application, a.setSupport)},
+		{
+			http.MethodPut, applicationsPath + "/:id/support", account.WriteApplications,
+			change(a.application, a.setSupport),
+		},
 		{
 			http.MethodPost, applicationsPath + "/:id/secrets", account.WriteApplications,
 			change(a.application, a.rotateSecret),

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -10,7 +9,6 @@ import (
 	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
 )
 
@@ -52,13 +50,13 @@ func (a api) began(c echo.Context, who signin.Principal) error {
 
 // begin ends the browser's earlier session and sets the cookies of the new one: every sign-in creates a new secret.
 func (a api) begin(c echo.Context, who signin.Principal) error {
-	if before := a.cookieOf(c); before != "" {
+	if before := a.cookie(c, sessionCookie); before != "" {
 		if err := a.SignIn.End(ctxOf(c), account.HashSecret(before)); err != nil {
 			return err
 		}
 	}
-	a.setDevice(c, who.Device)
-	a.setCookie(c, who.Secret)
+	a.setCookie(c, deviceCookie, who.Device)
+	a.setCookie(c, sessionCookie, who.Secret)
 	return nil
 }
 
@@ -109,7 +107,7 @@ func (a api) signOut(c echo.Context, who caller) error {
 	if err := a.SignIn.End(ctxOf(c), who.Session.ID); err != nil {
 		return err
 	}
-	a.setCookie(c, "")
+	a.setCookie(c, sessionCookie, "")
 	return c.NoContent(http.StatusNoContent)
 }
 
@@ -129,10 +127,8 @@ func (a api) getSessions(c echo.Context, who caller) error {
 
 // listSessions lists valid sessions. Their ids are hashes, which do not authenticate.
 func (a api) listSessions(c echo.Context, who caller, userID string) error {
-	read := func(ctx context.Context, p store.Page) ([]account.Session, error) {
-		return a.Store.UserSessions(ctx, userID, p)
-	}
-	found, next, err := readPage(c, read, func(s account.Session) string { return s.ID })
+	id := func(s account.Session) string { return s.ID }
+	found, next, err := readPage(c, recordsOf(a.Store.UserSessions, userID), id)
 	if err != nil {
 		return err
 	}
@@ -147,7 +143,8 @@ func (a api) listSessions(c echo.Context, who caller, userID string) error {
 			LastSeenAt: chat.Time(s.LastSeenAt),
 			ExpiresAt:  chat.Time(s.ExpiresAt),
 			Address:    s.Address,
-			UserAgent:  s.UserAgent, Current: s.ID == who.Session.ID,
+			UserAgent:  s.UserAgent,
+			Current:    s.ID == who.Session.ID,
 		})
 	}
 	return answerPage(c, next, map[string]any{"sessions": rows})
@@ -157,7 +154,7 @@ func (a api) signOutEverywhere(c echo.Context, who caller) error {
 	if err := a.Admin.EndSessions(ctxOf(c), who.actor(), who.User); err != nil {
 		return err
 	}
-	a.setCookie(c, "")
+	a.setCookie(c, sessionCookie, "")
 	return c.NoContent(http.StatusNoContent)
 }
 

@@ -119,7 +119,8 @@ func (a api) getStreams(c echo.Context, _ caller) error {
 				Partitions:        []partitionView{},
 			}
 			for _, p := range g.Partitions {
-				consumer.Partitions = append(consumer.Partitions, partitionView{p.Partition, a.position(ctx, s.Name, p, taken)})
+				position := a.position(ctx, s.Name, p, taken)
+				consumer.Partitions = append(consumer.Partitions, partitionView{p.Partition, position})
 			}
 			row.Consumers = append(row.Consumers, consumer)
 		}
@@ -169,11 +170,7 @@ func (a api) getDeadLetters(c echo.Context, _ caller) error {
 	read := func(ctx context.Context, p store.Page) ([]inspect.DeadLetter, error) {
 		return a.deadLetters(ctx, filter, p)
 	}
-	found, next, err := readPage(c, read, deadLetterID)
-	if err != nil {
-		return err
-	}
-	return answerPage(c, next, map[string]any{"letters": view.ListOf(found, viewOfDeadLetter)})
+	return answerList(c, "letters", read, deadLetterID, viewOfDeadLetter, nil)
 }
 
 // deadLetters reads a page of the dead letters that match a filter.
@@ -181,11 +178,13 @@ func (a api) deadLetters(
 	ctx context.Context,
 	f inspect.DeadLetterFilter,
 	p store.Page,
-) (found []inspect.DeadLetter, err error) {
+) ([]inspect.DeadLetter, error) {
 	if p.After != "" {
-		if f.After, err = strconv.ParseUint(p.After, 10, 63); err != nil {
+		after, err := strconv.ParseUint(p.After, 10, 63)
+		if err != nil {
 			return nil, errCursor()
 		}
+		f.After = after
 	}
 	return inspect.DeadLetters(ctx, a.Streams, f, p.Limit)
 }
@@ -203,9 +202,11 @@ func (a api) getDeadLetter(c echo.Context, _ caller) error {
 	}
 	d := inspect.DetailOf(l)
 	v := viewOfDeadLetter(d.DeadLetter)
-	v.Headers, v.Payload = d.Header, d.Event
+	v.Headers = d.Header
+	v.Payload = d.Event
 	if v.Payload == nil {
-		if v.Payload, err = json.Marshal(d.Text); err != nil {
+		v.Payload, err = json.Marshal(d.Text)
+		if err != nil {
 			return err
 		}
 	}
@@ -250,7 +251,8 @@ func (a api) actOnDeadLetters(
 		return err
 	}
 	if r.DryRun {
-		do, done = func(context.Context, bus.DeadLetter) error { return nil }, would
+		do = func(context.Context, bus.DeadLetter) error { return nil }
+		done = would
 	}
 	outcomes, _ := inspect.Act(ctx, a.Streams, sequences, inspect.Action{
 		Do: func(l bus.DeadLetter) error { return do(ctx, l) }, Done: done, Describe: apperr.LogText,
@@ -289,31 +291,19 @@ func (a api) selectDeadLetters(ctx context.Context, r deadLettersRequest) (seque
 	return view.ListOf(found, func(l inspect.DeadLetter) uint64 { return l.Sequence }), next, err
 }
 
-// traceReach is how long after a message's creation the streams are searched if its company is unknown.
-const traceReach = time.Hour
+// traceWithin is how long after a message's creation the streams are searched if its company is unknown.
+const traceWithin = time.Hour
 
 func (a api) getTrace(c echo.Context, _ caller) error {
 	id, ok := chat.ParseID(c.Param("id"))
 	if !ok {
 		return apperr.MessageNotFound.New()
 	}
-	trace, err := inspect.TraceMessage(ctxOf(c), a.Streams, a.Store, id, traceReach)
+	trace, err := inspect.TraceMessage(ctxOf(c), a.Streams, a.Store, id, traceWithin)
 	if err != nil {
 		return err
 	}
 	return answerJSON(c, http.StatusOK, trace)
-}
-
-// tailFilter holds the parameters of a tail.
-type tailFilter struct{ company, app, chat, kind string }
-
-func (f tailFilter) wants(e inspect.Event) bool {
-	for _, m := range []struct{ wanted, got string }{{f.company, e.CompanyID}, {f.app, e.AppID}, {f.chat, e.ChatID}, {f.kind, e.Kind}} {
-		if m.wanted != "" && m.wanted != m.got {
-			return false
-		}
-	}
-	return true
 }
 
 // getTail streams events as they are published.
@@ -333,35 +323,44 @@ func (a api) getTail(c echo.Context, who caller) error {
 		}
 		since = a.Now().Add(-d)
 	}
-	var spans []bus.Range
-	for _, name := range names {
-		spans = append(spans, bus.Range{Stream: name, Since: since, New: since.IsZero(), Follow: true})
+	filter := inspect.Filter{
+		CompanyID: c.QueryParam("companyId"),
+		AppID:     c.QueryParam("appId"),
+		ChatID:    c.QueryParam("chatId"),
 	}
-	filter := tailFilter{c.QueryParam("companyId"), c.QueryParam("appId"), c.QueryParam("chatId"), c.QueryParam("kind")}
+	if kind := c.QueryParam("kind"); kind != "" {
+		filter.Kinds = []string{kind}
+	}
+	ranges := inspect.Ranges(names, since, true)
+	send := func(ctx context.Context, send func(context.Context, live.Event) error) error {
+		return a.tail(ctx, ranges, filter, send)
+	}
 	changed := func(context.Context) bool { return false }
-	return a.streaming(
-		c,
-		who,
-		account.Streams,
-		changed,
-		func(ctx context.Context, send func(context.Context, live.Event) error) error {
-			for d, err := range a.Streams.Tail(ctx, spans...) {
-				if err != nil {
-					return err
-				}
-				e := inspect.ReadEvent(d)
-				if !filter.wants(e) {
-					continue
-				}
-				data, err := json.Marshal(e)
-				if err != nil {
-					return err
-				}
-				if err := send(ctx, live.Event{Name: "event", Data: data}); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	)
+	return a.streaming(c, who, account.Streams, changed, send)
+}
+
+// tail sends the events that match a filter until ctx is done.
+func (a api) tail(
+	ctx context.Context,
+	ranges []bus.Range,
+	filter inspect.Filter,
+	send func(context.Context, live.Event) error,
+) error {
+	for d, err := range a.Streams.Tail(ctx, ranges...) {
+		if err != nil {
+			return err
+		}
+		e := inspect.ReadEvent(d)
+		if !filter.Wants(e) {
+			continue
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if err := send(ctx, live.Event{Name: "event", Data: data}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

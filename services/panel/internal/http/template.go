@@ -39,10 +39,8 @@ func (a api) viewOfTemplate(ctx context.Context, t chat.MessageTemplate) (any, e
 }
 
 func (a api) getTemplates(c echo.Context, _ caller, company string) error {
-	read := func(ctx context.Context, p store.Page) ([]chat.MessageTemplate, error) {
-		return a.Store.Templates(ctx, company, p)
-	}
-	return answerRows(c, "templates", read, func(t chat.MessageTemplate) string { return t.ID }, view.TemplateOf)
+	id := func(t chat.MessageTemplate) string { return t.ID }
+	return answerRows(c, "templates", recordsOf(a.Store.Templates, company), id, view.TemplateOf)
 }
 
 // template finds the template of a route.
@@ -64,7 +62,10 @@ type templateRequest struct {
 }
 
 func (r templateRequest) apply(t chat.MessageTemplate) chat.MessageTemplate {
-	t.Name, t.Text, t.Parameters, t.Status = r.Name, r.Text, nil, chat.TemplateDraft
+	t.Name = r.Name
+	t.Text = r.Text
+	t.Status = chat.TemplateDraft // a change is approved again
+	t.Parameters = nil
 	for _, p := range r.Parameters {
 		t.Parameters = append(t.Parameters, chat.TemplateParameter(p))
 	}

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"context"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -9,16 +8,13 @@ import (
 	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/store"
 )
 
 func (a api) viewOfToken(t chat.AccessToken) view.Token { return view.TokenOf(t, a.Now()) }
 
 func (a api) getTokens(c echo.Context, _ caller, company string) error {
-	read := func(ctx context.Context, p store.Page) ([]chat.AccessToken, error) {
-		return a.Store.AccessTokens(ctx, company, p)
-	}
-	return answerList(c, "tokens", read, func(t chat.AccessToken) string { return t.Hash }, a.viewOfToken, nil)
+	id := func(t chat.AccessToken) string { return t.Hash }
+	return answerList(c, "tokens", recordsOf(a.Store.AccessTokens, company), id, a.viewOfToken, nil)
 }
 
 // token finds the token of a route.
@@ -39,7 +35,8 @@ func (a api) createToken(c echo.Context, who caller, company string, r createTok
 	var expires time.Time
 	if r.ExpiresAt != "" {
 		var err error
-		if expires, err = time.Parse(time.RFC3339, r.ExpiresAt); err != nil {
+		expires, err = time.Parse(time.RFC3339, r.ExpiresAt)
+		if err != nil {
 			return nil, apperr.Fields{{Name: "expiresAt", Message: "must be a time such as 2027-01-31T12:00:00Z"}}.Err()
 		}
 	}

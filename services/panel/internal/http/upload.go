@@ -85,10 +85,12 @@ func (a api) receive(
 	if err != nil {
 		return kept, "", err
 	}
-	if kept, err = upload.Keep(ctxOf(c), app, incoming); err != nil {
+	kept, err = upload.Keep(ctxOf(c), app, incoming)
+	if err != nil {
 		return kept, "", f.Cause(err)
 	}
-	if caption, err = f.Rest(); err != nil {
+	caption, err = f.Rest()
+	if err != nil {
 		upload.Discard(ctxOf(c), kept)
 	}
 	return kept, caption, err

@@ -21,9 +21,7 @@ func (a api) getWebhooks(c echo.Context, _ caller, company string) error {
 	if err != nil {
 		return err
 	}
-	read := func(ctx context.Context, p store.Page) ([]webhook.Endpoint, error) {
-		return a.Store.WebhookEndpoints(ctx, company, p)
-	}
+	read := recordsOf(a.Store.WebhookEndpoints, company)
 	id := func(e webhook.Endpoint) string { return e.ID }
 	return answerList(c, "endpoints", read, id, a.viewOfWebhook, map[string]any{
 		"types":         webhook.Types(),
@@ -50,7 +48,12 @@ type createWebhookRequest struct {
 
 func (a api) createWebhook(c echo.Context, who caller, company string, r createWebhookRequest) (any, error) {
 	e, err := a.Admin.CreateWebhookEndpoint(ctxOf(c), who.actor(), webhook.Endpoint{
-		CompanyID: company, URL: r.URL, Description: r.Description, Events: r.Events, Headers: r.Headers, Ordered: r.Ordered,
+		CompanyID:   company,
+		URL:         r.URL,
+		Description: r.Description,
+		Events:      r.Events,
+		Headers:     r.Headers,
+		Ordered:     r.Ordered,
 	}, r.Signatures...)
 	return created(a.withSecrets(e, e.Secrets)), err
 }
@@ -91,7 +94,13 @@ func (a api) testWebhook(c echo.Context, who caller, e webhook.Endpoint) (any, e
 
 // deliveryFilter parses the filter of an endpoint's deliveries.
 func deliveryFilter(e webhook.Endpoint, status, reason, eventType, from, to string) (f store.WebhookFilter, err error) {
-	f = store.WebhookFilter{EndpointID: e.ID, CompanyID: e.CompanyID, Status: status, Reason: reason, EventType: eventType}
+	f = store.WebhookFilter{
+		EndpointID: e.ID,
+		CompanyID:  e.CompanyID,
+		Status:     status,
+		Reason:     reason,
+		EventType:  eventType,
+	}
 	var faults apperr.Fields
 	for _, end := range []struct {
 		name, value string
@@ -100,7 +109,8 @@ func deliveryFilter(e webhook.Endpoint, status, reason, eventType, from, to stri
 		if end.value == "" {
 			continue
 		}
-		if *end.into, err = time.Parse(time.RFC3339, end.value); err != nil {
+		*end.into, err = time.Parse(time.RFC3339, end.value)
+		if err != nil {
 			faults.Add(end.name, "must be a time such as 2027-01-31T12:00:00Z")
 		}
 	}

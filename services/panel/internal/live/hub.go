@@ -111,7 +111,8 @@ func (h *Hub) join(s source) *feed {
 func (h *Hub) leave(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if f.users--; f.users > 0 {
+	f.users--
+	if f.users > 0 {
 		return
 	}
 	f.cancel()
@@ -132,7 +133,8 @@ func (h *Hub) catchUp(
 	if b.From == nil {
 		return to, nil
 	}
-	held, err := h.catchUps.Acquire(ctx, catchUpWait, slot.Share{Of: "company", Key: b.CompanyID, Most: catchUpsOfCompany})
+	share := slot.Share{Of: "company", Key: b.CompanyID, Most: catchUpsOfCompany}
+	held, err := h.catchUps.Acquire(ctx, catchUpWait, share)
 	if _, full := errors.AsType[*slot.FullError](err); full {
 		return to, send(ctx, reset)
 	}
@@ -160,7 +162,7 @@ func (h *Hub) replay(ctx context.Context, f *feed, at, to Cursor, emit func(Even
 	if lost, err := h.outOfReach(ctx, at); lost || err != nil {
 		return cmp.Or(err, errMissedTooMuch)
 	}
-	left := catchUpEvents
+	remaining := catchUpEvents
 	for _, r := range f.ranges(at) {
 		i := sourceOf(r.Stream)
 		if at[i] >= to[i] {
@@ -173,7 +175,8 @@ func (h *Hub) replay(ctx context.Context, f *feed, at, to Cursor, emit func(Even
 			if d.Sequence > to[i] {
 				break // the feed has it
 			}
-			if left--; left < 0 {
+			remaining--
+			if remaining < 0 {
 				return errMissedTooMuch
 			}
 			at[i] = d.Sequence

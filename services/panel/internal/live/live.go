@@ -171,7 +171,8 @@ func (f source) read(d bus.Delivery, emit func(Event) error) error {
 		if !ok || e.CompanyID != f.companyID {
 			return nil
 		}
-		return emitJSON("status", map[string]string{"chatId": e.ChatID, "messageId": e.MessageID, "status": e.Status}, emit)
+		changed := map[string]string{"chatId": e.ChatID, "messageId": e.MessageID, "status": e.Status}
+		return emitJSON("status", changed, emit)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllRegistrations, ">")):
 		e, ok := decoded[event.VisitorRegistered](d)
 		if !ok || e.CompanyID != f.companyID || !e.ChatOpened {

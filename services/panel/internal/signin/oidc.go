@@ -112,7 +112,8 @@ func (o *OIDC) Start(ctx context.Context) (location, keep string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("encoding an attempt: %w", err)
 	}
-	return o.client(p).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), string(kept), nil
+	location = o.client(p).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+	return location, string(kept), nil
 }
 
 // identity is what the issuer proves.

@@ -121,7 +121,8 @@ func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Princ
 	}
 	now := s.Now()
 	const maxUserAgent = 300
-	secret, session := account.NewSession(u.ID, from.Address, from.UserAgent[:min(len(from.UserAgent), maxUserAgent)], now)
+	userAgent := from.UserAgent[:min(len(from.UserAgent), maxUserAgent)]
+	secret, session := account.NewSession(u.ID, from.Address, userAgent, now)
 	if err := s.Store.CreateSession(ctx, session); err != nil {
 		return Principal{}, err
 	}

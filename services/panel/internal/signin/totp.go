@@ -81,7 +81,10 @@ func (s *Service) ConfirmTOTP(ctx context.Context, who Principal, p Proof, code 
 		if !ok {
 			return apperr.UnconfirmedCode.New()
 		}
-		u.TOTPSecret, u.TOTPPending, u.TOTPStep, u.RecoveryCodes = u.TOTPPending, "", step, hashes
+		u.TOTPSecret = u.TOTPPending
+		u.TOTPPending = "" // after it is the secret
+		u.TOTPStep = step
+		u.RecoveryCodes = hashes
 		return nil
 	})
 	return codes, err

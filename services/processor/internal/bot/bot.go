@@ -4,7 +4,7 @@
 // llm.go a language model (moderation.go first checks its text with another server). caller.go calls either
 // server, and exchange.go keeps the state of a message, excerpt.go repeats what a server said with a refusal;
 // eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go hands the chat to
-// the agents if an answer requests it. typing.go shows that the bot works. picture.go is the demo bot's picture.
+// the agents if the result requests it. typing.go shows that the bot works. picture.go is the demo bot's picture.
 //
 // The id of a reply is derived from the answered message and the index of the answer. A redelivery publishes
 // the same events, the stream drops them, and the history keeps the first.
@@ -28,17 +28,24 @@ type Answer struct {
 	Type         chat.MessageType `json:"type"`
 	Data         json.RawMessage  `json:"data"`
 	NameOfSender string           `json:"nameOfSender"` // empty: the application's botName
-	Handover     *chat.Handover   `json:"-"`            // not nil: no message, see [HandOver]
-
-	at      time.Time   // start of streaming; zero: not streamed
-	written *PartWriter // streams it; nil: not streamed
 }
 
-// Answerer answers visitors' messages. An empty list is a valid answer.
+// Result is what an answerer does about a visitor's message. The zero value says nothing.
+type Result struct {
+	Messages []Answer
+	Handover *chat.Handover // hands the chat to the agents, after the messages; nil: the bot keeps it
+
+	stream *PartWriter // has streamed the first message; nil: nothing was streamed
+}
+
+// says returns the result of messages without a handover.
+func says(messages ...Answer) Result { return Result{Messages: messages} }
+
+// Answerer answers visitors' messages.
 type Answerer interface {
 	// Answer may be called again for a message: after an error, and for a redelivery, for which it must
-	// return the same answers. begin streams the first answer, at most one per message.
-	Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error)
+	// return the same result. begin streams the first message of the result; it may be called once.
+	Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error)
 	// Forget drops the state of the message with that id.
 	Forget(messageID string)
 }
@@ -58,43 +65,28 @@ type PartLog interface {
 	LastPart(ctx context.Context, appID, chatUserID string) (event.MessagePart, error)
 }
 
-// Bot publishes an answerer's answers as replies.
-type Bot struct {
-	answerer     Answerer
-	applications Applications
-	chats        Chats
-	controls     Controls
-	publisher    event.Publisher
-	parts        PartLog
-	failureText  string
-	now          func() time.Time
-	writers      writers
-	signal       func(event.Signal) error // nil: no typing indicator
-	typists      typists
+// Config holds the dependencies of a [Bot].
+type Config struct {
+	Answerer     Answerer
+	Applications Applications
+	Chats        Chats
+	Controls     Controls
+	Publisher    event.Publisher
+	Parts        PartLog
+	FailureText  string                   // the reply to a message that is given up; empty: none
+	Signal       func(event.Signal) error // publishes the typing indicator; nil: none
+	Now          func() time.Time
 }
 
-// New returns a bot. failureText is the reply to a message that is given up; empty: none. now is the clock.
-func New(
-	answerer Answerer,
-	applications Applications,
-	chats Chats,
-	controls Controls,
-	publisher event.Publisher,
-	parts PartLog,
-	failureText string,
-	now func() time.Time,
-) *Bot {
-	return &Bot{
-		answerer:     answerer,
-		applications: applications,
-		chats:        chats,
-		controls:     controls,
-		publisher:    publisher,
-		parts:        parts,
-		failureText:  failureText,
-		now:          now,
-	}
+// Bot publishes an answerer's answers as replies. It is safe for concurrent use.
+type Bot struct {
+	cfg     Config
+	writers writers // of the messages that are being streamed
+	typists typists // of the messages that are being answered
 }
+
+// New returns a bot.
+func New(cfg Config) *Bot { return &Bot{cfg: cfg} }
 
 // VisitorMessage answers one message. It skips messages that are older than the conversation window, as after
 // a long outage or in the backlog of a disabled bot. While an agent has the chat the bot is silent: it checks
@@ -103,7 +95,7 @@ func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted
 	defer func() { b.typists.tried(e.Message.ID, err) }() // also if the answerer panics: the bus recovers
 	err = b.answer(ctx, e)
 	if err == nil {
-		b.answerer.Forget(e.Message.ID)
+		b.cfg.Answerer.Forget(e.Message.ID)
 	}
 	return err
 }
@@ -116,64 +108,81 @@ const failureIndex = maxAnswers
 // the chat, or for an old message.
 func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again bool) error {
 	b.typists.stop(e.Message.ID)
-	b.answerer.Forget(e.Message.ID)
-	if again || b.failureText == "" || b.now().Sub(e.Message.CreatedAt) > chat.Window {
+	b.cfg.Answerer.Forget(e.Message.ID)
+	if again || b.cfg.FailureText == "" || b.tooOld(e) {
 		return nil
 	}
 	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 		return err
 	}
-	application, err := b.applications.Application(ctx, e.AppID)
+	application, err := b.cfg.Applications.Application(ctx, e.AppID)
 	if apperr.Is(err, apperr.NotFound) {
 		return nil // no widget to show it
 	}
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
-	sorry := reply(e, failureIndex, text(b.failureText), application.BotName, b.answeredAt(e.Message.CreatedAt))
-	if err := b.publisher.Publish(ctx, event.Derived(), sorry); err != nil { // a budget may be why the bot gave up
+	at := b.answeredAt(e.Message.CreatedAt)
+	sorry := reply(e, failureIndex, text(b.cfg.FailureText), application.BotName, at)
+	// Nobody is charged: an exhausted budget may be why the bot gave up.
+	if err := b.cfg.Publisher.Publish(ctx, event.Derived(), sorry); err != nil {
 		return fmt.Errorf("publishing the failure text: %w", err)
 	}
 	return nil
 }
 
 func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error {
-	if b.now().Sub(e.Message.CreatedAt) > chat.Window {
+	if b.tooOld(e) {
 		return nil
 	}
 	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 		return err
 	}
-	application, err := b.applications.Application(ctx, e.AppID)
+	application, err := b.cfg.Applications.Application(ctx, e.AppID)
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
 	b.typing(e, application.BotName)
-	answers, err := b.answerer.Answer(ctx, e, b.begin(e, application.BotName))
-	if err != nil || len(answers) == 0 {
+	result, err := b.cfg.Answerer.Answer(ctx, e, b.begin(e, application.BotName))
+	if err != nil || len(result.Messages) == 0 && result.Handover == nil {
 		return err
 	}
 	b.typists.stop(e.Message.ID) // before the message, which ends the indicator in the browser
-	written := answers[0].written
-	if written == nil { // otherwise the visitor has read it
+	if result.stream == nil {    // otherwise the visitor has read it
 		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 			return err
 		}
 	}
-	answers, handover := split(answers)
-	at := b.answeredAt(e.Message.CreatedAt)
-	for i, answer := range answers {
-		if err := b.publisher.Publish(ctx, accountOf(e), reply(e, i, answer, application.BotName, at)); err != nil {
+	if err := b.publish(ctx, e, result, application.BotName); err != nil {
+		return err
+	}
+	if result.Handover != nil {
+		return b.handOver(ctx, e, *result.Handover)
+	}
+	return nil
+}
+
+// publish publishes the messages of a result as replies. One that was streamed keeps the time of its first part.
+func (b *Bot) publish(ctx context.Context, e event.VisitorMessageAccepted, result Result, sender string) error {
+	now := b.answeredAt(e.Message.CreatedAt)
+	for i, message := range result.Messages {
+		at := now
+		if i == 0 && result.stream != nil {
+			at = result.stream.first.CreatedAt
+		}
+		if err := b.cfg.Publisher.Publish(ctx, accountOf(e), reply(e, i, message, sender, at)); err != nil {
 			return fmt.Errorf("publishing answer %d: %w", i+1, err)
 		}
 	}
-	if written != nil {
-		written.Done()
-	}
-	if handover != nil {
-		return b.handOver(ctx, e, *handover)
+	if result.stream != nil {
+		result.stream.Done()
 	}
 	return nil
+}
+
+// tooOld reports whether a message is older than the conversation window.
+func (b *Bot) tooOld(e event.VisitorMessageAccepted) bool {
+	return b.cfg.Now().Sub(e.Message.CreatedAt) > chat.Window
 }
 
 // accountOf returns the account of the answers to a message.
@@ -191,20 +200,23 @@ func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
 		b.typists.stop(e.Message.ID)
 		first := event.MessagePart{
 			CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
-			MessageID: chat.AnswerID(e.Message.ID, 0), CreatedAt: b.answeredAt(e.Message.CreatedAt), NameOfSender: sender,
+			MessageID:    chat.AnswerID(e.Message.ID, 0),
+			CreatedAt:    b.answeredAt(e.Message.CreatedAt),
+			NameOfSender: sender,
 		}
 		n := int32(0)
-		if last, err := b.parts.LastPart(ctx, e.AppID, e.ChatUserID); err == nil && last.MessageID == first.MessageID {
+		last, err := b.cfg.Parts.LastPart(ctx, e.AppID, e.ChatUserID)
+		if err == nil && last.MessageID == first.MessageID {
 			n = last.N + 1
 		}
 		release := b.writers.add(subject.Stop(e.AppID, e.ChatUserID, first.MessageID), stop)
-		return newPartWriter(b.publisher, b.now, first, n, release), nil
+		return newPartWriter(b.cfg.Publisher, b.cfg.Now, first, n, release), nil
 	}
 }
 
 // agentInControl reports whether an agent has the chat. A chat that is not stored yet belongs to the bot.
 func (b *Bot) agentInControl(ctx context.Context, chatID string) (bool, error) {
-	c, err := b.chats.Chat(ctx, chatID)
+	c, err := b.cfg.Chats.Chat(ctx, chatID)
 	if apperr.Is(err, apperr.NotFound) {
 		return false, nil
 	}
@@ -217,7 +229,7 @@ func (b *Bot) agentInControl(ctx context.Context, chatID string) (bool, error) {
 // answeredAt returns the current time, but never one before the question: clocks of two machines differ, and
 // the history is sorted by time. Messages of one millisecond are sorted by id (see [chat.AnswerID]).
 func (b *Bot) answeredAt(asked time.Time) time.Time {
-	if now := b.now().UTC().Truncate(time.Millisecond); now.After(asked) {
+	if now := b.cfg.Now().UTC().Truncate(time.Millisecond); now.After(asked) {
 		return now
 	}
 	return asked
@@ -225,9 +237,6 @@ func (b *Bot) answeredAt(asked time.Time) time.Time {
 
 // reply returns answer number i.
 func reply(e event.VisitorMessageAccepted, i int, a Answer, sender string, at time.Time) event.Reply {
-	if !a.at.IsZero() {
-		at = a.at
-	}
 	return event.Reply{
 		CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
 		Message: chat.Message{

@@ -47,7 +47,14 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var replies published
-			b := New(NewDemo(""), application{BotName: "Nora"}, &controls{}, nil, &replies, noParts{}, "", func() time.Time { return now })
+			b := New(Config{
+				Answerer:     NewDemo(""),
+				Applications: application{BotName: "Nora"},
+				Chats:        &controls{},
+				Publisher:    &replies,
+				Parts:        noParts{},
+				Now:          func() time.Time { return now },
+			})
 			if err := b.VisitorMessage(t.Context(), asked); err != nil {
 				t.Fatal(err)
 			}
@@ -91,9 +98,9 @@ func (c *controls) Chat(_ context.Context, id string) (chat.Chat, error) {
 // answers counts its calls.
 type answers int
 
-func (a *answers) Answer(context.Context, event.VisitorMessageAccepted, Begin) ([]Answer, error) {
+func (a *answers) Answer(context.Context, event.VisitorMessageAccepted, Begin) (Result, error) {
 	*a++
-	return []Answer{text("yes")}, nil
+	return says(text("yes")), nil
 }
 
 func (a *answers) Forget(string) {}
@@ -111,7 +118,14 @@ func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 	} {
 		var replies published
 		var answerer answers
-		b := New(&answerer, application{}, &test.agent, nil, &replies, noParts{}, "", func() time.Time { return asked.Message.CreatedAt })
+		b := New(Config{
+			Answerer:     &answerer,
+			Applications: application{},
+			Chats:        &test.agent,
+			Publisher:    &replies,
+			Parts:        noParts{},
+			Now:          func() time.Time { return asked.Message.CreatedAt },
+		})
 		if err := b.VisitorMessage(t.Context(), asked); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +155,15 @@ func TestFailureText(t *testing.T) {
 		"at the last moment": {"Sorry.", controls{}, chat.Window, false, 1},
 	} {
 		var replies published
-		b := New(NewDemo(""), application{BotName: "Nora"}, &test.agent, nil, &replies, noParts{}, test.text, func() time.Time { return asked.Message.CreatedAt.Add(test.age) })
+		b := New(Config{
+			Answerer:     NewDemo(""),
+			Applications: application{BotName: "Nora"},
+			Chats:        &test.agent,
+			Publisher:    &replies,
+			Parts:        noParts{},
+			FailureText:  test.text,
+			Now:          func() time.Time { return asked.Message.CreatedAt.Add(test.age) },
+		})
 		for range 2 { // as after a crash
 			if err := b.GaveUp(t.Context(), asked, test.again); err != nil {
 				t.Fatal(err)
@@ -165,7 +187,14 @@ func TestOldMessagesAreSkipped(t *testing.T) {
 	asked := wrote(chat.Text, `{"text":"hello"}`)
 	for age, want := range map[time.Duration]int{chat.Window: 2, chat.Window + time.Millisecond: 0} {
 		var replies published
-		b := New(NewDemo(""), application{}, &controls{}, nil, &replies, noParts{}, "", func() time.Time { return asked.Message.CreatedAt.Add(age) })
+		b := New(Config{
+			Answerer:     NewDemo(""),
+			Applications: application{},
+			Chats:        &controls{},
+			Publisher:    &replies,
+			Parts:        noParts{},
+			Now:          func() time.Time { return asked.Message.CreatedAt.Add(age) },
+		})
 		if err := b.VisitorMessage(t.Context(), asked); err != nil || len(replies) != want {
 			t.Errorf("after %s got %d replies and %v, want %d", age, len(replies), err, want)
 		}

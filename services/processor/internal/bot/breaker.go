@@ -23,8 +23,8 @@ type breakers struct {
 }
 
 // admit returns 0 if a call may be made for the application, else the time to wait before asking again. Each
-// admitted call ends with report.
-func (b *breakers) admit(appID string, now time.Time) time.Duration {
+// call that is made ends with report.
+func (b *breakers) admit(appID string, now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if known := b.byApp[appID]; known != nil {
@@ -75,7 +75,7 @@ type breaker struct {
 	probed   time.Time     // when the running probe was admitted; zero: none is running
 }
 
-func (b *breaker) admit(now time.Time) time.Duration {
+func (b *breaker) admit(now time.Time) (wait time.Duration) {
 	switch {
 	case b.until.IsZero():
 		return 0
@@ -94,9 +94,12 @@ func (b *breaker) report(now time.Time, answered bool, pause time.Duration) {
 	case pause > 0:
 		b.extend(now.Add(pause))
 	case answered:
-		b.failures, b.until, b.open = 0, b.paused(now), 0
+		b.until = b.paused(now) // before failures is reset, which it reads
+		b.failures = 0
+		b.open = 0
 	default:
-		if b.failures++; b.failures >= breakerFailures && !now.Before(b.until) {
+		b.failures++
+		if b.failures >= breakerFailures && !now.Before(b.until) {
 			b.open = min(max(breakerMinOpen, 2*b.open), breakerMaxOpen)
 			b.extend(now.Add(b.open))
 		}

@@ -41,31 +41,36 @@ type CallConfig struct {
 	Timeout time.Duration
 	// Deadline and Attempts bound how long and how often a message's calls may fail before it is given up;
 	// zero: 90 seconds, 12.
-	Deadline    time.Duration
-	Attempts    int
-	Concurrency int           // calls that the caller makes at once, for the idle connections; zero: 16
-	Silence     time.Duration // bound of the silence in a streamed answer before it is interrupted; zero: 30 seconds
-	Now         func() time.Time
-	Registerer  prometheus.Registerer // nil: no metrics
+	Deadline time.Duration
+	Attempts int
+	// Concurrency is the number of calls that run at once, for the idle connections; zero: 16.
+	Concurrency int
+	// Silence is the bound of the silence in a streamed answer before it is interrupted; zero: 30 seconds.
+	Silence    time.Duration
+	Now        func() time.Time
+	Registerer prometheus.Registerer // nil: no metrics
 }
 
 // Problems returns the invalid settings by environment variable.
 func (c CallConfig) Problems() []string {
 	var problems []string
-	for _, d := range []struct {
-		name  string
-		value int64
-	}{{"BOT_WEBHOOK_TIMEOUT", int64(c.Timeout)}, {"BOT_WEBHOOK_DEADLINE", int64(c.Deadline)}, {"the attempts of a call", int64(c.Attempts)}} {
-		if d.value < 0 {
-			problems = append(problems, d.name+" must not be negative")
-		}
+	if c.Timeout < 0 {
+		problems = append(problems, "BOT_WEBHOOK_TIMEOUT must not be negative")
+	}
+	if c.Deadline < 0 {
+		problems = append(problems, "BOT_WEBHOOK_DEADLINE must not be negative")
+	}
+	if c.Attempts < 0 {
+		problems = append(problems, "the attempts of a call must not be negative")
 	}
 	return problems
 }
 
-// caller calls a server for messages. The bus bounds how many calls are made at once and shares that number
-// between applications; it repeats a failed call until the message has used all attempts or its deadline has
-// passed. While the breaker of an application is open, none of its messages calls the server.
+// caller is the [Answerer] of a server. [Webhook] and [LLM] embed it: a message comes in through Answer and call,
+// which bound and measure the calls; post, a method of the embedding type, makes one of them. The bus bounds how many
+// calls are made at once and shares that number between applications; it repeats a failed call until the message has
+// used all attempts or its deadline has passed. While the breaker of an application is open, none of its messages
+// calls the server.
 type caller struct {
 	what      string   // names the server in errors, such as webhook
 	secrets   []string // never repeated in errors
@@ -78,11 +83,12 @@ type caller struct {
 	metrics   *callMetrics
 	now       func() time.Time
 	post      postFunc
-	admit     func(ctx context.Context, appID string) error // before the first call of a message; nil: all are admitted
+	// admit is asked before the first call of a message; nil: all are admitted.
+	admit func(ctx context.Context, appID string) error
 }
 
 // postFunc makes one call. ctx ends with the call's timeout or when another process takes over.
-type postFunc func(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error)
+type postFunc func(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error)
 
 // open prepares the calls of a server; what is its name. Errors do not repeat the secrets, even if the server does.
 func (c *caller) open(what string, config CallConfig, secrets []string, post postFunc) {
@@ -113,39 +119,39 @@ func (c *caller) named(rest string) string { return "The " + c.what + " " + rest
 
 // Answer implements [Answerer]. It makes at most one call, and holds its place of the bot's concurrency until
 // the call has ended.
-func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
+func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error) {
 	x := c.exchanges.of(e.EventID(), c.now())
 	if x.answered {
-		return x.answers, nil
+		return x.result, nil
 	}
-	if c.exchanges.left(x, c.now()) <= 0 {
-		return nil, c.bounded(x, c.timedOut(c.exchanges.deadline))
+	if c.exchanges.remaining(x, c.now()) <= 0 {
+		return Result{}, c.bounded(x, c.timedOut(c.exchanges.deadline))
 	}
-	if pause := c.breakers.admit(e.AppID, c.now()); pause > 0 {
+	if wait := c.breakers.admit(e.AppID, c.now()); wait > 0 {
 		c.metrics.kept()
-		return nil, c.bounded(x, &apperr.Error{
+		return Result{}, c.bounded(x, &apperr.Error{
 			Code:       apperr.TooMany,
 			Reason:     c.reason("PAUSED"),
 			Message:    c.named("is not called for now"),
-			RetryAfter: jittered(2 * pause),
+			RetryAfter: jittered(2 * wait),
 		})
 	}
 	if x.calls == 0 && c.admit != nil {
 		if err := c.admit(ctx, e.AppID); err != nil {
-			return nil, err
+			return Result{}, err
 		}
 	}
 	x.calls++
-	answers, err := c.call(ctx, x, e, begin)
+	result, err := c.call(ctx, x, e, begin)
 	switch {
 	case err == nil:
-		x.answers = answers
+		x.result = result
 		x.answered = true
-		return answers, nil
+		return result, nil
 	case ctx.Err() != nil:
-		return nil, err // the next reader of the partition calls again, so this process does not give up
+		return Result{}, err // the next reader of the partition calls again, so this process does not give up
 	}
-	return nil, c.bounded(x, err)
+	return Result{}, c.bounded(x, err)
 }
 
 // bounded makes an error permanent when the message has used all its attempts or its deadline has passed.
@@ -154,10 +160,10 @@ func (c *caller) bounded(x *exchange, err error) error {
 	if !ok {
 		return err
 	}
-	left := c.exchanges.left(x, c.now())
+	remaining := c.exchanges.remaining(x, c.now())
 	bounded := *coded
-	bounded.RetryAfter = max(0, min(bounded.RetryAfter, left))
-	if left <= 0 || x.calls >= c.attempts {
+	bounded.RetryAfter = max(0, min(bounded.RetryAfter, remaining))
+	if remaining <= 0 || x.calls >= c.attempts {
 		return bus.Permanent(&bounded)
 	}
 	return &bounded
@@ -173,18 +179,18 @@ func (c *caller) call(
 	x *exchange,
 	e event.VisitorMessageAccepted,
 	begin Begin,
-) ([]Answer, error) {
+) (Result, error) {
 	timeout := c.timeout
-	left := c.exchanges.left(x, c.now())
-	if left <= timeout {
+	remaining := c.exchanges.remaining(x, c.now())
+	if remaining <= timeout {
 		timeout = c.exchanges.deadline // for the error: the message has had all of its time
 	}
-	calling, cancel := context.WithTimeout(ctx, min(c.timeout, left))
+	calling, cancel := context.WithTimeout(ctx, min(c.timeout, remaining))
 	defer cancel()
 	c.metrics.running.Inc()
 	defer c.metrics.running.Dec()
 	began := time.Now()
-	answers, err := c.post(calling, e, begin)
+	result, err := c.post(calling, e, begin)
 	broken, interrupted := errors.AsType[*interruptedError](err)
 	switch {
 	case interrupted: // the visitor has read a part: that is the answer
@@ -201,7 +207,7 @@ func (c *caller) call(
 		c.report(e.AppID, err)
 	}
 	c.metrics.called(err, time.Since(began))
-	return answers, err
+	return result, err
 }
 
 // timedOut returns the error of a message that the server has not answered in time.
@@ -228,7 +234,8 @@ func (c *caller) report(appID string, err error) {
 // for one address.
 func newClient(concurrency int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = concurrency, concurrency
+	transport.MaxIdleConns = concurrency
+	transport.MaxIdleConnsPerHost = concurrency
 	transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	transport.ForceAttemptHTTP2 = true
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}

@@ -48,46 +48,45 @@ type input struct {
 }
 
 // Answer implements [Answerer].
-func (d *Demo) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
+func (d *Demo) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error) {
 	var s input
 	if err := json.Unmarshal(e.Message.Data, &s); err != nil {
-		return nil, apperr.New(apperr.Invalid, "MALFORMED_DATA", "The message's data is malformed").Wrap(err)
+		return Result{}, apperr.New(apperr.Invalid, "MALFORMED_DATA", "The message's data is malformed").Wrap(err)
 	}
 	switch {
 	case s.Payload == choiceStream, s.Payload == "" && keyword(s.Text) == "stream":
-		return d.write(ctx, begin)
+		return d.stream(ctx, begin)
 	case s.Payload != "":
-		return d.choice(s, e), nil
+		return says(d.choice(s, e)), nil
 	case s.Text != "":
 		return d.text(s.Text, e), nil
 	}
-	return []Answer{text(describeFile(s, e.Message.Type)), d.menu("What would you like to see next?")}, nil
+	return says(text(describeFile(s, e.Message.Type)), d.menu("What would you like to see next?")), nil
 }
 
 // text answers a typed text.
-func (d *Demo) text(typed string, e event.VisitorMessageAccepted) []Answer {
+func (d *Demo) text(typed string, e event.VisitorMessageAccepted) Result {
 	switch keyword(typed) {
 	case "menu", "help", "start", "?":
-		return []Answer{d.menu("Here is what I can show you.")}
+		return says(d.menu("Here is what I can show you."))
 	case "hello", "hi", "hey", "hallo", "good morning", "good evening":
-		return []Answer{text(greeting(e.Message.NameOfSender)), d.menu("Here is what I can show you.")}
+		return says(text(greeting(e.Message.NameOfSender)), d.menu("Here is what I can show you."))
 	case "picture", "image", "photo":
-		return []Answer{d.showPicture()}
+		return says(d.showPicture())
 	case "cards", "carousel":
-		return []Answer{d.showCards()}
+		return says(d.showCards())
 	case "time":
-		return []Answer{tellTime(e)}
+		return says(tellTime(e))
 	case "agent", "human", "person":
-		return []Answer{
-			text("I will ask a colleague to take over."),
-			HandOver("Asked for a person", "The visitor wrote: "+shorten(strings.TrimSpace(typed), 200)),
-		}
+		result := says(text("I will ask a colleague to take over."))
+		result.Handover = byBot("Asked for a person", "The visitor wrote: "+shorten(strings.TrimSpace(typed), 200))
+		return result
 	case "thanks", "thank you":
-		return []Answer{text("You are welcome.")}
+		return says(text("You are welcome."))
 	case "bye", "goodbye":
-		return []Answer{text("Goodbye! This chat stays here for when you come back.")}
+		return says(text("Goodbye! This chat stays here for when you come back."))
 	}
-	return []Answer{text(describeText(typed))}
+	return says(text(describeText(typed)))
 }
 
 // The payloads of the demo bot's choices and buttons.
@@ -103,47 +102,45 @@ const (
 )
 
 // choice answers a choice or button by its payload; its title is only a label.
-func (d *Demo) choice(s input, e event.VisitorMessageAccepted) []Answer {
+func (d *Demo) choice(s input, e event.VisitorMessageAccepted) Answer {
 	switch s.Payload {
 	case choicePicture:
-		return []Answer{d.showPicture()}
+		return d.showPicture()
 	case choiceCards:
-		return []Answer{d.showCards()}
+		return d.showCards()
 	case choiceTime:
-		return []Answer{tellTime(e)}
+		return tellTime(e)
 	case choiceMenu:
-		return []Answer{d.menu("Here is what I can show you.")}
+		return d.menu("Here is what I can show you.")
 	case cardCompany:
-		return []Answer{text("A company's own system writes into this chat with POST /message/send of the Client API.")}
+		return text("A company's own system writes into this chat with POST /message/send of the Client API.")
 	case cardPush:
-		return []Answer{text("Outside of the 24-hour window a company reaches a phone number with POST /push-message.")}
+		return text("Outside of the 24-hour window a company reaches a phone number with POST /push-message.")
 	case cardBot:
-		return []Answer{
-			text("Set BOT=webhook to let a server of yours answer in my place, or read the stream INBOUND yourself."),
-		}
+		return text("Set BOT=webhook to let a server of yours answer in my place, or read the stream INBOUND yourself.")
 	}
-	return []Answer{
-		d.menu(fmt.Sprintf("I do not know the choice %q. Here is what I can show you.", shorten(s.Payload, 60))),
-	}
+	return d.menu(fmt.Sprintf("I do not know the choice %q. Here is what I can show you.", shorten(s.Payload, 60)))
 }
 
 func (d *Demo) showPicture() Answer {
 	if d.picture == nil {
 		return text("I have no picture here: ASSETS_URL is not set.")
 	}
-	return answer(chat.Image, d.picture)
+	return newAnswer(chat.Image, d.picture)
 }
 
-// written is the text that the demo bot streams word by word.
-const written = "This answer comes word by word, as that of a language model would: the bot publishes what it has so far some sixteen times a second, " +
-	"and the gateway passes it on as the event message.part. You can stop me at any time, and what I have written until then stays. " +
+// demoText is the text that the demo bot streams word by word.
+const demoText = "This answer comes word by word, as that of a language model would: " +
+	"the bot publishes what it has so far some sixteen times a second, " +
+	"and the gateway passes it on as the event message.part. " +
+	"You can stop me at any time, and what I have written until then stays. " +
 	"When I am done, the whole text follows as an ordinary message, and only that is kept in the history. 👋"
 
-// write streams an answer.
-func (d *Demo) write(ctx context.Context, begin Begin) ([]Answer, error) {
+// stream streams [demoText].
+func (d *Demo) stream(ctx context.Context, begin Begin) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	words := strings.SplitAfter(written, " ")
+	words := strings.SplitAfter(demoText, " ")
 	return show(ctx, cancel, begin, defaultSilence, func() (piece, error) {
 		if len(words) == 0 {
 			return piece{}, io.EOF
@@ -171,15 +168,14 @@ type menuData struct {
 
 func (d *Demo) menu(text string) Answer {
 	choices := []choiceData{
-		{
-			Title:   "Show me cards",
-			Payload: choiceCards,
-		}, {Title: "What time is it?", Payload: choiceTime}, {Title: "Write while you think", Payload: choiceStream},
+		{Title: "Show me cards", Payload: choiceCards},
+		{Title: "What time is it?", Payload: choiceTime},
+		{Title: "Write while you think", Payload: choiceStream},
 	}
 	if d.picture != nil {
 		choices = append([]choiceData{{Title: "Show me a picture", Payload: choicePicture}}, choices...)
 	}
-	return answer(chat.MultipleChoice, menuData{Text: text, Choices: choices})
+	return newAnswer(chat.MultipleChoice, menuData{Text: text, Choices: choices})
 }
 
 type cardsData struct {
@@ -210,8 +206,13 @@ func (d *Demo) showCards() Answer {
 	if d.picture != nil {
 		imageURL = d.picture.URL
 	}
-	return answer(chat.Carousel, cardsData{Cards: []cardData{
-		{Title: "Company messages", Subtitle: "Into a chat that is open", ImageURL: imageURL, Buttons: more(cardCompany)},
+	return newAnswer(chat.Carousel, cardsData{Cards: []cardData{
+		{
+			Title:    "Company messages",
+			Subtitle: "Into a chat that is open",
+			ImageURL: imageURL,
+			Buttons:  more(cardCompany),
+		},
 		{Title: "Push messages", Subtitle: "Through an approved template", Buttons: more(cardPush)},
 		{Title: "Your own bot", Subtitle: "A webhook, or a reader of the stream", Buttons: more(cardBot)},
 	}})
@@ -259,7 +260,8 @@ func describeFile(s input, t chat.MessageType) string {
 // keyword normalises a text for comparison: lower case, without surrounding punctuation.
 func keyword(typed string) string {
 	trimmed := strings.ToLower(strings.TrimSpace(typed))
-	if bare := strings.TrimFunc(trimmed, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) }); bare != "" {
+	punctuation := func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) }
+	if bare := strings.TrimFunc(trimmed, punctuation); bare != "" {
 		return bare
 	}
 	return trimmed
@@ -274,7 +276,7 @@ func shorten(s string, limit int) string {
 }
 
 func text(s string) Answer {
-	return answer(chat.Text, struct {
+	return newAnswer(chat.Text, struct {
 		Text string `json:"text"`
 	}{s})
 }
@@ -282,8 +284,8 @@ func text(s string) Answer {
 // TextData is the data of a TEXT message.
 func TextData(s string) json.RawMessage { return text(s).Data }
 
-// answer encodes data, which is always a struct of this file.
-func answer(t chat.MessageType, data any) Answer {
+// newAnswer encodes data, which is always a struct of this package.
+func newAnswer(t chat.MessageType, data any) Answer {
 	encoded, err := json.Marshal(data)
 	if err != nil {
 		panic("bot: an answer does not encode: " + err.Error())

@@ -60,7 +60,7 @@ func TestDemoAnswers(t *testing.T) {
 			}
 			var types []chat.MessageType
 			var all bytes.Buffer
-			for _, a := range answers {
+			for _, a := range answers.Messages {
 				types = append(types, a.Type)
 				if faults := chat.ValidateData(a.Type, a.Data); len(faults) > 0 {
 					t.Errorf("got %s, which is invalid: %v", a.Data, faults)
@@ -90,15 +90,15 @@ func TestDemoWithoutAssetsOffersNoPicture(t *testing.T) {
 	demo := NewDemo("")
 	for _, data := range []string{`{"text":"menu"}`, `{"text":"cards"}`} {
 		answers, err := demo.Answer(t.Context(), wrote(chat.Text, data), nil)
-		if err != nil || len(answers) != 1 {
+		if err != nil || len(answers.Messages) != 1 {
 			t.Fatalf("got %v and %v, want one answer", answers, err)
 		}
-		if strings.Contains(string(answers[0].Data), "imageUrl") || strings.Contains(string(answers[0].Data), choicePicture) {
-			t.Errorf("got %s, want nothing that needs the picture", answers[0].Data)
+		if strings.Contains(string(answers.Messages[0].Data), "imageUrl") || strings.Contains(string(answers.Messages[0].Data), choicePicture) {
+			t.Errorf("got %s, want nothing that needs the picture", answers.Messages[0].Data)
 		}
 	}
 	answers, err := demo.Answer(t.Context(), wrote(chat.Text, `{"text":"picture"}`), nil)
-	if err != nil || answers[0].Type != chat.Text {
+	if err != nil || answers.Messages[0].Type != chat.Text {
 		t.Errorf("got %v and %v, want a text with the reason", answers, err)
 	}
 }
@@ -111,7 +111,7 @@ func TestPictureMatchesItsDescription(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got map[string]any
-	if err := json.Unmarshal(answers[0].Data, &got); err != nil {
+	if err := json.Unmarshal(answers.Messages[0].Data, &got); err != nil {
 		t.Fatal(err)
 	}
 	content, err := fs.ReadFile(Assets(), "parley.png")

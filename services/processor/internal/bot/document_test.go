@@ -103,11 +103,11 @@ func TestDocumentedBots(t *testing.T) {
 				asked := wrote(c.typ, c.data)
 				asked.Message.ID = uuid.NewString()
 				answers, err := w.Answer(t.Context(), asked, nil)
-				if err != nil || len(answers) != 1 {
+				if err != nil || len(answers.Messages) != 1 {
 					t.Fatalf("%s: got %v and %v, want an answer", c.data, answers, err)
 				}
 				var data struct{ Text string }
-				if err := json.Unmarshal(answers[0].Data, &data); err != nil || data.Text != c.want {
+				if err := json.Unmarshal(answers.Messages[0].Data, &data); err != nil || data.Text != c.want {
 					t.Errorf("got %q and %v, want %q", data.Text, err, c.want)
 				}
 			}
@@ -151,11 +151,11 @@ func TestDocumentedMessages(t *testing.T) {
 		t.Errorf("got the request %v and %v, want the contract's example %v", request, err, example.Payload)
 	}
 	answers, err := new(Webhook).parseAnswers([]byte(found[1]))
-	if err != nil || len(answers) != 4 || answers[0].NameOfSender != "Ada" {
+	if err != nil || len(answers.Messages) != 4 || answers.Messages[0].NameOfSender != "Ada" {
 		t.Errorf("got %v and %v, want four answers, the first from Ada", answers, err)
 	}
 	answers, err = new(Webhook).parseAnswers([]byte(found[2]))
-	if messages, h := split(answers); err != nil || len(messages) != 1 || h == nil || h.Reason != "Refund" {
+	if h := answers.Handover; err != nil || len(answers.Messages) != 1 || h == nil || h.Reason != "Refund" {
 		t.Errorf("got %v and %v, want an answer and a handover", answers, err)
 	}
 }

@@ -50,8 +50,10 @@ func newEventReader(r io.Reader, limit int) *eventReader {
 func (e *eventReader) split(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	skip := 0
 	if e.cr && len(data) > 0 {
-		if e.cr = false; data[0] == '\n' {
-			skip, data = 1, data[1:]
+		e.cr = false
+		if data[0] == '\n' {
+			skip = 1
+			data = data[1:]
 		}
 	}
 	if i := bytes.IndexAny(data, "\r\n"); i >= 0 {
@@ -68,11 +70,13 @@ func (e *eventReader) next() (serverEvent, error) {
 	hasData := false
 	for e.lines.Scan() {
 		line := e.lines.Bytes()
-		if e.left -= len(line) + 1; e.left < 0 {
+		e.left -= len(line) + 1
+		if e.left < 0 {
 			return serverEvent{}, errTooLarge
 		}
 		if e.first {
-			line, e.first = bytes.TrimPrefix(line, []byte("\ufeff")), false
+			e.first = false
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
 		if len(line) == 0 {
 			if hasData {
@@ -90,7 +94,8 @@ func (e *eventReader) next() (serverEvent, error) {
 			if hasData {
 				event.data = append(event.data, '\n')
 			}
-			event.data, hasData = append(event.data, value...), true
+			event.data = append(event.data, value...)
+			hasData = true
 		}
 	}
 	switch err := e.lines.Err(); {

@@ -9,9 +9,9 @@ import (
 // fields.
 type exchange struct {
 	began    time.Time
-	calls    int      // made for the message
-	answered bool     // a call has succeeded
-	answers  []Answer // of that call, for a retry after a failed publish
+	calls    int    // made for the message
+	answered bool   // a call has succeeded
+	result   Result // of that call, for a retry after a failed publish
 }
 
 // exchanges holds the exchanges of the messages that are being answered, from the first try until the message
@@ -62,7 +62,7 @@ func (x *exchanges) forget(id string) {
 	delete(x.byID, id)
 }
 
-// left returns how long the message may still be tried.
-func (x *exchanges) left(e *exchange, now time.Time) time.Duration {
+// remaining returns how long the message may still be tried.
+func (x *exchanges) remaining(e *exchange, now time.Time) time.Duration {
 	return x.deadline - now.Sub(e.began)
 }

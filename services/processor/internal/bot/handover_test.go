@@ -42,7 +42,15 @@ func TestBotHandsOver(t *testing.T) {
 	t.Parallel()
 	asked := wrote(chat.Text, `{"text":"Human!"}`)
 	q := &queue{chat: chat.Chat{ID: asked.ChatID, CompanyID: asked.CompanyID, ChatUserID: asked.ChatUserID}, fault: errors.New("killed")}
-	b := New(NewDemo(""), application{}, q, q, q, noParts{}, "", func() time.Time { return asked.Message.CreatedAt })
+	b := New(Config{
+		Answerer:     NewDemo(""),
+		Applications: application{},
+		Chats:        q,
+		Controls:     q,
+		Publisher:    q,
+		Parts:        noParts{},
+		Now:          func() time.Time { return asked.Message.CreatedAt },
+	})
 	if err := b.VisitorMessage(t.Context(), asked); err == nil {
 		t.Fatal("a handover that failed: got no error, want a redelivery")
 	}
@@ -87,12 +95,12 @@ func TestHandoverOfAWebhook(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 			continue
 		}
-		messages, got := split(answers)
+		got := answers.Handover
 		if (got == nil) != (want == nil) || got != nil && *got != *want {
 			t.Errorf("%s: got %+v, want %+v", body, got, want)
 		}
-		if wanted := body[2] == 'm'; (len(messages) == 1) != wanted {
-			t.Errorf("%s: got %d messages", body, len(messages))
+		if wanted := body[2] == 'm'; (len(answers.Messages) == 1) != wanted {
+			t.Errorf("%s: got %d messages", body, len(answers.Messages))
 		}
 	}
 	for _, body := range []string{`{"handover":"yes"}`, `{"handover":1}`, `{"handover":[]}`, `{"handover":{"reason":1}}`, `{"handover":{"note":"` + long + `"}}`} {
@@ -107,7 +115,15 @@ func TestNobodyHandsOver(t *testing.T) {
 	t.Parallel()
 	asked := wrote(chat.Text, `{"text":"Hello?"}`)
 	q := &queue{chat: chat.Chat{ID: asked.ChatID, CompanyID: asked.CompanyID, ChatUserID: asked.ChatUserID}}
-	b := New(Nobody{}, application{}, q, q, q, noParts{}, "", func() time.Time { return asked.Message.CreatedAt })
+	b := New(Config{
+		Answerer:     Nobody{},
+		Applications: application{},
+		Chats:        q,
+		Controls:     q,
+		Publisher:    q,
+		Parts:        noParts{},
+		Now:          func() time.Time { return asked.Message.CreatedAt },
+	})
 	for range 2 {
 		if err := b.VisitorMessage(t.Context(), asked); err != nil {
 			t.Fatal(err)

@@ -45,7 +45,8 @@ type LLMConfig struct {
 type LLMApplication struct {
 	Model        string `json:"model,omitempty"`
 	SystemPrompt string `json:"systemPrompt,omitempty"`
-	History      *int   `json:"history,omitempty"` // number of the chat's last messages that it reads, the visitor's last one included
+	// History is the number of the chat's last messages that it reads, the visitor's last one included.
+	History *int `json:"history,omitempty"`
 }
 
 // Histories reads the end of a chat's history: at most limit messages, in ascending order. It is NotFound if
@@ -102,7 +103,8 @@ func (c LLMConfig) applications() (map[string]LLMApplication, error) {
 	return all, nil
 }
 
-// LLM lets a language model answer, streamed. Its calls behave as those of a [Webhook].
+// LLM lets a language model answer, streamed. Its calls behave as those of a [Webhook]: Answer and Forget are those of
+// the embedded caller, which calls post.
 type LLM struct {
 	caller
 	cfg          LLMConfig
@@ -123,8 +125,10 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		return nil, err
 	}
 	l := &LLM{
-		cfg: c, url: strings.TrimSuffix(c.BaseURL, "/") + "/chat/completions", applications: applications,
-		usage: newUsageMetrics(c.Registerer),
+		cfg:          c,
+		url:          strings.TrimSuffix(c.BaseURL, "/") + "/chat/completions",
+		applications: applications,
+		usage:        newUsageMetrics(c.Registerer),
 	}
 	tokens := ratelimit.New(ratelimit.Config{Name: "llm-tokens", Rate: c.Tokens, Redis: c.Redis, Now: c.Now})
 	l.budget = tokenBudget{limiter: tokens, refused: l.usage.refused}
@@ -193,21 +197,21 @@ func (c completion) text() (text, finish string) {
 	return c.Choices[0].Delta.Content + c.Choices[0].Message.Content, c.Choices[0].FinishReason
 }
 
-// post implements one call.
-func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
+// post makes one call; see [caller].
+func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := l.request(ctx, e)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	response, err := do(l.client, request)
 	if err != nil {
-		return nil, l.unavailable(err)
+		return Result{}, l.unavailable(err)
 	}
 	defer response.Body.Close()
 	if err := l.refusal(response); err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	used := func(u completionUsage) {
 		l.usage.used(u)
@@ -225,7 +229,8 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, begin Be
 
 // streamed reads a completion event by event.
 func (l *LLM) streamed(body io.Reader, used func(completionUsage)) func() (piece, error) {
-	events, finished := newEventReader(body, maxCompletion), ""
+	events := newEventReader(body, maxCompletion)
+	finished := ""
 	return func() (piece, error) {
 		e, err := events.next()
 		switch {

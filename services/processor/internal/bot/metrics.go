@@ -25,7 +25,8 @@ func newCallMetrics(what string, registerer prometheus.Registerer, open func() i
 	m := &callMetrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "_calls_total",
-			Help: "Calls of the bot's " + what + " by result: ok, the code of the error, or kept (not made: the server is away or has asked for a pause).",
+			Help: "Calls of the bot's " + what + " by result: ok, the code of the error, " +
+				"or kept (not made: the server is away or has asked for a pause).",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "_seconds", Help: "How long a call of the bot's " + what + " took.",
@@ -40,8 +41,12 @@ func newCallMetrics(what string, registerer prometheus.Registerer, open func() i
 		Name: prefix + "_open",
 		Help: "Applications for which the " + what + " is not called: it is away or has asked for a pause.",
 	}, func() float64 { return float64(open()) })
-	for _, result := range []string{"ok", resultKept, string(apperr.Unavailable), string(apperr.TooMany), string(apperr.Invalid)} {
-		m.calls.WithLabelValues(result)
+	results := []string{"ok", resultKept}
+	for _, code := range []apperr.Code{apperr.Unavailable, apperr.TooMany, apperr.Invalid} {
+		results = append(results, string(code))
+	}
+	for _, result := range results {
+		m.calls.WithLabelValues(result) // at zero, so that the first increment is visible
 	}
 	if registerer != nil {
 		for _, c := range []prometheus.Collector{m.calls, m.seconds, m.running, breaker} {
@@ -70,7 +75,8 @@ type usageMetrics struct {
 
 func newUsageMetrics(registerer prometheus.Registerer) *usageMetrics {
 	tokens := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_bot_llm_tokens_total", Help: "Tokens reported by the language model, by direction: input, output.",
+		Name: "parley_bot_llm_tokens_total",
+		Help: "Tokens reported by the language model, by direction: input, output.",
 	}, []string{"direction"})
 	m := &usageMetrics{
 		input: tokens.WithLabelValues("input"), output: tokens.WithLabelValues("output"),

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxUnmoderated is the maximum number of characters held back before a moderation; the end of a sentence triggers one
-	// earlier.
+	// maxUnmoderated is the maximum number of characters held back before a moderation; the end of a sentence
+	// triggers one earlier.
 	maxUnmoderated    = 200
 	moderationTimeout = 5 * time.Second
 )
@@ -45,7 +45,8 @@ func newModerator(url string, c CallConfig) *moderator {
 		m.checks.WithLabelValues(result)
 	}
 	if c.Registerer != nil {
-		_ = c.Registerer.Register(m.checks) // fails only if another bot of the process has registered the same metrics
+		// Register fails only if another bot of the process has registered the same metrics.
+		_ = c.Registerer.Register(m.checks)
 	}
 	return m
 }
@@ -97,7 +98,8 @@ func (m *moderator) moderate(
 				return piece{text: answer.Text, replace: true}, io.EOF
 			}
 			p.text = held
-			read, held = read+held, ""
+			read += held
+			held = ""
 			return p, err
 		}
 	}

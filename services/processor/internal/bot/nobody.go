@@ -12,8 +12,8 @@ import (
 type Nobody struct{}
 
 // Answer implements [Answerer].
-func (Nobody) Answer(context.Context, event.VisitorMessageAccepted, Begin) ([]Answer, error) {
-	return []Answer{{Handover: &chat.Handover{By: chat.ByNoBot}}}, nil
+func (Nobody) Answer(context.Context, event.VisitorMessageAccepted, Begin) (Result, error) {
+	return Result{Handover: &chat.Handover{By: chat.ByNoBot}}, nil
 }
 
 // Forget implements [Answerer].

@@ -97,7 +97,8 @@ func (w *PartWriter) Write(text string) (more bool) {
 func (w *PartWriter) Replace(text string) {
 	w.mu.Lock()
 	w.text.Reset()
-	w.runes, w.whole = 0, true
+	w.runes = 0
+	w.whole = true
 	w.mu.Unlock()
 	w.Write(text)
 }
@@ -137,10 +138,14 @@ func (w *PartWriter) flush() {
 	if len(text) == w.sent && !whole || text == "" {
 		return
 	}
+	whole = whole || now.Sub(w.wholeAt) >= wholeInterval
 	part := w.first
-	part.N, part.Text = w.n, text
-	if whole = whole || now.Sub(w.wholeAt) >= wholeInterval; !whole {
-		part.Offset, part.Text, part.NameOfSender = int32(w.units), text[w.sent:], ""
+	part.N = w.n
+	part.Text = text
+	if !whole {
+		part.Offset = int32(w.units)
+		part.Text = text[w.sent:]
+		part.NameOfSender = ""
 	}
 	w.n++
 	if err := w.publish(part); err != nil {
@@ -154,7 +159,8 @@ func (w *PartWriter) flush() {
 	w.whole = w.whole && !strings.HasPrefix(w.text.String(), text) // replaced in the meantime
 	w.mu.Unlock()
 	if whole {
-		w.wholeAt, w.units = now, 0
+		w.wholeAt = now
+		w.units = 0
 		w.sent = 0
 	}
 	w.units += event.UTF16Length(text[w.sent:])
@@ -176,16 +182,16 @@ func (w *PartWriter) end() string {
 	return w.text.String()
 }
 
-// End ends the text and returns its message, or none if the text is blank. reason is why it ended early;
-// empty: it did not.
-func (w *PartWriter) End(reason string) []Answer {
+// End ends the text and returns the result with its message, or without one if the text is blank. reason is why it
+// ended early; empty: it did not.
+func (w *PartWriter) End(reason string) Result {
 	text := w.end()
 	if strings.TrimSpace(text) == "" {
 		w.Done()
-		return nil
+		return Result{}
 	}
-	a := Answer{Type: chat.Text, Data: textData(text, reason), at: w.first.CreatedAt, written: w}
-	return []Answer{a}
+	message := Answer{Type: chat.Text, Data: textData(text, reason)}
+	return Result{Messages: []Answer{message}, stream: w}
 }
 
 // Abandon ends a text without a message. The visible text stays: another process will stream it again.
@@ -195,13 +201,16 @@ func (w *PartWriter) Abandon() { w.end() }
 func (w *PartWriter) Done() {
 	w.done.Do(func() {
 		part := w.first
-		part.N, part.Offset, part.NameOfSender, part.Done = w.n, int32(w.units), "", true
+		part.N = w.n
+		part.Offset = int32(w.units)
+		part.NameOfSender = ""
+		part.Done = true
 		_ = w.publish(part) // readers that miss it get the message, or drop a text that is silent for long
 	})
 }
 
 func textData(text, reason string) json.RawMessage {
-	return answer(chat.Text, struct {
+	return newAnswer(chat.Text, struct {
 		Text         string `json:"text"`
 		FinishReason string `json:"finishReason,omitempty"`
 	}{text, reason}).Data
@@ -273,7 +282,7 @@ func show(
 	begin Begin,
 	silence time.Duration,
 	next func() (piece, error),
-) ([]Answer, error) {
+) (Result, error) {
 	var w *PartWriter
 	watch := time.AfterFunc(time.Hour, func() { cancel(errSilent) })
 	watch.Stop()
@@ -283,7 +292,7 @@ func show(
 		if p.text != "" && w == nil {
 			began, beginErr := begin(ctx, func() { cancel(errStopped) })
 			if beginErr != nil || began == nil {
-				return nil, beginErr
+				return Result{}, beginErr
 			}
 			w = began
 		}
@@ -303,13 +312,13 @@ func show(
 }
 
 // finish ends a text; w is nil if nothing of it was streamed.
-func finish(ctx context.Context, w *PartWriter, err error) ([]Answer, error) {
+func finish(ctx context.Context, w *PartWriter, err error) (Result, error) {
 	cause := context.Cause(ctx)
 	switch {
 	case w == nil && (errors.Is(err, io.EOF) || errors.Is(err, errFull)):
-		return nil, nil
+		return Result{}, nil
 	case w == nil:
-		return nil, err
+		return Result{}, err
 	case errors.Is(err, io.EOF):
 		return w.End(""), nil
 	case errors.Is(err, errFull):
@@ -318,7 +327,7 @@ func finish(ctx context.Context, w *PartWriter, err error) ([]Answer, error) {
 		return w.End(finishStopped), nil
 	case errors.Is(cause, context.Canceled):
 		w.Abandon()
-		return nil, err
+		return Result{}, err
 	}
 	return w.End(finishInterrupted), &interruptedError{err}
 }

@@ -82,7 +82,7 @@ type script struct {
 
 func (s *script) Forget(string) {}
 
-func (s *script) Answer(ctx context.Context, _ event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
+func (s *script) Answer(ctx context.Context, _ event.VisitorMessageAccepted, begin Begin) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	i := 0
@@ -110,7 +110,14 @@ func (s *script) Answer(ctx context.Context, _ event.VisitorMessageAccepted, beg
 
 func (s *stage) bot(a Answerer, agent ...bool) *Bot {
 	c := controls(agent)
-	return New(a, application{BotName: "Nora"}, &c, nil, s, s, "", time.Now)
+	return New(Config{
+		Answerer:     a,
+		Applications: application{BotName: "Nora"},
+		Chats:        &c,
+		Publisher:    s,
+		Parts:        s,
+		Now:          time.Now,
+	})
 }
 
 // newMessage returns a message of now.

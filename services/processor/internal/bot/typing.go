@@ -23,12 +23,6 @@ const (
 	maxTyping = 1000
 )
 
-// WithTyping turns the typing indicator on while the bot works on a message. It returns b.
-func (b *Bot) WithTyping(signal func(event.Signal) error) *Bot {
-	b.signal = signal
-	return b
-}
-
 // Close ends all typing indicators. No message may be handled any more.
 func (b *Bot) Close() { b.typists.close() }
 
@@ -56,7 +50,7 @@ func (b *Bot) typing(e event.VisitorMessageAccepted, name string) {
 		known.expiry.Stop()
 		return
 	}
-	if b.signal == nil || len(t.byID) >= maxTyping {
+	if b.cfg.Signal == nil || len(t.byID) >= maxTyping {
 		return
 	}
 	if t.byID == nil {
@@ -86,8 +80,9 @@ func (b *Bot) signalTyping(ctx context.Context, e event.VisitorMessageAccepted, 
 		if silent, _ := b.agentInControl(ctx, e.ChatID); silent || ctx.Err() != nil {
 			return
 		}
-		_ = b.signal(event.Typing{ // a lost one is repeated
-			CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, Side: subject.SideSupport, Name: name, At: b.now(),
+		_ = b.cfg.Signal(event.Typing{ // a lost one is repeated
+			CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID,
+			Side: subject.SideSupport, Name: name, At: b.cfg.Now(),
 		})
 		timer.Reset(typingRepeat)
 	}

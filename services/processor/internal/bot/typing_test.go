@@ -16,12 +16,12 @@ import (
 // thinking answers after a delay.
 type thinking struct{ time.Duration }
 
-func (a thinking) Answer(ctx context.Context, _ event.VisitorMessageAccepted, _ Begin) ([]Answer, error) {
+func (a thinking) Answer(ctx context.Context, _ event.VisitorMessageAccepted, _ Begin) (Result, error) {
 	select {
 	case <-time.After(a.Duration):
-		return []Answer{text("here")}, nil
+		return says(text("here")), nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return Result{}, ctx.Err()
 	}
 }
 
@@ -40,11 +40,19 @@ func TestBotTypes(t *testing.T) {
 			var replies published
 			asked := wrote(chat.Text, `{"text":"hello"}`)
 			asked.Message.CreatedAt = time.Now()
-			b := New(thinking{test.takes}, application{BotName: "Nora"}, &controls{}, nil, &replies, noParts{}, "", time.Now).WithTyping(func(s event.Signal) error {
-				mu.Lock()
-				defer mu.Unlock()
-				signals = append(signals, s.(event.Typing))
-				return nil
+			b := New(Config{
+				Answerer:     thinking{test.takes},
+				Applications: application{BotName: "Nora"},
+				Chats:        &controls{},
+				Publisher:    &replies,
+				Parts:        noParts{},
+				Now:          time.Now,
+				Signal: func(s event.Signal) error {
+					mu.Lock()
+					defer mu.Unlock()
+					signals = append(signals, s.(event.Typing))
+					return nil
+				},
 			})
 			if err := b.VisitorMessage(t.Context(), asked); err != nil {
 				t.Fatal(err)
@@ -73,11 +81,11 @@ type failing struct {
 	err   error
 }
 
-func (f failing) Answer(context.Context, event.VisitorMessageAccepted, Begin) ([]Answer, error) {
+func (f failing) Answer(context.Context, event.VisitorMessageAccepted, Begin) (Result, error) {
 	if time.Now().Before(f.until) {
-		return nil, f.err
+		return Result{}, f.err
 	}
-	return []Answer{text("here")}, nil
+	return says(text("here")), nil
 }
 
 func (failing) Forget(string) {}
@@ -122,14 +130,21 @@ func TestTypingLastsOverRetries(t *testing.T) {
 				if test.agent > 0 {
 					taken.at = began.Add(test.agent)
 				}
-				b := New(failing{began.Add(test.fails), test.err}, application{BotName: "Nora"}, taken, nil, &replies, noParts{}, "", time.Now)
-				defer b.Close()
-				b.WithTyping(func(event.Signal) error {
-					mu.Lock()
-					defer mu.Unlock()
-					signals = append(signals, time.Since(began))
-					return nil
+				b := New(Config{
+					Answerer:     failing{began.Add(test.fails), test.err},
+					Applications: application{BotName: "Nora"},
+					Chats:        taken,
+					Publisher:    &replies,
+					Parts:        noParts{},
+					Now:          time.Now,
+					Signal: func(event.Signal) error {
+						mu.Lock()
+						defer mu.Unlock()
+						signals = append(signals, time.Since(began))
+						return nil
+					},
 				})
+				defer b.Close()
 				for time.Since(began) < test.tries && b.VisitorMessage(t.Context(), asked) != nil {
 					time.Sleep(step)
 				}
@@ -163,7 +178,15 @@ func TestTypingEndsWithAPanic(t *testing.T) {
 		var replies published
 		asked := wrote(chat.Text, `{"text":"hello"}`)
 		asked.Message.CreatedAt = time.Now()
-		b := New(panics{}, application{BotName: "Nora"}, &controls{}, nil, &replies, noParts{}, "", time.Now).WithTyping(func(event.Signal) error { return nil })
+		b := New(Config{
+			Answerer:     panics{},
+			Applications: application{BotName: "Nora"},
+			Chats:        &controls{},
+			Publisher:    &replies,
+			Parts:        noParts{},
+			Now:          time.Now,
+			Signal:       func(event.Signal) error { return nil },
+		})
 		defer func() {
 			if recover() == nil {
 				t.Error("got no panic")
@@ -175,7 +198,7 @@ func TestTypingEndsWithAPanic(t *testing.T) {
 
 type panics struct{}
 
-func (panics) Answer(context.Context, event.VisitorMessageAccepted, Begin) ([]Answer, error) {
+func (panics) Answer(context.Context, event.VisitorMessageAccepted, Begin) (Result, error) {
 	panic("a fault")
 }
 

@@ -51,6 +51,8 @@ func (c WebhookConfig) secret() webhook.Secret { return webhook.Secret{Value: c.
 //
 // A retry has the same webhook-id, so that the server can recognise it. A permanent error is not retried. An
 // answer may also be text/event-stream: its text is streamed to the visitor.
+//
+// Answer and Forget, which make it an [Answerer], are those of the embedded caller; Answer calls post for one request.
 type Webhook struct {
 	caller
 	url    string
@@ -67,28 +69,28 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 	return w, nil
 }
 
-// post implements one call.
-func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
+// post makes one call; see [caller].
+func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := w.request(ctx, e)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	response, err := do(w.client, request)
 	if err != nil {
-		return nil, w.unavailable(err)
+		return Result{}, w.unavailable(err)
 	}
 	defer response.Body.Close()
 	if err := w.refusal(response); err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	if isEventStream(response) {
 		return w.stream(ctx, cancel, response.Body, begin)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
-		return nil, w.unavailable(fmt.Errorf("reading the answer: %w", err))
+		return Result{}, w.unavailable(fmt.Errorf("reading the answer: %w", err))
 	}
 	return w.parseAnswers(body)
 }
@@ -100,45 +102,48 @@ func (w *Webhook) stream(
 	cancel context.CancelCauseFunc,
 	body io.Reader,
 	begin Begin,
-) ([]Answer, error) {
+) (Result, error) {
 	events := newEventReader(body, maxAnswer)
-	var after []Answer
-	answers, err := show(ctx, cancel, begin, w.silence, func() (piece, error) {
+	var after Result
+	result, err := show(ctx, cancel, begin, w.silence, func() (piece, error) {
 		text, more, err := w.next(events)
 		after = more
 		return piece{text: text}, err
 	})
-	if err != nil || len(after) == 0 {
-		return answers, err
+	if err != nil {
+		return result, err // with the text so far if the visitor has read a part of it
 	}
-	return append(answers, after...), nil
+	result.Messages = append(result.Messages, after.Messages...)
+	result.Handover = after.Handover
+	return result, nil
 }
 
-// next returns the text of the next event, or io.EOF and the messages after the text.
-func (w *Webhook) next(events *eventReader) (text string, after []Answer, err error) {
+// next returns the text of the next event, or io.EOF and what follows the text.
+func (w *Webhook) next(events *eventReader) (text string, after Result, err error) {
 	e, err := events.next()
 	switch {
 	case errors.Is(err, io.EOF):
-		return "", nil, w.unavailable(errBrokenOff)
+		return "", Result{}, w.unavailable(errBrokenOff)
 	case errors.Is(err, errTooLarge):
-		return "", nil, w.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)
+		return "", Result{}, w.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)
 	case err != nil:
-		return "", nil, w.unavailable(fmt.Errorf("reading the answer: %w", err))
+		return "", Result{}, w.unavailable(fmt.Errorf("reading the answer: %w", err))
 	case string(e.data) == doneData:
-		return "", nil, io.EOF
+		return "", Result{}, io.EOF
 	case e.name == "done":
-		if after, err = w.parseAnswers(e.data); err == nil {
-			err = io.EOF
+		after, err = w.parseAnswers(e.data)
+		if err != nil {
+			return "", Result{}, err
 		}
-		return "", after, err
+		return "", after, io.EOF
 	}
 	var delta struct {
 		Text string `json:"text"`
 	}
 	if err := json.Unmarshal(e.data, &delta); err != nil {
-		return "", nil, w.wrongAnswer("has an event that is not a JSON object with a text", err)
+		return "", Result{}, w.wrongAnswer("has an event that is not a JSON object with a text", err)
 	}
-	return delta.Text, nil, nil
+	return delta.Text, Result{}, nil
 }
 
 func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (*http.Request, error) {
@@ -147,17 +152,12 @@ func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (
 	if err != nil {
 		return nil, fmt.Errorf("making the webhook's request: %w", err)
 	}
-	timestamp, signature, err := webhook.Sign([]webhook.Secret{w.secret}, e.EventID(), w.now(), body)
-	if err != nil {
+	h := request.Header
+	if err := webhook.SetHeaders(h, []webhook.Secret{w.secret}, e.EventID(), w.now(), body); err != nil {
 		return nil, fmt.Errorf("signing the webhook's request: %w", err)
 	}
-	h := request.Header
-	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "application/json, text/event-stream")
 	h.Set("User-Agent", "Parley-Webhook/1.0")
-	h.Set("webhook-id", e.EventID())
-	h.Set("webhook-timestamp", timestamp)
-	h.Set("webhook-signature", signature)
 	h.Set("ce-type", e.Type())
 	if traceParent := event.TraceParent(ctx); traceParent != "" {
 		h.Set("traceparent", traceParent)
@@ -167,37 +167,45 @@ func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (
 
 // parseAnswers parses the body of a 2xx. The messages must be valid as a company's messages, which are what
 // widgets can show; an invalid one fails all, since half of an answer may be misleading.
-func (w *Webhook) parseAnswers(body []byte) ([]Answer, error) {
+func (w *Webhook) parseAnswers(body []byte) (Result, error) {
 	if len(body) > maxAnswer {
-		return nil, w.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)
+		return Result{}, w.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
-		return nil, nil
+		return Result{}, nil
 	}
 	var answer struct {
 		Messages []Answer        `json:"messages"`
 		Handover json.RawMessage `json:"handover"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, w.wrongAnswer("is not a JSON object of messages", err)
+		return Result{}, w.wrongAnswer("is not a JSON object of messages", err)
 	}
 	if len(answer.Messages) > maxAnswers {
-		return nil, w.wrongAnswer(fmt.Sprintf("holds more than %d messages", maxAnswers), nil)
+		return Result{}, w.wrongAnswer(fmt.Sprintf("holds more than %d messages", maxAnswers), nil)
 	}
 	for i, m := range answer.Messages {
-		if !m.Type.In(chat.CompanyTypes()) {
-			return nil, w.wrongAnswer(fmt.Sprintf("has a wrong type in messages[%d]", i), nil)
-		}
-		if faults := chat.ValidateData(m.Type, m.Data); len(faults) > 0 {
-			return nil, w.wrongAnswer(fmt.Sprintf("is wrong in messages[%d].%s: %s", i, faults[0].Field, faults[0].Message), nil)
-		}
-		if utf8.RuneCountInString(m.NameOfSender) > chat.MaxLabelLength {
-			return nil, w.wrongAnswer(
-				fmt.Sprintf("has a nameOfSender of more than %d characters in messages[%d]", chat.MaxLabelLength, i),
-				nil,
-			)
+		if fault := faultOf(m, i); fault != "" {
+			return Result{}, w.wrongAnswer(fault, nil)
 		}
 	}
 	handover, err := w.parseHandover(answer.Handover)
-	return append(answer.Messages, handover...), err
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Messages: answer.Messages, Handover: handover}, nil
+}
+
+// faultOf describes what is invalid in message i of an answer; empty: nothing.
+func faultOf(m Answer, i int) string {
+	if !m.Type.In(chat.CompanyTypes()) {
+		return fmt.Sprintf("has a wrong type in messages[%d]", i)
+	}
+	if faults := chat.ValidateData(m.Type, m.Data); len(faults) > 0 {
+		return fmt.Sprintf("is wrong in messages[%d].%s: %s", i, faults[0].Field, faults[0].Message)
+	}
+	if utf8.RuneCountInString(m.NameOfSender) > chat.MaxLabelLength {
+		return fmt.Sprintf("has a nameOfSender of more than %d characters in messages[%d]", chat.MaxLabelLength, i)
+	}
+	return ""
 }

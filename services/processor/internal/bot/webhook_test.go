@@ -71,10 +71,10 @@ func TestWebhookPostsTheEventAndReadsTheAnswer(t *testing.T) {
 		io.WriteString(rw, `{"messages":[{"type":"TEXT","data":{"text":"hi","n":1.50}},{"type":"IMAGE","data":{"url":"https://example.com/i"}}],"more":1}`)
 	})
 	answers, err := w.Answer(event.WithTraceParent(t.Context(), parent), asked, nil)
-	if err != nil || len(answers) != 2 {
+	if err != nil || len(answers.Messages) != 2 {
 		t.Fatalf("got %v and %v, want two answers", answers, err)
 	}
-	if answers[0].Type != chat.Text || string(answers[0].Data) != `{"text":"hi","n":1.50}` || answers[1].Type != chat.Image {
+	if answers.Messages[0].Type != chat.Text || string(answers.Messages[0].Data) != `{"text":"hi","n":1.50}` || answers.Messages[1].Type != chat.Image {
 		t.Errorf("got %v, want the webhook's messages as they were", answers)
 	}
 }
@@ -121,7 +121,7 @@ func TestWebhookFailuresBecomeCodes(t *testing.T) {
 			t.Parallel()
 			answers, err := openWebhook(t, tt.handler).Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`), nil)
 			got, ok := errors.AsType[*apperr.Error](err)
-			if !ok || got.Code != tt.code || got.Reason != tt.reason || answers != nil {
+			if !ok || got.Code != tt.code || got.Reason != tt.reason || len(answers.Messages) > 0 {
 				t.Errorf("got %v and %v, want %s %s", answers, err, tt.code, tt.reason)
 			}
 		})
@@ -133,7 +133,7 @@ func TestWebhookMayAnswerNothing(t *testing.T) {
 	for _, body := range []string{"", " \n", "{}", `{"messages":[]}`, `{"messages":null}`} {
 		answers, err := openWebhook(t, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, body) }).
 			Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`), nil)
-		if err != nil || len(answers) != 0 {
+		if err != nil || len(answers.Messages) != 0 {
 			t.Errorf("for %q got %v and %v, want no answers and no error", body, answers, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestWebhookKeepsItsAnswers(t *testing.T) {
 	asked := wrote(chat.Text, `{"text":"x"}`)
 	for range 2 { // the second time because publishing the first answer failed
 		answers, err := w.Answer(t.Context(), asked, nil)
-		if err != nil || len(answers) != 1 || string(answers[0].Data) != `{"text":"kept"}` || answers[0].NameOfSender != "Ada" {
+		if err != nil || len(answers.Messages) != 1 || string(answers.Messages[0].Data) != `{"text":"kept"}` || answers.Messages[0].NameOfSender != "Ada" {
 			t.Fatalf("got %v and %v, want the answer from Ada", answers, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestWebhookKeepsItsAnswers(t *testing.T) {
 	}
 	w.Forget(asked.Message.ID)
 	answers, err := w.Answer(t.Context(), asked, nil)
-	if err != nil || len(answers) != 1 || calls.Load() != 2 {
+	if err != nil || len(answers.Messages) != 1 || calls.Load() != 2 {
 		t.Errorf("got %v and %v after %d calls, want the answer of a second call", answers, err, calls.Load())
 	}
 }
@@ -188,7 +188,7 @@ func TestWebhookCallThatHangsIsRepeated(t *testing.T) {
 	}
 	<-ended
 	answers, err := w.Answer(t.Context(), asked, nil)
-	if err != nil || len(answers) != 1 {
+	if err != nil || len(answers.Messages) != 1 {
 		t.Errorf("got %v and %v, want the answer of the second call", answers, err)
 	}
 	if first, second := <-ids, <-ids; first != second || first == "" {

@@ -49,7 +49,11 @@ func (d *Dispatcher) template(ctx context.Context, e event.PushAccepted) (chat.M
 			"The template belongs to another company",
 		)
 	case t.Status != chat.TemplateApproved:
-		return chat.MessageTemplate{}, apperr.New(apperr.Invalid, "TEMPLATE_NOT_APPROVED", "The template is not approved")
+		return chat.MessageTemplate{}, apperr.New(
+			apperr.Invalid,
+			"TEMPLATE_NOT_APPROVED",
+			"The template is not approved",
+		)
 	}
 	return t, nil
 }
@@ -73,6 +77,11 @@ func templateMessage(e event.PushAccepted, t chat.MessageTemplate, sender string
 			"The template has changed: "+faults[0].Field+" "+faults[0].Message)
 	}
 	return chat.Message{
-		ID: e.MessageID, CreatedAt: e.CreatedAt, Type: chat.Template, Data: t.Data(filled), NameOfSender: sender, IsFromSupport: true,
+		ID:            e.MessageID,
+		CreatedAt:     e.CreatedAt,
+		Type:          chat.Template,
+		Data:          t.Data(filled),
+		NameOfSender:  sender,
+		IsFromSupport: true,
 	}, nil
 }

@@ -39,21 +39,23 @@ type Applications interface {
 // agents, or, if the application asks for ratings, an agent has closed it. It follows the change in the
 // store. The notice's id is derived from eventID, so a redelivery shows nothing twice.
 func (r *Recorder) notify(ctx context.Context, c chat.Chat, e event.ChatControlChanged, eventID string) error {
-	if c.Channel != chat.ChannelWidget || r.now().Sub(e.ChangedAt) > staleNotice || !e.HandsOver() && e.ClosedAt.IsZero() {
+	closes := !e.ClosedAt.IsZero()
+	stale := r.cfg.Now().Sub(e.ChangedAt) > staleNotice
+	if c.Channel != chat.ChannelWidget || stale || !e.HandsOver() && !closes {
 		return nil
 	}
-	app, err := r.applications.Application(ctx, c.AppID)
+	app, err := r.cfg.Applications.Application(ctx, c.AppID)
 	if apperr.Is(err, apperr.NotFound) {
 		return nil // no widget to show it
 	}
-	if err != nil || !e.ClosedAt.IsZero() && !app.Support.Rating {
+	if err != nil || closes && !app.Support.Rating {
 		return err
 	}
 	data, err := json.Marshal(noticeOf(e, app.Support))
 	if err != nil {
 		return fmt.Errorf("encoding a notice: %w", err)
 	}
-	return r.publisher.Publish(ctx, event.Derived(), event.Reply{
+	return r.cfg.Publisher.Publish(ctx, event.Derived(), event.Reply{
 		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID,
 		Message: chat.Message{
 			ID: chat.NoticeID(e.ChangedAt, eventID), CreatedAt: e.ChangedAt, Type: chat.Text, Data: data,

@@ -36,6 +36,10 @@ func (p *place) Publish(_ context.Context, _ event.Account, e event.Event) error
 	return nil
 }
 
+func (p *place) recorder(now time.Time) *Recorder {
+	return New(Config{Chats: p, Controls: p, Applications: p, Publisher: p, Now: func() time.Time { return now }})
+}
+
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC) // a Monday
@@ -63,7 +67,7 @@ func TestNotices(t *testing.T) {
 		if e.ChangedAt.IsZero() {
 			e.ChangedAt = now
 		}
-		r := New(nil, p, nil, p, p, p, func() time.Time { return now.Add(time.Minute) })
+		r := p.recorder(now.Add(time.Minute))
 		for range 2 {
 			if err := r.ControlChanged(t.Context(), e, "event"); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -90,7 +94,7 @@ func TestNotices(t *testing.T) {
 	}
 	p := &place{chat: chat.Chat{CompanyID: "c", Channel: chat.ChannelPhone}}
 	e := event.ChatControlChanged{CompanyID: "c", ChangedAt: now, Handover: handover(chat.ByBot)}
-	r := New(nil, p, nil, p, p, p, func() time.Time { return now })
+	r := p.recorder(now)
 	if err := r.ControlChanged(t.Context(), e, "event"); err != nil || len(p.published) > 0 || p.stored != 1 {
 		t.Errorf("a phone's chat: got %v and %v, want it stored and no notice", p.published, err)
 	}

@@ -30,38 +30,24 @@ type Controls interface {
 	ChangeChat(ctx context.Context, id string, change store.ChatChange) (chat.Chat, error)
 }
 
-// Recorder writes events into the history.
-type Recorder struct {
-	history  History
-	chats    Chats
-	statuses Statuses
-	controls Controls
-	now      func() time.Time
+// Config holds the dependencies of a [Recorder].
+type Config struct {
+	History  History
+	Chats    Chats
+	Statuses Statuses
+	Controls Controls
+	Now      func() time.Time
 
-	applications Applications
-	publisher    event.Publisher
+	// These are for the notices to visitors.
+	Applications Applications
+	Publisher    event.Publisher
 }
+
+// Recorder writes events into the history. It is safe for concurrent use.
+type Recorder struct{ cfg Config }
 
 // New returns a recorder.
-func New(
-	history History,
-	chats Chats,
-	statuses Statuses,
-	controls Controls,
-	applications Applications,
-	publisher event.Publisher,
-	now func() time.Time,
-) *Recorder {
-	return &Recorder{
-		history:      history,
-		chats:        chats,
-		statuses:     statuses,
-		controls:     controls,
-		applications: applications,
-		publisher:    publisher,
-		now:          now,
-	}
-}
+func New(cfg Config) *Recorder { return &Recorder{cfg: cfg} }
 
 // VisitorMessage stores a visitor's message. The Widget API does the same after the publish, so the message
 // is usually stored already; this one counts if that process crashed in between.
@@ -74,7 +60,7 @@ func (r *Recorder) VisitorMessage(ctx context.Context, e event.VisitorMessageAcc
 // counts if it crashed in between. Then it sends the visitor a notice, if the change concerns them, with an
 // id derived from that of the event.
 func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChanged, eventID string) error {
-	c, err := r.chats.Chat(ctx, e.ChatID)
+	c, err := r.cfg.Chats.Chat(ctx, e.ChatID)
 	if err != nil {
 		return err
 	}
@@ -82,7 +68,7 @@ func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChange
 		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
 	changed := store.ChatChange{Control: e.ControlOf(), ClosedAt: e.ClosedAt}
-	if _, err := r.controls.ChangeChat(ctx, e.ChatID, changed); err != nil {
+	if _, err := r.cfg.Controls.ChangeChat(ctx, e.ChatID, changed); err != nil {
 		return err
 	}
 	return r.notify(ctx, c, e, eventID)
@@ -90,14 +76,14 @@ func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChange
 
 // ChatRated stores a visitor's rating. The Widget API does the same after the publish.
 func (r *Recorder) ChatRated(ctx context.Context, e event.ChatRated) error {
-	c, err := r.chats.Chat(ctx, e.ChatID)
+	c, err := r.cfg.Chats.Chat(ctx, e.ChatID)
 	if err != nil {
 		return err
 	}
 	if c.ChatUserID != e.ChatUserID || c.CompanyID != e.CompanyID {
 		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
-	_, err = r.controls.ChangeChat(ctx, e.ChatID, store.ChatChange{Rating: e.Rating()})
+	_, err = r.cfg.Controls.ChangeChat(ctx, e.ChatID, store.ChatChange{Rating: e.Rating()})
 	return err
 }
 
@@ -124,12 +110,12 @@ func (r *Recorder) Outbound(ctx context.Context, e event.OutboundMessage) error 
 // keep appends m unless the event names a chat of another visitor: any program with the permission may
 // publish replies, and the id of a chat must not suffice to write into it.
 func (r *Recorder) keep(ctx context.Context, chatID, chatUserID, companyID string, m chat.Message) error {
-	c, err := r.chats.Chat(ctx, chatID)
+	c, err := r.cfg.Chats.Chat(ctx, chatID)
 	if err != nil {
 		return err
 	}
 	if c.ChatUserID != chatUserID || c.CompanyID != companyID {
 		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
-	return r.history.AppendMessage(ctx, chatID, m)
+	return r.cfg.History.AppendMessage(ctx, chatID, m)
 }

@@ -22,8 +22,8 @@ type Statuses interface {
 
 // stored records that a company's message is in the history.
 func (r *Recorder) stored(ctx context.Context, companyID, chatID string, m chat.Message) (chat.MessageStatus, error) {
-	return r.statuses.JoinMessageStatus(ctx, companyID, m.ID, chat.MessageStatus{
-		ChatID: chatID, AcceptedAt: m.CreatedAt, StoredAt: r.now(),
+	return r.cfg.Statuses.JoinMessageStatus(ctx, companyID, m.ID, chat.MessageStatus{
+		ChatID: chatID, AcceptedAt: m.CreatedAt, StoredAt: r.cfg.Now(),
 	})
 }
 
@@ -34,7 +34,7 @@ func (r *Recorder) storedForWidget(ctx context.Context, companyID, chatID string
 	if err != nil || !known.ReadAt.IsZero() {
 		return err
 	}
-	readAt, err := r.statuses.AwaitReceipts(ctx, chatID, m, !known.DeliveredAt.IsZero())
+	readAt, err := r.cfg.Statuses.AwaitReceipts(ctx, chatID, m, !known.DeliveredAt.IsZero())
 	if err != nil || readAt.IsZero() {
 		return err
 	}
@@ -54,13 +54,13 @@ func (r *Recorder) StatusChanged(ctx context.Context, e event.MessageStatusChang
 	case chat.StatusFailed:
 		more.Failure = chat.Failure{At: e.At, Reason: e.Reason}
 	}
-	if _, err := r.statuses.JoinMessageStatus(ctx, e.CompanyID, e.MessageID, more); err != nil {
+	if _, err := r.cfg.Statuses.JoinMessageStatus(ctx, e.CompanyID, e.MessageID, more); err != nil {
 		return err
 	}
 	if e.ChatID == "" || e.Status == chat.StatusFailed {
 		return nil
 	}
-	return r.statuses.NoteReceipt(ctx, e.ChatID, e.MessageID, e.Status == chat.StatusRead)
+	return r.cfg.Statuses.NoteReceipt(ctx, e.ChatID, e.MessageID, e.Status == chat.StatusRead)
 }
 
 // Abandoned is a company's message that a consumer has given up.
@@ -75,7 +75,7 @@ type Abandoned struct {
 // Abandon stores that a message is a dead letter. If it is delivered after all, because of a replay, or
 // because only one of its consumers gave it up, the delivery takes precedence.
 func (r *Recorder) Abandon(ctx context.Context, a Abandoned) error {
-	_, err := r.statuses.JoinMessageStatus(ctx, a.CompanyID, a.MessageID, chat.MessageStatus{
+	_, err := r.cfg.Statuses.JoinMessageStatus(ctx, a.CompanyID, a.MessageID, chat.MessageStatus{
 		AcceptedAt: a.AcceptedAt, Failure: chat.Failure{At: a.At, Reason: a.Reason},
 	})
 	return err

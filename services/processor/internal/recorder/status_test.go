@@ -46,7 +46,15 @@ func newRoom(t *testing.T) room {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return room{s, recorder.New(s, s, s, s, s, nil, func() time.Time { return at(2) }), c}
+	r := recorder.New(recorder.Config{
+		History:      s,
+		Chats:        s,
+		Statuses:     s,
+		Controls:     s,
+		Applications: s,
+		Now:          func() time.Time { return at(2) },
+	})
+	return room{s, r, c}
 }
 
 func (r room) reply(receipt bool) event.Reply {

@@ -37,7 +37,8 @@ func (s *Slots) Release(tenant string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken--
-	if s.held[tenant]--; s.held[tenant] == 0 {
+	s.held[tenant]--
+	if s.held[tenant] == 0 {
 		delete(s.held, tenant)
 	}
 }

@@ -60,7 +60,8 @@ func (s *Service) call(ctx context.Context, e webhook.Endpoint, d webhook.Delive
 		r.retryAfter = retryafter.Parse(response.Header, at, maxRetryAfter)
 		r.attempt.Answer = excerpt(response.Body)
 	} else {
-		r.attempt.Error, r.noAnswer = reasonOf(err), true
+		r.attempt.Error = reasonOf(err)
+		r.noAnswer = true
 	}
 	r.attempt.Duration = time.Since(began)
 	return r
@@ -71,18 +72,14 @@ func newRequest(ctx context.Context, e webhook.Endpoint, d webhook.Delivery, at 
 	if err != nil {
 		return nil, errors.New("the URL cannot be requested")
 	}
-	timestamp, signature, err := webhook.Sign(e.Secrets, d.ID, at, []byte(d.Body))
-	if err != nil {
-		return nil, err
-	}
 	for name, value := range e.Headers {
 		request.Header.Set(name, value)
 	}
-	request.Header.Set("Content-Type", "application/json")
+	// After the headers of the company, which cannot replace these.
 	request.Header.Set("User-Agent", userAgent)
-	request.Header.Set("webhook-id", d.ID)
-	request.Header.Set("webhook-timestamp", timestamp)
-	request.Header.Set("webhook-signature", signature)
+	if err := webhook.SetHeaders(request.Header, e.Secrets, d.ID, at, []byte(d.Body)); err != nil {
+		return nil, err
+	}
 	return request, nil
 }
 
@@ -102,10 +99,12 @@ func printable(s string) string {
 // reasonOf returns why there was no answer, for the company's log. It names no resolved address: that could
 // be one of the operator's network.
 func reasonOf(err error) string {
-	switch timeout, ok := errors.AsType[interface {
+	type timeoutError interface {
 		error
 		Timeout() bool
-	}](err); {
+	}
+	timeout, ok := errors.AsType[timeoutError](err)
+	switch {
 	case errors.Is(err, errPort):
 		return errPort.Error()
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):

@@ -38,7 +38,8 @@ func (s *Service) VisitorMessage(ctx context.Context, e event.VisitorMessageAcce
 	}
 	events = append(events, received)
 	if e.Message.Type.In([]chat.MessageType{chat.Image, chat.Video, chat.Audio, chat.File}) {
-		received.Type, received.Data = webhook.TypeFileReceived, webhook.FileReceived(data)
+		received.Type = webhook.TypeFileReceived
+		received.Data = webhook.FileReceived(data)
 		events = append(events, received)
 	}
 	return s.deliverAll(ctx, e.CompanyID, events, at)
@@ -97,7 +98,8 @@ func (s *Service) VisitorRegistered(ctx context.Context, e event.VisitorRegister
 		},
 	}
 	if e.VisitorCreated {
-		registered.Type, registered.Key = webhook.TypeVisitorRegistered, e.ChatUserID
+		registered.Type = webhook.TypeVisitorRegistered
+		registered.Key = e.ChatUserID
 	}
 	events := []webhook.Event{registered}
 	if e.ChatOpened {

@@ -24,7 +24,7 @@ func (s *Service) updateHealth(ctx context.Context, e webhook.Endpoint, r result
 	}
 	const attempts = 5 // an attempt fails if the endpoint was changed concurrently
 	for range attempts {
-		err := s.change(ctx, e.ID, r, now)
+		err := s.tryUpdateHealth(ctx, e.ID, r, now)
 		if err == nil || apperr.Is(err, apperr.NotFound) {
 			break
 		}
@@ -71,8 +71,8 @@ func classify(e webhook.Endpoint, r result, now time.Time, warnAfter time.Durati
 	return isDisabled
 }
 
-// change applies a result to the stored endpoint.
-func (s *Service) change(ctx context.Context, id string, r result, now time.Time) error {
+// tryUpdateHealth applies a result to the stored endpoint, and returns Conflict if another process has changed it.
+func (s *Service) tryUpdateHealth(ctx context.Context, id string, r result, now time.Time) error {
 	e, err := s.cfg.Store.WebhookEndpoint(ctx, id)
 	if err != nil {
 		return err
@@ -81,16 +81,20 @@ func (s *Service) change(ctx context.Context, id string, r result, now time.Time
 	case unchanged:
 		return nil
 	case recovers:
-		e.FailingSince, e.Warnings, e.WarnedAt = time.Time{}, 0, time.Time{}
+		e.FailingSince = time.Time{}
+		e.Warnings = 0
+		e.WarnedAt = time.Time{}
 	case beginsToFail:
 		e.FailingSince = now
 	case isWarned:
-		e.Warnings, e.WarnedAt = e.Warnings+1, now
+		e.Warnings++
+		e.WarnedAt = now
 		s.metrics.warnings.Inc()
 		s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook endpoint is failing", slog.String("endpointId", id),
 			slog.String("companyId", e.CompanyID), slog.Int("warning", e.Warnings), slog.Time("since", e.FailingSince))
 	case isDisabled:
-		e.DisabledAt, e.DisabledReason = now, webhook.DisabledFailing
+		e.DisabledAt = now
+		e.DisabledReason = webhook.DisabledFailing
 		if r.gone() {
 			e.DisabledReason = webhook.DisabledGone
 		}
@@ -107,7 +111,11 @@ func (s *Service) disable(ctx context.Context, e webhook.Endpoint) error {
 		Timestamp: chat.Time(e.DisabledAt),
 		Key:       e.ID + ":" + strconv.FormatInt(e.Revision, 10),
 		Data: webhook.EndpointDisabled{
-			CompanyID: e.CompanyID, EndpointID: e.ID, URL: e.URL, Reason: e.DisabledReason, DisabledAt: chat.Time(e.DisabledAt),
+			CompanyID:  e.CompanyID,
+			EndpointID: e.ID,
+			URL:        e.URL,
+			Reason:     e.DisabledReason,
+			DisabledAt: chat.Time(e.DisabledAt),
 		},
 	}, e.DisabledAt, e.ID)
 	if err != nil {

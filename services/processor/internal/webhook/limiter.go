@@ -45,9 +45,11 @@ func (l *limiter) capacity(now time.Time) int {
 	return limit - l.running
 }
 
-func (l *limiter) succeeded(most int) {
-	l.failures, l.pause, l.pausedUntil = 0, 0, time.Time{}
-	l.limit = min(l.limit+1, most)
+func (l *limiter) succeeded(maxLimit int) {
+	l.failures = 0
+	l.pause = 0
+	l.pausedUntil = time.Time{}
+	l.limit = min(l.limit+1, maxLimit)
 }
 
 // failed records a failed attempt with its result.
@@ -56,8 +58,11 @@ func (l *limiter) failed(now time.Time, r result) {
 	if r.overloaded() || r.noAnswer {
 		l.limit = max(1, l.limit/2)
 	}
-	if !r.overloaded() && l.failures < breakerFailures || now.Before(l.pausedUntil) && r.retryAfter == 0 {
-		return // or the request began before the pause
+	if !r.overloaded() && l.failures < breakerFailures {
+		return
+	}
+	if now.Before(l.pausedUntil) && r.retryAfter == 0 {
+		return // the request began before the pause
 	}
 	l.pause = min(max(minPause, 2*l.pause), maxPause)
 	if until := now.Add(max(l.pause, r.retryAfter)); until.After(l.pausedUntil) {
@@ -67,23 +72,23 @@ func (l *limiter) failed(now time.Time, r result) {
 
 // limiters holds the limiters of all endpoints, and the slots that companies share. It is safe for concurrent use.
 type limiters struct {
-	most  int          // limit of one endpoint
-	slots *slots.Slots // one per concurrent request, by company
+	maxLimit int          // of one endpoint
+	slots    *slots.Slots // one per concurrent request, by company
 
 	mu      sync.Mutex
-	of      map[string]*limiter
-	backlog bool // deliveries were left in the store for want of a slot
+	of      map[string]*limiter // by endpoint
+	backlog bool                // deliveries were left in the store for want of a slot
 }
 
-func newLimiters(concurrent, most int) *limiters {
-	return &limiters{most: most, slots: slots.New(concurrent), of: map[string]*limiter{}}
+func newLimiters(concurrent, perEndpoint int) *limiters {
+	return &limiters{maxLimit: perEndpoint, slots: slots.New(concurrent), of: map[string]*limiter{}}
 }
 
 // limiter returns the endpoint's limiter. It is called with the lock held.
 func (l *limiters) limiter(endpointID string) *limiter {
 	found := l.of[endpointID]
 	if found == nil {
-		found = &limiter{limit: l.most}
+		found = &limiter{limit: l.maxLimit}
 		l.of[endpointID] = found
 	}
 	return found
@@ -124,8 +129,9 @@ func (l *limiters) release(companyID, endpointID string) (backlog bool) {
 	limiter := l.limiter(endpointID)
 	limiter.running--
 	backlog = limiter.backlog || l.backlog
-	limiter.backlog, l.backlog = false, false
-	if limiter.running == 0 && limiter.failures == 0 && limiter.limit == l.most {
+	limiter.backlog = false
+	l.backlog = false
+	if limiter.running == 0 && limiter.failures == 0 && limiter.limit == l.maxLimit {
 		delete(l.of, endpointID) // same state as a new one
 	}
 	return backlog
@@ -138,7 +144,7 @@ func (l *limiters) report(endpointID string, now time.Time, r result) {
 	limiter := l.limiter(endpointID)
 	limiter.triedAt = now
 	if r.succeeded() {
-		limiter.succeeded(l.most)
+		limiter.succeeded(l.maxLimit)
 	} else {
 		limiter.failed(now, r)
 	}

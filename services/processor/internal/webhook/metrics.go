@@ -31,12 +31,14 @@ func newMetrics(registerer prometheus.Registerer, running func() float64) *metri
 			Help: "Requests of outgoing webhooks by result: ok, refused (a response other than 2xx) or no_answer.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_webhook_attempt_seconds", Help: "Duration of a request of an outgoing webhook.",
+			Name:    "parley_webhook_attempt_seconds",
+			Help:    "Duration of a request of an outgoing webhook.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_webhook_deliveries_total",
-			Help: "Deliveries of outgoing webhooks that ended, by status: delivered, failed, or dropped (events of a company that stores too much).",
+			Help: "Deliveries of outgoing webhooks that ended, by status: delivered, failed, " +
+				"or dropped (events of a company that stores too much).",
 		}, []string{"status"}),
 		warnings: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_webhook_warnings_total", Help: "Warnings about webhook endpoints that keep failing.",
@@ -58,9 +60,11 @@ func newMetrics(registerer prometheus.Registerer, running func() float64) *metri
 	if registerer == nil {
 		return m
 	}
-	for _, c := range []prometheus.Collector{m.attempts, m.seconds, m.deliveries, m.warnings, m.disabled, prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "parley_webhook_requests_running", Help: "Current requests of outgoing webhooks."}, running,
-	)} {
+	requests := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "parley_webhook_requests_running",
+		Help: "Current requests of outgoing webhooks.",
+	}, running)
+	for _, c := range []prometheus.Collector{m.attempts, m.seconds, m.deliveries, m.warnings, m.disabled, requests} {
 		_ = registerer.Register(c) // fails only if another service of the process has registered the same metrics
 	}
 	return m

@@ -70,7 +70,8 @@ func (s *Service) beginDueOf(ctx context.Context, companyID string) error {
 		if free == 0 {
 			return nil
 		}
-		now, page := s.cfg.Now(), free+started
+		now := s.cfg.Now()
+		page := free + started
 		due, err := s.cfg.Store.DueWebhookDeliveries(ctx, companyID, now, s.limiters.full(now), page)
 		if err != nil {
 			return err
@@ -124,7 +125,11 @@ func (s *Service) claimAndAttempt(id string) error {
 		return err
 	}
 	if err != nil || !e.Enabled() {
-		outcome := webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonDisabled, ExpiresAt: now.Add(retention)}
+		outcome := webhook.Outcome{
+			Status:    webhook.Failed,
+			Reason:    webhook.ReasonDisabled,
+			ExpiresAt: now.Add(retention),
+		}
 		s.metrics.ended(outcome)
 		if err := s.cfg.Store.EndWebhookAttempt(ctx, id, nil, outcome); err != nil {
 			return err

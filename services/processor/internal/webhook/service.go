@@ -48,7 +48,8 @@ type Config struct {
 }
 
 const (
-	// leaseFactor times the request timeout is the lease: the rest is for reading the endpoint and for writing the result.
+	// leaseFactor times the request timeout is the lease: the rest is for reading the endpoint and for writing the
+	// result.
 	leaseFactor = 3
 	// stopGrace is how long requests may continue at shutdown.
 	stopGrace = 5 * time.Second
@@ -75,15 +76,18 @@ type Service struct {
 // New returns a service that has sent nothing yet.
 func New(cfg Config) *Service {
 	s := &Service{
-		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), limiters: newLimiters(cfg.Concurrent, cfg.PerTarget),
+		cfg:      cfg,
+		client:   newClient(cfg.Allow, cfg.Timeout),
+		limiters: newLimiters(cfg.Concurrent, cfg.PerTarget),
 		stored: &stored{
-			most:   webhook.MaxStored,
+			limit:  webhook.MaxStored,
 			store:  cfg.Store,
 			now:    cfg.Now,
 			logger: cfg.Logger,
 			of:     map[string]*storedBytes{},
 		},
-		wake: make(chan struct{}, 1), inHand: map[string]bool{},
+		wake:   make(chan struct{}, 1),
+		inHand: map[string]bool{},
 	}
 	s.requests, s.abort = context.WithCancel(context.Background())
 	s.metrics = newMetrics(cfg.Registerer, func() float64 { return float64(s.limiters.slots.Taken()) })
@@ -180,7 +184,10 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 	now := s.cfg.Now()
 	d.DueAt = now
 	if !e.Enabled() { // it can be replayed
-		d.Status, d.Reason, d.DueAt, d.ExpiresAt = webhook.Failed, webhook.ReasonDisabled, time.Time{}, now.Add(retention)
+		d.Status = webhook.Failed
+		d.Reason = webhook.ReasonDisabled
+		d.DueAt = time.Time{}
+		d.ExpiresAt = now.Add(retention)
 		_, err := s.put(ctx, d)
 		return err
 	}
@@ -250,7 +257,8 @@ func (s *Service) attempt(e webhook.Endpoint, d webhook.Delivery, retention time
 	r := s.call(s.requests, e, d)
 	ctx := context.WithoutCancel(s.requests)
 	if r.noAnswer && s.requests.Err() != nil { // shutdown: not the endpoint's fault
-		s.warn(ctx, "returning a delivery", s.cfg.Store.EndWebhookAttempt(ctx, d.ID, nil, webhook.Postponed(s.cfg.Now())))
+		err := s.cfg.Store.EndWebhookAttempt(ctx, d.ID, nil, webhook.Postponed(s.cfg.Now()))
+		s.warn(ctx, "returning a delivery", err)
 		return
 	}
 	now := s.cfg.Now()
@@ -258,7 +266,8 @@ func (s *Service) attempt(e webhook.Endpoint, d webhook.Delivery, retention time
 	outcome := outcomeOf(r, d.Tries+1, now, retention)
 	r.attempt.NextAt = outcome.DueAt
 	s.metrics.attempted(r, outcome)
-	if err := s.write(ctx, func() error { return s.cfg.Store.EndWebhookAttempt(ctx, d.ID, &r.attempt, outcome) }); err != nil {
+	err := s.write(ctx, func() error { return s.cfg.Store.EndWebhookAttempt(ctx, d.ID, &r.attempt, outcome) })
+	if err != nil {
 		s.warn(ctx, "writing an attempt; it is repeated", err)
 		return
 	}
@@ -273,12 +282,14 @@ func outcomeOf(r result, tries int, now time.Time, retention time.Duration) webh
 	case r.succeeded():
 		return ended
 	case r.gone():
-		ended.Status, ended.Reason = webhook.Failed, webhook.ReasonGone
+		ended.Status = webhook.Failed
+		ended.Reason = webhook.ReasonGone
 		return ended
 	}
 	pause, more := pauseAfter(tries)
 	if !more {
-		ended.Status, ended.Reason = webhook.Failed, webhook.ReasonExhausted
+		ended.Status = webhook.Failed
+		ended.Reason = webhook.ReasonExhausted
 		return ended
 	}
 	return webhook.Outcome{Status: webhook.Pending, DueAt: now.Add(max(pause, r.retryAfter))}
@@ -314,7 +325,8 @@ const (
 func (s *Service) write(ctx context.Context, op func() error) (err error) {
 	pause := writePause
 	for range writeTries {
-		if err = op(); err == nil {
+		err = op()
+		if err == nil {
 			return nil
 		}
 		select {

@@ -20,7 +20,7 @@ const (
 
 // stored adds up the stored deliveries of companies. It is safe for concurrent use.
 type stored struct {
-	most   int64 // bytes of a company
+	limit  int64 // bytes of a company
 	store  Store
 	now    func() time.Time
 	logger *slog.Logger
@@ -37,7 +37,7 @@ type storedBytes struct {
 // hasRoom reports whether the company may store another delivery.
 func (s *stored) hasRoom(ctx context.Context, companyID string) (bool, error) {
 	bytes, err := s.sum(ctx, companyID)
-	return bytes < s.most, err
+	return bytes < s.limit, err
 }
 
 func (s *stored) sum(ctx context.Context, companyID string) (int64, error) {
@@ -64,7 +64,7 @@ func (s *stored) sum(ctx context.Context, companyID string) (int64, error) {
 		return 0, err
 	}
 	known.bytes = bytes
-	if bytes >= s.most {
+	if bytes >= s.limit {
 		s.logger.LogAttrs(
 			ctx, slog.LevelWarn, "new webhook deliveries of a company are dropped: it stores too much",
 			slog.String("companyId", companyID), slog.Int64("bytes", bytes),
@@ -86,7 +86,7 @@ func (s *stored) added(d webhook.Delivery) {
 func (s *stored) retention(companyID string, own time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.of[companyID]; known != nil && known.bytes >= s.most/2 {
+	if known := s.of[companyID]; known != nil && known.bytes >= s.limit/2 {
 		return min(own, crowdedRetention)
 	}
 	return own

@@ -17,7 +17,7 @@ func TestStoredDeliveriesOfACompanyAreBounded(t *testing.T) {
 	url := serve(t, func(http.ResponseWriter, *http.Request) {})
 	e, other := w.endpoint(url), w.endpoint(url, w.newCompany())
 	each := w.await(w.send(other, chatEvent("chat", 0), 0), ended).Size()
-	w.service.stored.most = most * each
+	w.service.stored.limit = most * each
 	var sent []string
 	for n := range most + 3 {
 		sent = append(sent, w.send(e, chatEvent("chat", n), n))

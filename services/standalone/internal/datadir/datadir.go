@@ -27,7 +27,8 @@ func Open(path string) (*Dir, error) {
 	}
 	if err := take(lock); err != nil {
 		defer lock.Close()
-		return nil, fmt.Errorf("%s is in use by another standalone%s; stop it or set PARLEY_DATA_DIR", path, holder(lock))
+		const inUse = "%s is in use by another standalone%s; stop it or set PARLEY_DATA_DIR"
+		return nil, fmt.Errorf(inUse, path, holder(lock))
 	}
 	d := &Dir{path: path, lock: lock}
 	if err := d.sign(); err != nil {

@@ -104,8 +104,9 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+v.Nonce+"'; connect-src "+v.WidgetBaseURL+
-		"; img-src "+v.WidgetBaseURL+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+v.Nonce+"'"+
+		"; connect-src "+v.WidgetBaseURL+"; img-src "+v.WidgetBaseURL+
+		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Embedder-Policy", "require-corp")
 	_, _ = w.Write(body.Bytes()) // the browser may have disconnected

@@ -82,7 +82,8 @@ func Run(ctx context.Context, s Store, path string, start Start, now time.Time) 
 		AccessToken: secret, CompanyID: companyID, AppID: appID, TemplateID: templateID,
 		PanelURL: start.Panel, PanelEmail: panelEmail,
 	}
-	if demo.PanelPassword, err = panelPassword(ctx, s, before.PanelPassword, now); err != nil {
+	demo.PanelPassword, err = panelPassword(ctx, s, before.PanelPassword, now)
+	if err != nil {
 		return Demo{}, err
 	}
 	if demo == before {
@@ -209,7 +210,11 @@ func greetFor(ctx context.Context, s Store, bot string) error {
 }
 
 func putAbsent[T any](
-	ctx context.Context, get func(context.Context, string) (T, error), put func(context.Context, T) error, id string, v T,
+	ctx context.Context,
+	get func(context.Context, string) (T, error),
+	put func(context.Context, T) error,
+	id string,
+	v T,
 ) error {
 	_, err := get(ctx, id)
 	if apperr.Is(err, apperr.NotFound) {

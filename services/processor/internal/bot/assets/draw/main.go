@@ -53,7 +53,8 @@ var (
 // palette holds the plain colours and the steps between those that meet: 64 colours make a small file.
 func palette() color.Palette {
 	p := color.Palette{}
-	for _, pair := range [][2]color.RGBA{{ground, teal}, {ground, orange}, {teal, orange}, {teal, white}, {orange, white}} {
+	pairs := [][2]color.RGBA{{ground, teal}, {ground, orange}, {teal, orange}, {teal, white}, {orange, white}}
+	for _, pair := range pairs {
 		for i := range 13 {
 			p = append(p, mix(pair[0], pair[1], float64(i)/12))
 		}
@@ -72,7 +73,9 @@ func pixel(x, y int) color.RGBA {
 	for i := range samples {
 		for j := range samples {
 			c := colourAt(float64(x)+(float64(i)+0.5)/samples, float64(y)+(float64(j)+0.5)/samples)
-			r, g, b = r+int(c.R), g+int(c.G), b+int(c.B)
+			r += int(c.R)
+			g += int(c.G)
+			b += int(c.B)
 		}
 	}
 	n := samples * samples
