@@ -21,11 +21,11 @@ func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerF
 	return func(c echo.Context) error {
 		secret, err := accessToken(c.Request().Header, name)
 		if err != nil {
-			return a.Limits.AuthFailures.Failed(c, err)
+			return a.Limits.AuthFailures.CountFailure(c, err)
 		}
 		companyID, err := a.Authenticator.Company(c.Request().Context(), secret)
 		if err != nil {
-			return a.Limits.AuthFailures.Failed(c, err)
+			return a.Limits.AuthFailures.CountFailure(c, err)
 		}
 		if err := a.Limits.admit(c, secret); err != nil {
 			return err
