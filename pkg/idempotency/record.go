@@ -10,9 +10,9 @@ import (
 type Record struct {
 	ID          string    `json:"id"`          // hash of the key and its scope
 	Fingerprint string    `json:"fingerprint"` // of the request
-	MessageID   string    `json:"messageId"`   // fixed before the first attempt, so that every attempt publishes the same message
-	At          time.Time `json:"at"`
-	Leases      int       `json:"leases"`      // number of lease requests after the first; see [Records.LeaseIdempotencyRecord]
+	MessageID   string    `json:"messageId"`   // fixed before the first attempt: every attempt publishes this message
+	At          time.Time `json:"at"`          // of the message
+	Leases      int       `json:"leases"`      // requests after the first; see [Records.LeaseIdempotencyRecord]
 	LeasedUntil time.Time `json:"leasedUntil"` // end of the current lease
 	ExpiresAt   time.Time `json:"expiresAt"`   // the key may be reused from then on
 	Answer      string    `json:"answer"`      // first stored answer; empty: none
