@@ -94,7 +94,8 @@ func (s *Service) keep(ctx context.Context, record chat.StoredFile, in Incoming)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	kept, err := file.Keep(ctx, s.cfg.Store, file.File{ID: record.ID, AppID: record.AppID, Name: in.Name}, kind, content)
+	f := file.File{ID: record.ID, AppID: record.AppID, Name: in.Name}
+	kept, err := file.Keep(ctx, s.cfg.Store, f, kind, content)
 	if errors.Is(err, context.DeadlineExceeded) { // the store's timeout: the sender has its own
 		err = apperr.Unreachable("file store", err)
 	}
@@ -103,7 +104,8 @@ func (s *Service) keep(ctx context.Context, record chat.StoredFile, in Incoming)
 
 func mismatch(k file.Kind) error {
 	e := apperr.FileTypeMismatch.New()
-	e.Fields = apperr.Fields{{Name: "file", Message: "is declared as something else than its content, which is " + k.Mime}}
+	message := "is declared as something else than its content, which is " + k.Mime
+	e.Fields = apperr.Fields{{Name: "file", Message: message}}
 	return e
 }
 
@@ -120,8 +122,9 @@ func (s *Service) discard(ctx context.Context, k file.Kept) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	if err := s.cfg.Store.Delete(ctx, k.ID); err != nil {
+		// The log has neither the name nor the id of the file: the id opens it.
 		s.cfg.Logger.ErrorContext(ctx, "removing a file without a message failed, it stays until it expires",
-			"contentType", k.Kind.ContentType, "size", k.Size, "error", err) // neither its name nor its id, which opens it
+			"contentType", k.Kind.ContentType, "size", k.Size, "error", err)
 	}
 }
 

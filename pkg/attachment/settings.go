@@ -12,7 +12,11 @@ const storeTime = 30 * time.Second
 // Bounds returns the settings of a deployment; the caller adds the dependencies.
 func Bounds(files config.Files, uploads config.Uploads) Config {
 	return Config{
-		Quota: Quota{Visitor: uploads.QuotaVisitor, Application: uploads.QuotaApplication, Company: uploads.QuotaCompany},
+		Quota: Quota{
+			Visitor:     uploads.QuotaVisitor,
+			Application: uploads.QuotaApplication,
+			Company:     uploads.QuotaCompany,
+		},
 		AtOnce: AtOnce{
 			All: uploads.MaxUploads, Sender: uploads.MaxUploadsVisitor, Address: uploads.MaxUploadsAddress,
 			Application: uploads.MaxUploadsApp, Company: uploads.MaxUploadsCompany,

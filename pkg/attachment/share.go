@@ -25,7 +25,8 @@ const (
 	// companyReserveShare: in the last eighth the company must use little too, so that one whose files come
 	// from many addresses leaves room for the others.
 	companyReserveShare = 8
-	// littleShare: an origin or a company uses little while it holds at most a 64th of the store, 64 MiB with the default.
+	// littleShare: an origin or a company uses little while it holds at most a 64th of the store, 64 MiB with the
+	// default.
 	littleShare = 64
 )
 

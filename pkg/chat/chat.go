@@ -33,8 +33,9 @@ type Chat struct {
 
 	WindowStartedAt time.Time // the visitor's last message; CreatedAt before the first
 	VisitorWroteAt  time.Time // zero until the visitor has written
-	IdleClosesAt    time.Time // the last instant at which the chat is open unless the visitor writes; zero: no idle close
-	ClosedAt        time.Time // zero until it is closed explicitly, not by reaching IdleClosesAt
+	// IdleClosesAt is the last instant at which the chat is open unless the visitor writes; zero: no idle close.
+	IdleClosesAt time.Time
+	ClosedAt     time.Time // zero until it is closed explicitly, not by reaching IdleClosesAt
 
 	Control      Control
 	AgentsReadAt time.Time // the company has read the visitor's messages up to this time; zero: none

@@ -56,8 +56,8 @@ func (v IdentityVerification) On() bool { return v.Mode != "" && v.Mode != Verif
 // Required reports whether registration requires a proof.
 func (v IdentityVerification) Required() bool { return v.Mode == VerificationRequired }
 
-// Valid returns the secrets that are valid at now.
-func (v IdentityVerification) Valid(now time.Time) []Secret {
+// ValidSecrets returns the secrets that are valid at now.
+func (v IdentityVerification) ValidSecrets(now time.Time) []Secret {
 	var valid []Secret
 	for _, s := range v.Secrets {
 		if s.ExpiresAt.IsZero() || now.Before(s.ExpiresAt) {

@@ -53,13 +53,13 @@ func TestIdentitySecretsOverlap(t *testing.T) {
 		{2 * time.Hour, []chat.Secret{"two"}},
 		{1000 * time.Hour, []chat.Secret{"two"}},
 	} {
-		if got := v.Valid(began.Add(test.after)); !reflect.DeepEqual(got, test.want) {
+		if got := v.ValidSecrets(began.Add(test.after)); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("after %s: got %d valid secrets, want %d", test.after, len(got), len(test.want))
 		}
 	}
 	soon := began.Add(90 * time.Minute)
 	v.Secrets = v.Rotate("three", soon, 24*time.Hour)
-	if got := v.Valid(began.Add(2 * time.Hour)); !reflect.DeepEqual(got, []chat.Secret{"three", "two"}) {
+	if got := v.ValidSecrets(began.Add(2 * time.Hour)); !reflect.DeepEqual(got, []chat.Secret{"three", "two"}) {
 		t.Errorf("a second rotation gave the first secret more time: %d are valid, want 2", len(got))
 	}
 	if v.Secrets = v.Rotate("four", soon, 0); len(v.Secrets) != 1 || v.Secrets[0].Value != "four" {

@@ -62,6 +62,15 @@ func CompanyTypes() []MessageType {
 // VisitorTypes returns the types that a visitor may send as JSON with POST /message.
 func VisitorTypes() []MessageType { return []MessageType{Text, MultipleChoiceReply} }
 
+// JoinTypes lists the types, separated by commas, in an error message.
+func JoinTypes(types []MessageType) string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
+}
+
 // FromSupport reports whether a bot, an agent or a company system may send a message of type t to a visitor.
 func (t MessageType) FromSupport() bool {
 	return t == Template || t.In(CompanyTypes())

@@ -86,10 +86,8 @@ func (t MessageTemplate) Check() (faults []DataFault) {
 		case !validParameterName(p.Name):
 			faults = append(faults, errParameterName)
 		case utf8.RuneCountInString(p.Default) > MaxParameterLength:
-			faults = append(
-				faults,
-				DataFault{"parameters." + p.Name, fmt.Sprintf("must have a default of at most %d characters", MaxParameterLength)},
-			)
+			message := fmt.Sprintf("must have a default of at most %d characters", MaxParameterLength)
+			faults = append(faults, DataFault{"parameters." + p.Name, message})
 		}
 	}
 	return faults

@@ -96,7 +96,9 @@ func VerifyIdentityToken(secrets []chat.Secret, token string, now time.Time) (Pr
 		return ProvedIdentity{}, errIdentityToken
 	}
 	parser := jwt.NewParser(
-		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithExpirationRequired(), jwt.WithStrictDecoding(),
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithExpirationRequired(),
+		jwt.WithStrictDecoding(),
 		jwt.WithTimeFunc(func() time.Time { return now }),
 	)
 	var claims identityClaims

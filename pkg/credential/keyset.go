@@ -101,45 +101,45 @@ func loadKeys(data []byte) (*loadedKeys, error) {
 }
 
 // Reload reads the file again if it has changed. On an error the current keys stay in use.
-func (s *KeySet) Reload() (changed bool, err error) {
-	if s.path == "" {
+func (k *KeySet) Reload() (changed bool, err error) {
+	if k.path == "" {
 		return false, nil
 	}
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	data, err := os.ReadFile(s.path)
+	k.reading.Lock()
+	defer k.reading.Unlock()
+	data, err := os.ReadFile(k.path)
 	if err != nil {
 		return false, fmt.Errorf("reading visitor keys: %w", err)
 	}
-	if bytes.Equal(data, s.file) {
+	if bytes.Equal(data, k.file) {
 		return false, nil
 	}
 	keys, err := loadKeys(data)
 	if err != nil {
-		return false, fmt.Errorf("reading visitor keys from %s: %w", s.path, err)
+		return false, fmt.Errorf("reading visitor keys from %s: %w", k.path, err)
 	}
-	s.file = data
-	s.keys.Store(keys)
+	k.file = data
+	k.keys.Store(keys)
 	return true, nil
 }
 
 // Run reloads the keys whenever their file changes, then calls changed, which may be nil; see [atomicfile.Watch].
-func (s *KeySet) Run(ctx context.Context, log *slog.Logger, changed func()) error {
-	return atomicfile.Watch(ctx, log, s.path, s.Reload, changed)
+func (k *KeySet) Run(ctx context.Context, log *slog.Logger, changed func()) error {
+	return atomicfile.Watch(ctx, log, k.path, k.Reload, changed)
 }
 
 // Key implements [KeySource].
-func (s *KeySet) Key(_ context.Context, kid string) (ed25519.PublicKey, error) {
-	if public, ok := s.keys.Load().byID[kid]; ok {
+func (k *KeySet) Key(_ context.Context, kid string) (ed25519.PublicKey, error) {
+	if public, ok := k.keys.Load().byID[kid]; ok {
 		return public, nil
 	}
 	return nil, ErrUnknownKey
 }
 
 // Sign returns a visitor token with these claims, signed with the first key.
-func (s *KeySet) Sign(claims VisitorClaims) (string, error) {
-	return sign(claims, s.keys.Load().signer)
+func (k *KeySet) Sign(claims VisitorClaims) (string, error) {
+	return sign(claims, k.keys.Load().signer)
 }
 
 // JWKS returns the public part of the set as JSON. The caller must not change it.
-func (s *KeySet) JWKS() []byte { return s.keys.Load().jwks }
+func (k *KeySet) JWKS() []byte { return k.keys.Load().jwks }

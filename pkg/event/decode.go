@@ -85,7 +85,13 @@ func (e *Reply) check(f *apperr.Fields) {
 }
 
 func (e *OutboundMessage) check(f *apperr.Fields) {
-	checkTokens(f, "companyId", e.CompanyID, "channel", string(e.Channel), "chatId", e.ChatID, "chatUserId", e.ChatUserID)
+	checkTokens(
+		f,
+		"companyId", e.CompanyID,
+		"channel", string(e.Channel),
+		"chatId", e.ChatID,
+		"chatUserId", e.ChatUserID,
+	)
 	checkShown(f, &e.Message)
 }
 

@@ -54,6 +54,7 @@ type CompanyMessageAccepted struct {
 	Message   chat.Message `json:"message"`
 }
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e CompanyMessageAccepted) Subject() string {
 	return subject.CompanyMessage(e.CompanyID, e.ChatID)
 }
@@ -79,6 +80,7 @@ type PushAccepted struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e PushAccepted) Subject() string       { return subject.Push(e.CompanyID, e.TemplateID) }
 func (e PushAccepted) Type() string          { return TypePushAccepted }
 func (e PushAccepted) EventID() string       { return e.MessageID }
@@ -123,6 +125,7 @@ type VisitorRegistered struct {
 	VisitorCreated bool `json:"visitorCreated,omitempty"`
 }
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e VisitorRegistered) Subject() string       { return subject.VisitorRegistered(e.AppID, e.ChatUserID) }
 func (e VisitorRegistered) Type() string          { return TypeVisitorRegistered }
 func (e VisitorRegistered) EventID() string       { return e.ID }
@@ -154,6 +157,7 @@ type VisitorMessageAccepted struct {
 	Message    chat.Message `json:"message"`
 }
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e VisitorMessageAccepted) Subject() string {
 	return subject.VisitorMessage(e.AppID, e.ChatUserID)
 }
@@ -195,6 +199,7 @@ const (
 	ControlBot   = "bot"
 )
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e ChatControlChanged) Subject() string       { return subject.ControlChanged(e.CompanyID, e.ChatID) }
 func (e ChatControlChanged) Type() string          { return TypeChatControlChanged }
 func (e ChatControlChanged) EventID() string       { return e.ID }
@@ -261,6 +266,7 @@ type Reply struct {
 	Receipt bool `json:"receipt,omitempty"`
 }
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e Reply) Subject() string       { return subject.Reply(e.AppID, e.ChatUserID) }
 func (e Reply) Type() string          { return TypeReply }
 func (e Reply) EventID() string       { return e.Message.ID }
@@ -290,6 +296,7 @@ type OutboundMessage struct {
 	Message    chat.Message `json:"message"`
 }
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e OutboundMessage) Subject() string {
 	return subject.OutboundMessage(string(e.Channel), e.CompanyID)
 }
@@ -317,6 +324,7 @@ type MessageStatusChanged struct {
 	ChatID    string    `json:"chatId,omitempty"`
 }
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e MessageStatusChanged) Subject() string {
 	return subject.MessageStatus(e.CompanyID, e.MessageID)
 }

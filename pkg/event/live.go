@@ -41,6 +41,7 @@ type Typing struct {
 	UserID     string    `json:"userId,omitempty"` // of the panel user
 }
 
+// Subject implements [Signal], as do Type and AppendJSON.
 func (e Typing) Subject() string { return subject.Typing(e.Side, e.AppID, e.ChatUserID) }
 func (e Typing) Type() string    { return TypeTyping }
 
@@ -82,6 +83,7 @@ type ReadCursorMoved struct {
 	UpTo       time.Time `json:"upTo"` // the message's creation time
 }
 
+// Subject implements [Signal], as do Type and AppendJSON.
 func (e ReadCursorMoved) Subject() string {
 	return subject.ReadCursor(e.Side, e.AppID, e.ChatUserID)
 }

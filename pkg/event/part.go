@@ -25,6 +25,7 @@ type MessagePart struct {
 	Done         bool      `json:"done,omitempty"`
 }
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e MessagePart) Subject() string       { return subject.Part(e.AppID, e.ChatUserID) }
 func (e MessagePart) Type() string          { return TypeMessagePart }
 func (e MessagePart) EventID() string       { return e.MessageID + "-" + strconv.Itoa(int(e.N)) }

@@ -20,6 +20,7 @@ type ChatRated struct {
 	RatedAt    time.Time `json:"ratedAt"`
 }
 
+// Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
 func (e ChatRated) Subject() string       { return subject.ChatRated(e.AppID, e.ChatUserID) }
 func (e ChatRated) Type() string          { return TypeChatRated }
 func (e ChatRated) OccurredAt() time.Time { return e.RatedAt }

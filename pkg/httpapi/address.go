@@ -45,7 +45,8 @@ func addressBehind(proxies []netip.Prefix) echo.IPExtractor {
 		hops := req.Header["X-Forwarded-For"]
 		for trusts(proxies, addr) {
 			var hop string
-			if hop, hops = lastHop(hops); hop == "" {
+			hop, hops = lastHop(hops)
+			if hop == "" {
 				break
 			}
 			next, ok := parseAddress(hop)
@@ -63,7 +64,8 @@ func warnOfProxies(logger *slog.Logger, proxies []netip.Prefix) {
 	for _, p := range proxies {
 		if config.CoversPrivate(p) {
 			logger.Warn(
-				"TRUSTED_PROXIES has a whole private network: callers may be able to forge their address; list the edge's network",
+				"TRUSTED_PROXIES has a whole private network: callers may be able to forge their address; "+
+					"list the edge's network",
 				"network",
 				p,
 			)

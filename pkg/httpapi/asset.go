@@ -62,7 +62,8 @@ func NewAssets(embedded fs.FS, dir, cacheControl string) Assets {
 
 func isAsset(name string) bool {
 	extension := path.Ext(name)
-	return !strings.HasPrefix(path.Base(name), ".") && extension != ".gz" && extension != ".br" && name != "manifest.json"
+	hidden := strings.HasPrefix(path.Base(name), ".")
+	return !hidden && extension != ".gz" && extension != ".br" && name != "manifest.json"
 }
 
 // Find returns a file. Errors: notBuilt if there are no files at all, and 404.

@@ -13,8 +13,8 @@ import (
 const (
 	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, X-Access-Token, X-Request-Id, Traceparent, " +
 		"Range, If-Range, If-None-Match"
-	corsResponseHeaders = "X-Request-Id, Retry-After, Link, Idempotency-Replayed, RateLimit, RateLimit-Policy, ETag, Accept-Ranges, " +
-		"Content-Range, Content-Disposition, Parley-Unread, Parley-Read-Up-To, Parley-Seen-Up-To, Parley-Agents"
+	corsResponseHeaders = "X-Request-Id, Retry-After, Link, Idempotency-Replayed, RateLimit, RateLimit-Policy, ETag, " +
+		"Accept-Ranges, Content-Range, Content-Disposition, Parley-Unread, Parley-Read-Up-To, Parley-Seen-Up-To, Parley-Agents"
 	corsMaxAge = "600" // seconds that a browser caches a preflight
 )
 
@@ -35,7 +35,8 @@ func CORS(allowed func(origin string, c echo.Context) bool) echo.MiddlewareFunc 
 			if ok {
 				header.Set(echo.HeaderAccessControlAllowOrigin, origin)
 			}
-			if req.Method == http.MethodOptions && origin != "" && req.Header.Get(echo.HeaderAccessControlRequestMethod) != "" {
+			asked := req.Header.Get(echo.HeaderAccessControlRequestMethod)
+			if req.Method == http.MethodOptions && origin != "" && asked != "" {
 				return answerPreflight(c, ok)
 			}
 			if ok {

@@ -183,7 +183,8 @@ func tooLarge(limit int64) *apperr.Error {
 func malformed(body []byte, err error) *apperr.Error {
 	message := "Request body is not valid JSON."
 	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		message = fmt.Sprintf("Request body is not valid JSON: %s at %s.", syntaxFault(body, s), position(body, s.ByteOffset))
+		location := position(body, s.ByteOffset)
+		message = fmt.Sprintf("Request body is not valid JSON: %s at %s.", syntaxFault(body, s), location)
 	}
 	return apperr.MalformedJSON.WithMessage(message).Wrap(err)
 }

@@ -29,7 +29,11 @@ const statusClientGone = 499
 func answerOf(code apperr.Code) Problem {
 	switch code {
 	case apperr.Invalid:
-		return Problem{StatusCode: http.StatusBadRequest, Code: apperr.BadRequest.Reason, Message: apperr.BadRequest.Message}
+		return Problem{
+			StatusCode: http.StatusBadRequest,
+			Code:       apperr.BadRequest.Reason,
+			Message:    apperr.BadRequest.Message,
+		}
 	case apperr.Unauthenticated:
 		return Problem{
 			StatusCode: http.StatusUnauthorized,

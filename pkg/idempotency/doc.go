@@ -2,7 +2,8 @@
 // (draft-ietf-httpapi-idempotency-key-header).
 //
 // Reading order: key.go (format of a key), fingerprint.go (equality of requests), executor.go (claims and
-// replays), record.go (the stored record), answer.go (the stored outcomes).
+// replays), sentbefore.go (what an act asks first), record.go (the stored record), answer.go (the stored
+// outcomes).
 //
 // Invariants:
 //

@@ -75,10 +75,10 @@ func (l *Limiter) ByAddress(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Failed spends a permit of the client's address if err is Unauthenticated. It returns err, or TooMany after
-// too many failures from the address. Requests with a valid credential are never refused, so other clients
-// with the same address (a company's network) cannot lock them out.
-func (l *Limiter) Failed(c echo.Context, err error) error {
+// CountFailure spends a permit of the client's address if err is Unauthenticated; a success or another error costs
+// nothing. It returns err, or TooMany after too many failures from the address. Requests with a valid credential
+// are never refused, so other clients with the same address (a company's network) cannot lock them out.
+func (l *Limiter) CountFailure(c echo.Context, err error) error {
 	if l == nil || !apperr.Is(err, apperr.Unauthenticated) {
 		return err
 	}

@@ -312,9 +312,9 @@ func TestOnlyFailuresAreRefused(t *testing.T) {
 		e := httpapi.New(httpapi.Config{})
 		e.GET("/:token", func(c echo.Context) error {
 			if c.Param("token") != "right" {
-				return l.Failed(c, &apperr.Error{Code: apperr.Unauthenticated})
+				return l.CountFailure(c, &apperr.Error{Code: apperr.Unauthenticated})
 			}
-			return l.Failed(c, nil)
+			return l.CountFailure(c, nil)
 		})
 		status := map[int]int{}
 		for range 10 {

@@ -113,9 +113,9 @@ func (s *Service) api(data store.Store, cache *store.Cache, b *bus.Bus, redis *r
 		Authenticator: access.NewAuthenticator(cache, s.cfg.Now),
 		Messages:      message.NewSender(cache, data, b, s.cfg.Now),
 		Pushes: push.New(push.Config{
-			Templates: cache, Histories: data, Recipients: data, Publisher: b, Logger: s.cfg.Logger, Now: s.cfg.Now,
+			Templates: cache, Messages: data, Recipients: data, Publisher: b, Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
-		Statuses:   status.New(data, inbound{b}),
+		Statuses:   status.New(data, acceptances{b}),
 		Lookups:    lookup.New(data, s.cfg.Now),
 		Idempotent: httpapi.Idempotent{Executor: idempotency.NewExecutor(data, s.cfg.Now, s.cfg.Logger)},
 		Limits:     s.limits(redis),
@@ -143,15 +143,18 @@ func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	}
 }
 
-// inbound looks up accepted messages in the stream.
-type inbound struct{ bus *bus.Bus }
+// acceptances looks up accepted messages in the stream SENDS.
+type acceptances struct{ bus *bus.Bus }
 
-// Accepted implements [status.Inbound].
-func (i inbound) Accepted(ctx context.Context, companyID, messageID string) (at time.Time, chatID string, err error) {
-	d, err := i.bus.Accepted(ctx, companyID, messageID)
+// Accepted implements [status.Acceptances].
+func (a acceptances) Accepted(
+	ctx context.Context,
+	companyID, messageID string,
+) (at time.Time, chatID string, err error) {
+	d, err := a.bus.Accepted(ctx, companyID, messageID)
 	if err != nil {
 		return time.Time{}, "", err
 	}
-	chatID, _ = subject.ChatOf(d.Subject)
+	chatID, _ = subject.ChatOf(d.Subject) // a push has no chat in its subject
 	return d.EventTime(), chatID, nil
 }

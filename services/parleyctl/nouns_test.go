@@ -113,7 +113,7 @@ func TestApplications(t *testing.T) {
 	secret := decoded[object](rotated)["secret"].(string)
 	w.ctl("applications", "identity", "set", id, "required").done()
 	in("the services verify with the secret", func(a chat.Application) bool {
-		return a.Identity.Required() && credential.IsUserHash(a.Identity.Valid(noon), "u", credential.UserHash(chat.Secret(secret), "u"))
+		return a.Identity.Required() && credential.IsUserHash(a.Identity.ValidSecrets(noon), "u", credential.UserHash(chat.Secret(secret), "u"))
 	})
 	again := decoded[object](w.ctl("applications", "identity", "rotate", id, "--overlap", "1h", "-o", "json"))
 	if again["othersUntil"] != "2026-11-21T13:00:00.000Z" {

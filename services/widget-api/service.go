@@ -66,8 +66,8 @@ type Config struct {
 	RateAddress  config.Rate `env:"-" none:"0" small:"750/1m" medium:"3000/1m" large:"12000/1m" doc:"requests of one address (an IPv6 /64) to the Widget API"`
 	RateRegister config.Rate `env:"-" none:"0" small:"75/1m" medium:"300/1m" large:"1200/1m" doc:"registrations from one address"`
 
-	// HistoryMemory is the number of bytes of histories that are in memory at once, one application's at most half; more
-	// wait. It is at least [conversation.MinReadMemory].
+	// HistoryMemory is the number of bytes of histories that are in memory at once, one application's at most half;
+	// more wait. It is at least [conversation.MinPageMemory].
 	HistoryMemory int64 `env:"-" constant:"67108864"`
 
 	Presence  presence.Store `env:"-"` // stores which agents are online; nil: Redis if configured
@@ -78,8 +78,8 @@ type Config struct {
 
 func (c Config) problems() []string {
 	var problems []string
-	if c.HistoryMemory != 0 && c.HistoryMemory < conversation.MinReadMemory {
-		problems = append(problems, fmt.Sprintf("HistoryMemory must be at least %d", conversation.MinReadMemory))
+	if c.HistoryMemory != 0 && c.HistoryMemory < conversation.MinPageMemory {
+		problems = append(problems, fmt.Sprintf("HistoryMemory must be at least %d", conversation.MinPageMemory))
 	}
 	if c.PublicURL == "" && c.HTTPAddr != "" && c.Listener == nil && !config.LoopbackAddr(c.HTTPAddr) {
 		problems = append(problems, "PUBLIC_URL is required unless HTTP_ADDR is a loopback address")
@@ -148,7 +148,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	})
 	p.Background(e.files.Run)
 	conversations := s.conversations(e, applications)
-	stopReading, err := e.bus.RPC().HandleReading(conversations.ReadThrough) // gateways have no store
+	stopReading, err := e.bus.RPC().HandleReading(conversations.SocketReading) // gateways have no store
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to read requests: %w", err)
 	}
@@ -188,10 +188,14 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 		return nil, err
 	}
 	p.OnClose(func() error { closeFiles(); return nil })
-	bounds := attachment.Bounds(s.cfg.Files, s.cfg.Uploads)
-	bounds.Store, bounds.Records, bounds.Sweep = files, e.store, cmp.Or(s.cfg.FileSweep, defaultFileSweep)
-	bounds.Notices, bounds.Logger, bounds.Now = e.board, s.cfg.Logger, s.cfg.Now
-	e.files = attachment.New(bounds)
+	attachments := attachment.Bounds(s.cfg.Files, s.cfg.Uploads)
+	attachments.Store = files
+	attachments.Records = e.store
+	attachments.Sweep = cmp.Or(s.cfg.FileSweep, defaultFileSweep)
+	attachments.Notices = e.board
+	attachments.Logger = s.cfg.Logger
+	attachments.Now = s.cfg.Now
+	e.files = attachment.New(attachments)
 	return e, nil
 }
 
@@ -213,8 +217,12 @@ func (s *Service) conversations(e *engines, applications *application.Finder) *c
 		Publisher:    e.bus,
 		Signals:      e.bus.RPC(),
 		Agents:       e.agents,
-		Controls:     control.New(e.store, e.bus, s.cfg.Now), Visitors: e.store, Changed: e.visitorChanged,
-		Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
+		Controls:     control.New(e.store, e.bus, s.cfg.Now),
+		Visitors:     e.store,
+		Changed:      e.visitorChanged,
+		PageMemory:   conversation.NewPageMemory(s.cfg.HistoryMemory),
+		Logger:       s.cfg.Logger,
+		Now:          s.cfg.Now,
 	})
 }
 

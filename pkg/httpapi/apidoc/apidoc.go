@@ -31,7 +31,11 @@ func servePage(pages http.Handler) echo.HandlerFunc {
 		if !w.refused {
 			return nil
 		}
-		for _, name := range []string{echo.HeaderContentType, echo.HeaderContentLength, echo.HeaderXContentTypeOptions} {
+		for _, name := range []string{
+			echo.HeaderContentType,
+			echo.HeaderContentLength,
+			echo.HeaderXContentTypeOptions,
+		} {
 			w.Header().Del(name) // set by the file server for its own error page
 		}
 		return echo.ErrNotFound

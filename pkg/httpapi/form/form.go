@@ -55,7 +55,9 @@ func Open(c echo.Context, limits Limits, held *slot.Slot) (*Form, error) {
 	coding := req.Header.Get(echo.HeaderContentEncoding)
 	switch {
 	case err == nil && mediaType != mediaTypeForm || len(req.Header.Values(echo.HeaderContentType)) > 1:
-		return nil, apperr.UnsupportedMediaType.WithMessage("Content-Type must be application/json or multipart/form-data.")
+		return nil, apperr.UnsupportedMediaType.WithMessage(
+			"Content-Type must be application/json or multipart/form-data.",
+		)
 	case coding != "" && !strings.EqualFold(coding, "identity"):
 		return nil, apperr.UnsupportedMediaType.WithMessage("Content-Encoding is not supported.")
 	case err != nil || params["boundary"] == "":

@@ -28,12 +28,12 @@ func NewAuthenticator(tokens Tokens, now func() time.Time) *Authenticator {
 
 // Company returns the id of the company that owns the access token. An unknown, expired or revoked token is
 // Unauthenticated; the error tells only the holder of a known token that it has expired or was revoked.
-func (g *Authenticator) Company(ctx context.Context, secret string) (string, error) {
+func (a *Authenticator) Company(ctx context.Context, secret string) (string, error) {
 	hash, ok := credential.HashAccessToken(secret)
 	if !ok {
 		return "", apperr.Unauthorized.New()
 	}
-	token, err := g.tokens.AccessToken(ctx, hash)
+	token, err := a.tokens.AccessToken(ctx, hash)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
 		return "", apperr.Unauthorized.New()
@@ -41,7 +41,7 @@ func (g *Authenticator) Company(ctx context.Context, secret string) (string, err
 		return "", err
 	case !token.RevokedAt.IsZero():
 		return "", apperr.TokenRevoked()
-	case !token.Valid(g.now()):
+	case !token.Valid(a.now()):
 		return "", apperr.TokenExpired()
 	}
 	return token.CompanyID, nil

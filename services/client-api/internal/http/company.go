@@ -7,10 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/idempotency"
-	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
 const accessTokenHeader = "x-access-token"
@@ -24,11 +21,11 @@ func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerF
 	return func(c echo.Context) error {
 		secret, err := accessToken(c.Request().Header, name)
 		if err != nil {
-			return a.Limits.AuthFailures.Failed(c, err)
+			return a.Limits.AuthFailures.CountFailure(c, err)
 		}
 		companyID, err := a.Authenticator.Company(c.Request().Context(), secret)
 		if err != nil {
-			return a.Limits.AuthFailures.Failed(c, err)
+			return a.Limits.AuthFailures.CountFailure(c, err)
 		}
 		if err := a.Limits.admit(c, secret); err != nil {
 			return err
@@ -56,27 +53,4 @@ func accessToken(h http.Header, name string) (string, error) {
 		return "", httpapi.WrongAuthScheme(howToSend)
 	}
 	return values[0], nil
-}
-
-// Limits bound how often the API may be called. A nil limiter does not limit.
-type Limits struct {
-	Token        *ratelimit.Limiter // by access token
-	Keys         *ratelimit.Limiter // idempotency keys, by company
-	AuthFailures *ratelimit.Limiter // by address
-}
-
-// key charges the request's idempotency key, if it has one.
-func (l Limits) key(c echo.Context, companyID string) error {
-	if !idempotency.HasKey(c.Request().Header) {
-		return nil
-	}
-	return l.Keys.Spend(c, companyID, 1)
-}
-
-func (l Limits) admit(c echo.Context, secret string) error {
-	if l.Token == nil {
-		return nil
-	}
-	hash, _ := credential.HashAccessToken(secret)
-	return l.Token.Admit(c, hash)
 }

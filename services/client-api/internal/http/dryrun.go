@@ -8,17 +8,17 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// dryRun is the dryRun parameter of a request: check everything, send nothing.
-type dryRun uint8
+// queryDryRun is the parameter dryRun of the query: check everything, send nothing.
+type queryDryRun uint8
 
 const (
-	dryRunNo dryRun = iota
+	dryRunNo queryDryRun = iota
 	dryRunYes
 	dryRunMalformed
 )
 
-// dryRunOf parses the query only if there is one.
-func dryRunOf(c echo.Context) dryRun {
+// queryDryRunOf parses the query only if there is one.
+func queryDryRunOf(c echo.Context) queryDryRun {
 	if c.Request().URL.RawQuery == "" {
 		return dryRunNo
 	}
@@ -34,29 +34,27 @@ func dryRunOf(c echo.Context) dryRun {
 	return dryRunMalformed // a caller that asked for a dry run must not send
 }
 
-// validate adds the error of the parameter to those of the body.
-func (d dryRun) validate(body apperr.Fields) apperr.Fields {
+// validate adds the error of the parameter.
+func (d queryDryRun) validate(f *apperr.Fields) {
 	if d == dryRunMalformed {
-		body.Add("dryRun", "must be true or false")
+		f.Add("dryRun", "must be true or false")
 	}
-	return body
 }
 
-// dryRunInBody is a member dryRun of the body, where it has no effect: the parameter belongs to the query.
-type dryRunInBody json.RawMessage
+// bodyDryRun is a member dryRun of the body, where it has no effect: the parameter belongs to the query.
+type bodyDryRun json.RawMessage
 
 // UnmarshalJSON implements [json.Unmarshaler].
-func (d *dryRunInBody) UnmarshalJSON(value []byte) error {
+func (d *bodyDryRun) UnmarshalJSON(value []byte) error {
 	*d = append((*d)[:0], value...)
 	return nil
 }
 
 // validate refuses a body that asks for a dry run: ignored, it would send.
-func (d dryRunInBody) validate(body apperr.Fields) apperr.Fields {
+func (d bodyDryRun) validate(f *apperr.Fields) {
 	switch string(d) {
 	case "", "null", "false":
 	default:
-		body.Add("dryRun", "is not a field of the body but a parameter of the query: ?dryRun=true")
+		f.Add("dryRun", "is not a field of the body but a parameter of the query: ?dryRun=true")
 	}
-	return body
 }

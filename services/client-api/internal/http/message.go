@@ -15,12 +15,12 @@ import (
 )
 
 type sendRequest struct {
-	Type       string         `json:"type"`
-	Data       httpapi.Object `json:"data"`
-	ChatID     string         `json:"chatId"`
-	SenderName *string        `json:"senderName"`
-	DryRun     dryRunInBody   `json:"dryRun"`
-	dryRun     dryRun
+	Type        string         `json:"type"`
+	Data        httpapi.Object `json:"data"`
+	ChatID      string         `json:"chatId"`
+	SenderName  *string        `json:"senderName"`
+	BodyDryRun  bodyDryRun     `json:"dryRun"`
+	queryDryRun queryDryRun
 }
 
 func (r *sendRequest) draft() message.Draft {
@@ -34,15 +34,18 @@ func (r *sendRequest) draft() message.Draft {
 
 // Validate implements [httpapi.Validator].
 func (r *sendRequest) Validate() apperr.Fields {
-	return r.dryRun.validate(r.DryRun.validate(r.draft().Validate()))
+	f := r.draft().Validate()
+	r.BodyDryRun.validate(&f)
+	r.queryDryRun.validate(&f)
+	return f
 }
 
 func (a api) sendMessage(c echo.Context, companyID string) error {
-	r := sendRequest{dryRun: dryRunOf(c)}
+	r := sendRequest{queryDryRun: queryDryRunOf(c)}
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if r.dryRun == dryRunYes { // with or without a key: nothing is sent
+	if r.queryDryRun == dryRunYes { // with or without a key: nothing is sent
 		return a.checkMessage(c, companyID, r.draft())
 	}
 	if err := a.Limits.key(c, companyID); err != nil {

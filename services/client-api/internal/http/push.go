@@ -17,24 +17,24 @@ import (
 )
 
 type pushRequest struct {
-	TemplateID string         `json:"templateId"`
-	Source     string         `json:"source"`
-	Username   *string        `json:"username"`
-	Parameters httpapi.Object `json:"parameters"`
-	DryRun     dryRunInBody   `json:"dryRun"`
-	dryRun     dryRun
-	order      push.Request // set by Validate
+	TemplateID  string         `json:"templateId"`
+	Source      string         `json:"source"`
+	Username    *string        `json:"username"`
+	Parameters  httpapi.Object `json:"parameters"`
+	BodyDryRun  bodyDryRun     `json:"dryRun"`
+	queryDryRun queryDryRun
+	request     push.Request // set by Validate
 }
 
 // read returns the push request and the parameters that are not strings. A null parameter counts as absent.
 func (r *pushRequest) read() (push.Request, apperr.Fields) {
-	o := push.Request{TemplateID: r.TemplateID, Source: r.Source, Username: r.Username}
+	request := push.Request{TemplateID: r.TemplateID, Source: r.Source, Username: r.Username}
 	var members map[string]*json.RawMessage
 	if len(r.Parameters) == 0 || json.Unmarshal(r.Parameters, &members) != nil { // the decoder guarantees an object
-		return o, nil
+		return request, nil
 	}
 	var faults apperr.Fields
-	o.Parameters = make(map[string]string, len(members))
+	request.Parameters = make(map[string]string, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		var value string
 		switch raw := members[name]; {
@@ -42,61 +42,69 @@ func (r *pushRequest) read() (push.Request, apperr.Fields) {
 		case json.Unmarshal(*raw, &value) != nil:
 			faults.Add("parameters."+name, "must be a string")
 		default:
-			o.Parameters[name] = value
+			request.Parameters[name] = value
 		}
 	}
-	return o, faults
+	return request, faults
 }
 
 // Validate implements [httpapi.Validator].
 func (r *pushRequest) Validate() apperr.Fields {
-	order, faults := r.read()
-	r.order = order
-	return r.dryRun.validate(r.DryRun.validate(append(order.Validate(), faults...)))
+	request, faults := r.read()
+	r.request = request
+	f := append(request.Validate(), faults...)
+	r.BodyDryRun.validate(&f)
+	r.queryDryRun.validate(&f)
+	return f
 }
 
 func (a api) pushMessage(c echo.Context, companyID string) error {
-	r := pushRequest{dryRun: dryRunOf(c)}
+	r := pushRequest{queryDryRun: queryDryRunOf(c)}
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if r.dryRun == dryRunYes {
-		return a.checkPush(c, companyID, r.order)
+	if r.queryDryRun == dryRunYes {
+		return a.checkPush(c, companyID, r.request)
 	}
 	if err := a.Limits.key(c, companyID); err != nil {
 		return err
 	}
 	if idempotency.HasKey(c.Request().Header) {
-		return a.pushOnce(c, companyID, r.order)
+		return a.pushOnce(c, companyID, r.request)
 	}
-	answer, err := a.push(c.Request().Context(), companyID, r.order, chat.MessageIdentity{})
+	answer, err := a.push(c.Request().Context(), companyID, r.request, chat.MessageIdentity{})
 	if err != nil {
 		return err
 	}
 	return ok(c, answer)
 }
 
-func (a api) pushOnce(c echo.Context, companyID string, o push.Request) error {
-	parts := []string{strings.ToLower(o.TemplateID), o.Source, ""}
-	if o.Username != nil {
-		parts[2] = *o.Username
+func (a api) pushOnce(c echo.Context, companyID string, r push.Request) error {
+	username := ""
+	if r.Username != nil {
+		username = *r.Username
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.Parameters)) {
-		parts = append(parts, name, o.Parameters[name])
+	same := []string{strings.ToLower(r.TemplateID), r.Source, username}
+	for _, name := range slices.Sorted(maps.Keys(r.Parameters)) {
+		same = append(same, name, r.Parameters[name])
 	}
-	return a.Idempotent.Answer(c, "POST /push-message|"+companyID, idempotency.Fingerprint(parts...),
+	return a.Idempotent.Answer(
+		c,
+		"POST /push-message|"+companyID,
+		idempotency.Fingerprint(same...),
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
-			return onceAnswer(a.push(ctx, companyID, o, identity))
-		})
+			return onceAnswer(a.push(ctx, companyID, r, identity))
+		},
+	)
 }
 
 func (a api) push(
 	ctx context.Context,
 	companyID string,
-	o push.Request,
+	r push.Request,
 	identity chat.MessageIdentity,
 ) (sendAnswer, error) {
-	pushed, err := a.Pushes.Push(ctx, companyID, o, identity)
+	pushed, err := a.Pushes.Push(ctx, companyID, r, identity)
 	if err != nil {
 		return sendAnswer{}, err
 	}
@@ -106,8 +114,8 @@ func (a api) push(
 }
 
 // checkPush answers a dry run.
-func (a api) checkPush(c echo.Context, companyID string, o push.Request) error {
-	if err := a.Pushes.Check(c.Request().Context(), companyID, o); err != nil {
+func (a api) checkPush(c echo.Context, companyID string, r push.Request) error {
+	if err := a.Pushes.Check(c.Request().Context(), companyID, r); err != nil {
 		return err
 	}
 	return ok(c, checked())

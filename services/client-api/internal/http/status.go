@@ -36,7 +36,11 @@ func (a api) getMessage(c echo.Context, companyID string) error {
 		name string
 		at   time.Time
 	}{
-		{"acceptedAt", s.AcceptedAt}, {"storedAt", s.StoredAt}, {"deliveredAt", s.Delivered()}, {"readAt", s.ReadAt}, {"failedAt", s.Failure.At},
+		{"acceptedAt", s.AcceptedAt},
+		{"storedAt", s.StoredAt},
+		{"deliveredAt", s.Delivered()},
+		{"readAt", s.ReadAt},
+		{"failedAt", s.Failure.At},
 	} {
 		if !t.at.IsZero() {
 			body = append(chat.AppendTime(append(body, `,"`+t.name+`":"`...), t.at), '"')

@@ -13,8 +13,12 @@ import (
 // MaxPageBytes bounds the data of one page of messages.
 const MaxPageBytes = 2 << 20
 
-// templateBatch is the size of one read of templates, templateScan the maximum that a page with a status filter reads.
-const templateBatch, templateScan = 100, 1000
+const (
+	// templateBatch is the size of one read of templates.
+	templateBatch = 100
+	// templateScan is the maximum that a page with a status filter reads.
+	templateScan = 1000
+)
 
 // Store reads the records.
 type Store interface {
@@ -46,7 +50,8 @@ func (s *Service) Chats(
 	f store.InboxFilter,
 	p store.InboxPage,
 ) ([]store.InboxEntry, *store.InboxCursor, error) {
-	f.CompanyID, f.Now = companyID, s.now()
+	f.CompanyID = companyID
+	f.Now = s.now()
 	return s.store.Inbox(ctx, f, p)
 }
 
@@ -108,7 +113,8 @@ func (s *Service) Templates(
 			if len(found) == p.Limit {
 				return found, p.After, nil
 			}
-			if p.After = t.ID; status == "" || t.Status == status {
+			p.After = t.ID
+			if status == "" || t.Status == status {
 				found = append(found, t)
 			}
 		}

@@ -63,10 +63,4 @@ func (d Draft) validateType(f *apperr.Fields) bool {
 	return false
 }
 
-func mustBeAllowed() string {
-	var names []string
-	for _, t := range chat.CompanyTypes() {
-		names = append(names, string(t))
-	}
-	return "must be one of " + strings.Join(names, ", ")
-}
+func mustBeAllowed() string { return "must be one of " + chat.JoinTypes(chat.CompanyTypes()) }

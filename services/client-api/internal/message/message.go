@@ -9,6 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/idempotency"
 )
 
 // Directory finds chats and applications. Its results may be cached, except those of FreshChat.
@@ -18,22 +19,22 @@ type Directory interface {
 	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
-// Histories looks up stored messages.
-type Histories interface {
-	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
-}
-
 // Sender sends messages into chats.
 type Sender struct {
 	directory Directory
-	histories Histories
+	messages  idempotency.Messages
 	publisher event.Publisher
 	now       func() time.Time
 }
 
 // NewSender returns a sender.
-func NewSender(directory Directory, histories Histories, publisher event.Publisher, now func() time.Time) *Sender {
-	return &Sender{directory: directory, histories: histories, publisher: publisher, now: now}
+func NewSender(
+	directory Directory,
+	messages idempotency.Messages,
+	publisher event.Publisher,
+	now func() time.Time,
+) *Sender {
+	return &Sender{directory: directory, messages: messages, publisher: publisher, now: now}
 }
 
 // Sent is an accepted message.
@@ -46,11 +47,12 @@ type Sent struct {
 // with CHAT_TOO_OLD for a chat older than 24 hours, and with CHAT_CLOSED for a younger one that is closed.
 // The message gets the identity's id and time, or new ones if the identity is zero.
 func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity chat.MessageIdentity) (Sent, error) {
-	if identity.Again {
-		_, _, err := s.histories.FindMessage(ctx, identity.ID)
-		if !apperr.Is(err, apperr.NotFound) {
-			return s.sentBefore(ctx, d, identity, err)
-		}
+	_, sent, err := idempotency.SentBefore(ctx, s.messages, identity)
+	if err != nil {
+		return Sent{}, err
+	}
+	if sent {
+		return s.sentBefore(ctx, d, identity)
 	}
 	if identity.ID == "" {
 		identity = chat.NewMessageIdentity(s.now())
@@ -71,7 +73,8 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity c
 		NameOfSender:  sender,
 		IsFromSupport: true,
 	}
-	if err := s.publisher.Publish(ctx, event.ForCompany(companyID), event.CompanyMessageAccepted{CompanyID: companyID, ChatID: c.ID, Message: m}); err != nil {
+	accepted := event.CompanyMessageAccepted{CompanyID: companyID, ChatID: c.ID, Message: m}
+	if err := s.publisher.Publish(ctx, event.ForCompany(companyID), accepted); err != nil {
 		return Sent{}, err
 	}
 	return Sent{MessageID: m.ID, WindowExpiresAt: c.WindowExpiresAt()}, nil
@@ -86,12 +89,10 @@ func (s *Sender) Check(ctx context.Context, companyID string, d Draft) (windowEx
 	return c.WindowExpiresAt(), nil
 }
 
-// sentBefore returns the message that an earlier attempt has sent, regardless of the age of its chat.
-func (s *Sender) sentBefore(ctx context.Context, d Draft, identity chat.MessageIdentity, err error) (Sent, error) {
-	if err != nil {
-		return Sent{}, err
-	}
-	id, _ := chat.ParseID(d.ChatID)
+// sentBefore returns the message that an earlier attempt has sent. The chat's age does not matter: its window may
+// have ended since.
+func (s *Sender) sentBefore(ctx context.Context, d Draft, identity chat.MessageIdentity) (Sent, error) {
+	id, _ := chat.ParseID(d.ChatID) // Validate has checked it
 	c, err := s.directory.Chat(ctx, id)
 	return Sent{MessageID: identity.ID, WindowExpiresAt: c.WindowExpiresAt()}, err
 }

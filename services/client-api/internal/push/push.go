@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -28,11 +29,6 @@ type Templates interface {
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
 }
 
-// Histories looks up stored messages.
-type Histories interface {
-	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
-}
-
 // Recipients finds or creates the visitor of a phone number and the visitor's open chat.
 type Recipients interface {
 	Register(ctx context.Context, r store.Registration) (store.Registered, error)
@@ -49,43 +45,43 @@ type Request struct {
 	Parameters map[string]string // values of the template's placeholders
 }
 
-func (o Request) username() string {
-	if o.Username == nil {
+func (r Request) username() string {
+	if r.Username == nil {
 		return ""
 	}
-	return *o.Username
+	return *r.Username
 }
 
 // Validate returns all errors of the request.
-func (o Request) Validate() apperr.Fields {
+func (r Request) Validate() apperr.Fields {
 	var f apperr.Fields
-	if o.TemplateID == "" {
+	if r.TemplateID == "" {
 		f.Add("templateId", "is required")
-	} else if _, ok := chat.ParseID(o.TemplateID); !ok {
+	} else if _, ok := chat.ParseID(r.TemplateID); !ok {
 		f.Add("templateId", "must be a UUID")
 	}
-	o.validateSource(&f)
-	if o.Username != nil {
-		switch n := utf8.RuneCountInString(*o.Username); {
+	r.validateSource(&f)
+	if r.Username != nil {
+		switch n := utf8.RuneCountInString(*r.Username); {
 		case n < minUsername:
 			f.Add("username", "must have at least 3 characters: leave out a shorter name")
 		case n > maxUsername:
 			f.Add("username", "must have at most 256 characters")
 		}
 	}
-	for _, fault := range chat.CheckValues(o.Parameters) {
+	for _, fault := range chat.CheckValues(r.Parameters) {
 		f.Add(fault.Field, fault.Message)
 	}
 	return f
 }
 
-func (o Request) validateSource(f *apperr.Fields) {
-	n := utf8.RuneCountInString(o.Source)
+func (r Request) validateSource(f *apperr.Fields) {
+	n := utf8.RuneCountInString(r.Source)
 	if n == 0 {
 		f.Add("source", "is required")
 		return
 	}
-	if _, ok := chat.ParsePhone(o.Source); !ok || n < minSource || n > maxSource {
+	if _, ok := chat.ParsePhone(r.Source); !ok || n < minSource || n > maxSource {
 		f.Add("source", mustBePhone)
 	}
 }
@@ -98,7 +94,7 @@ type Service struct {
 // Config holds the dependencies of a [Service].
 type Config struct {
 	Templates  Templates
-	Histories  Histories
+	Messages   idempotency.Messages
 	Recipients Recipients
 	Publisher  event.MeteredPublisher
 	Logger     *slog.Logger
@@ -123,26 +119,27 @@ const recipientTimeout = 2 * time.Second
 //
 // The company pays for the message that its recipient gets: the event of the request names a template of up
 // to 4096 characters, and may be much smaller.
-func (d *Service) Push(
+func (s *Service) Push(
 	ctx context.Context,
 	companyID string,
-	o Request,
+	r Request,
 	identity chat.MessageIdentity,
 ) (Accepted, error) {
-	if identity.Again {
-		chatID, _, err := d.cfg.Histories.FindMessage(ctx, identity.ID)
-		if !apperr.Is(err, apperr.NotFound) {
-			return Accepted{MessageID: identity.ID, ChatID: chatID}, err
-		}
-	}
-	if identity.ID == "" {
-		identity = chat.NewMessageIdentity(d.cfg.Now())
-	}
-	template, filled, err := d.validTemplate(ctx, companyID, o)
+	chatID, sent, err := idempotency.SentBefore(ctx, s.cfg.Messages, identity)
 	if err != nil {
 		return Accepted{}, err
 	}
-	payer, err := d.cfg.Publisher.Charge(ctx, event.ForCompany(companyID), len(template.Data(filled))+eventBytes)
+	if sent {
+		return Accepted{MessageID: identity.ID, ChatID: chatID}, nil
+	}
+	if identity.ID == "" {
+		identity = chat.NewMessageIdentity(s.cfg.Now())
+	}
+	template, filled, err := s.validTemplate(ctx, companyID, r)
+	if err != nil {
+		return Accepted{}, err
+	}
+	payer, err := s.cfg.Publisher.Charge(ctx, event.ForCompany(companyID), len(template.Data(filled))+eventBytes)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -151,63 +148,64 @@ func (d *Service) Push(
 		TemplateID: template.ID,
 		MessageID:  identity.ID,
 		CreatedAt:  identity.At,
-		Source:     o.Source,
-		Username:   o.username(),
-		Parameters: o.Parameters,
+		Source:     r.Source,
+		Username:   r.username(),
+		Parameters: r.Parameters,
 	}
-	if err := d.cfg.Publisher.Publish(ctx, payer, accepted); err != nil {
+	if err := s.cfg.Publisher.Publish(ctx, payer, accepted); err != nil {
 		return Accepted{}, err
 	}
-	return Accepted{MessageID: accepted.MessageID, ChatID: d.chatOf(ctx, accepted)}, nil
+	return Accepted{MessageID: accepted.MessageID, ChatID: s.openRecipientChat(ctx, accepted)}, nil
 }
 
-// chatOf opens the recipient's chat unless one is open, as the dispatcher does when it handles the event. In
-// either order, both end with one visitor and one chat (see [store.PushRecipient]). The push is accepted even
-// if this fails.
-func (d *Service) chatOf(ctx context.Context, e event.PushAccepted) string {
+// openRecipientChat creates the recipient and opens its chat unless one is open, and returns the chat's id. The
+// dispatcher does the same when it handles the event; here it happens only so that the answer can name the
+// chat. In either order, both end with one visitor and one chat (see [store.PushRecipient]). The push is
+// accepted even if this fails.
+func (s *Service) openRecipientChat(ctx context.Context, e event.PushAccepted) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recipientTimeout)
 	defer cancel()
 	phone, _ := chat.ParsePhone(e.Source) // Validate has checked it
-	r, err := d.cfg.Recipients.Register(ctx, store.PushRecipient(e.CompanyID, phone, e.Username, e.CreatedAt))
+	recipient, err := s.cfg.Recipients.Register(ctx, store.PushRecipient(e.CompanyID, phone, e.Username, e.CreatedAt))
 	if err != nil {
-		d.cfg.Logger.WarnContext(
+		s.cfg.Logger.WarnContext(
 			ctx, "looking up the chat of a push failed, the answer omits it", "messageId", e.MessageID,
 			"error", err,
 		)
 	}
-	return r.Chat.ID
+	return recipient.Chat.ID
 }
 
 // Check validates like Push and sends nothing.
-func (d *Service) Check(ctx context.Context, companyID string, o Request) error {
-	_, _, err := d.validTemplate(ctx, companyID, o)
+func (s *Service) Check(ctx context.Context, companyID string, r Request) error {
+	_, _, err := s.validTemplate(ctx, companyID, r)
 	return err
 }
 
 // validTemplate returns the template and what the parameters make of it, if they fit it.
-func (d *Service) validTemplate(
+func (s *Service) validTemplate(
 	ctx context.Context,
 	companyID string,
-	o Request,
+	r Request,
 ) (chat.MessageTemplate, chat.Filled, error) {
-	template, err := d.approved(ctx, companyID, o.TemplateID)
+	template, err := s.approved(ctx, companyID, r.TemplateID)
 	if err != nil {
 		return template, chat.Filled{}, err
 	}
 	var wrong apperr.Fields
-	filled, faults := template.Fill(o.username(), o.Parameters)
+	filled, faults := template.Fill(r.username(), r.Parameters)
 	for _, f := range faults {
 		wrong.Add(f.Field, f.Message)
 	}
 	return template, filled, wrong.Err()
 }
 
-func (d *Service) approved(ctx context.Context, companyID, templateID string) (chat.MessageTemplate, error) {
+func (s *Service) approved(ctx context.Context, companyID, templateID string) (chat.MessageTemplate, error) {
 	id, ok := chat.ParseID(templateID)
 	if !ok {
 		return chat.MessageTemplate{}, apperr.TemplateNotFound.New()
 	}
-	t, err := d.cfg.Templates.Template(ctx, id)
+	t, err := s.cfg.Templates.Template(ctx, id)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
 		return t, apperr.TemplateNotFound.New()

@@ -14,44 +14,46 @@ type Statuses interface {
 	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
 }
 
-// Inbound looks up messages that the processing layer may not have handled yet. Accepted returns when a
-// company's message was accepted, and its chat if it was sent into one; NotFound if there is no such message.
-type Inbound interface {
+// Acceptances looks up messages in the stream SENDS, where the processing layer may not have handled them yet.
+// Accepted returns when a company's message was accepted, and its chat if it was sent into one; NotFound if
+// there is no such message.
+type Acceptances interface {
 	Accepted(ctx context.Context, companyID, messageID string) (at time.Time, chatID string, err error)
 }
 
 // Service looks up statuses.
 type Service struct {
-	statuses Statuses
-	inbound  Inbound
+	statuses    Statuses
+	acceptances Acceptances
 }
 
 // New returns the service.
-func New(statuses Statuses, inbound Inbound) *Service {
-	return &Service{statuses: statuses, inbound: inbound}
+func New(statuses Statuses, acceptances Acceptances) *Service {
+	return &Service{statuses: statuses, acceptances: acceptances}
 }
 
-// Status returns the status of a company's message from its acceptance on. NotFound for a message that is
-// unknown or another company's.
-func (d *Service) Status(
+// Status returns the canonical id and the status of a company's message, from its acceptance on. NotFound for
+// a message that is unknown or another company's.
+func (s *Service) Status(
 	ctx context.Context,
 	companyID, messageID string,
-) (id string, s chat.MessageStatus, err error) {
+) (id string, status chat.MessageStatus, err error) {
 	id, ok := chat.ParseID(messageID)
 	if !ok {
-		return "", s, apperr.MessageNotFound.New()
+		return "", status, apperr.MessageNotFound.New()
 	}
-	s, err = d.statuses.MessageStatus(ctx, companyID, id)
+	status, err = s.statuses.MessageStatus(ctx, companyID, id)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
-		return "", s, err
+		return "", status, err
 	}
-	if !s.AcceptedAt.IsZero() {
-		return id, s, nil
+	if !status.AcceptedAt.IsZero() {
+		return id, status, nil
 	}
-	// Reports about a message that was never accepted are ignored.
-	at, chatID, err := d.inbound.Accepted(ctx, companyID, id)
+	// The recorder has not stored the acceptance yet, or the message was never accepted: reports about such a
+	// message are ignored.
+	at, chatID, err := s.acceptances.Accepted(ctx, companyID, id)
 	if apperr.Is(err, apperr.NotFound) {
 		err = apperr.MessageNotFound.New()
 	}
-	return id, s.Join(chat.MessageStatus{AcceptedAt: at, ChatID: chatID}), err
+	return id, status.Join(chat.MessageStatus{AcceptedAt: at, ChatID: chatID}), err
 }

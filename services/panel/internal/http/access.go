@@ -43,7 +43,7 @@ func (a api) as(p account.Permission, handle func(echo.Context, caller) error) e
 	return func(c echo.Context) error {
 		who, err := a.SignIn.Resume(ctxOf(c), a.cookie(c, sessionCookie))
 		if err != nil {
-			return a.Limits.Failures.Failed(c, err)
+			return a.Limits.Failures.CountFailure(c, err)
 		}
 		w := caller{who}
 		release, err := a.admit(c, w)

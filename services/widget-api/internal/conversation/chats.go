@@ -20,18 +20,18 @@ type ChatList struct {
 // ListChats returns a page of the visitor's chats, newest first, and whether there are more. Errors:
 // Unauthenticated if the visitor does not exist or the token is revoked, NotFound without the application,
 // Invalid if l.After is not a chat of this visitor.
-func (d *Service) ListChats(
+func (s *Service) ListChats(
 	ctx context.Context,
 	who credential.VisitorClaims,
 	l ChatList,
 ) (chats []chat.Chat, more bool, err error) {
-	visitor, app, err := d.admit(ctx, who)
+	visitor, app, err := s.visitorAndApplication(ctx, who)
 	if err != nil {
 		return nil, false, asNoChat(err)
 	}
 	page := store.Page{Limit: l.Limit + 1} // one more shows that there are more
 	if l.After != "" {
-		last, err := d.own(ctx, visitor, l.After)
+		last, err := s.chatOfVisitor(ctx, visitor, l.After)
 		if apperr.Is(err, apperr.NotFound) {
 			err = apperr.Fields{{Name: "after", Message: "must be the id of a chat"}}.Err()
 		}
@@ -40,11 +40,11 @@ func (d *Service) ListChats(
 		}
 		page.After = last.ID
 	}
-	chats, err = d.cfg.Chats.Chats(ctx, store.ChatFilter{ChatUserID: visitor.ID}, page)
+	chats, err = s.cfg.Chats.Chats(ctx, store.ChatFilter{ChatUserID: visitor.ID}, page)
 	if err != nil {
 		return nil, false, err
 	}
-	now := d.now()
+	now := s.now()
 	closedToToken := slices.IndexFunc(chats, func(c chat.Chat) bool { return !mayRead(who, app, c, now) })
 	if closedToToken >= 0 { // and so are all chats before it
 		chats = chats[:closedToToken]
@@ -57,34 +57,34 @@ func (d *Service) ListChats(
 
 // ChatHistory is [Service.History] for one of the visitor's chats, open or closed. NotFound if the visitor
 // has no such chat.
-func (d *Service) ChatHistory(
+func (s *Service) ChatHistory(
 	ctx context.Context,
 	who credential.VisitorClaims,
 	chatID string,
-	p Page,
+	q PageQuery,
 	answer func(Answer) error,
 ) error {
-	visitor, app, err := d.admit(ctx, who)
+	visitor, app, err := s.visitorAndApplication(ctx, who)
 	if err != nil {
 		return asNoChat(err)
 	}
-	c, err := d.own(ctx, visitor, chatID)
-	if err == nil && !mayRead(who, app, c, d.now()) {
+	c, err := s.chatOfVisitor(ctx, visitor, chatID)
+	if err == nil && !mayRead(who, app, c, s.now()) {
 		err = apperr.ChatNotFound.New()
 	}
 	if err != nil {
 		return err
 	}
-	return d.answerHistory(ctx, c, p, answer)
+	return s.answerHistory(ctx, c, q, answer)
 }
 
-// own returns the chat with that id if it is the visitor's, else NotFound.
-func (d *Service) own(ctx context.Context, visitor chat.Visitor, chatID string) (chat.Chat, error) {
+// chatOfVisitor returns the chat with that id if it is the visitor's, else NotFound.
+func (s *Service) chatOfVisitor(ctx context.Context, visitor chat.Visitor, chatID string) (chat.Chat, error) {
 	id, ok := chat.ParseID(chatID)
 	if !ok {
 		return chat.Chat{}, apperr.ChatNotFound.New()
 	}
-	c, err := d.cfg.Chats.Chat(ctx, id)
+	c, err := s.cfg.Chats.Chat(ctx, id)
 	if err == nil && c.ChatUserID != visitor.ID {
 		err = apperr.ChatNotFound.New()
 	}

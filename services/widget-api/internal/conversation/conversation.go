@@ -1,6 +1,10 @@
-// Package conversation is a visitor's chats: their histories, and the visitor's messages. draft.go validates
-// messages, upload.go receives files, page.go and recorded.go read the history, chats.go lists earlier chats,
-// support.go does what concerns agents: handover, offline messages, ratings.
+// Package conversation is a visitor's chats: their histories, and the visitor's messages.
+//
+// What a visitor writes: draft.go validates messages, upload.go receives files, conversation.go publishes. What a
+// visitor reads: page.go loads a page of a history, page_memory.go bounds the memory of pages, chats.go lists
+// earlier chats. Read cursors: receipt.go moves a cursor and reports receipts, reading.go shows how far both
+// sides have read. support.go does what concerns agents: handover, offline messages, ratings; stop.go stops a
+// bot that streams.
 package conversation
 
 import (
@@ -12,6 +16,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -60,7 +65,7 @@ type Config struct {
 	Controls     Controls
 	Visitors     Visitors
 	Changed      func(ctx context.Context, chatUserID string) // invalidates a visitor's profile in all caches
-	Reads        *Reads                                       // nil: unlimited
+	PageMemory   *PageMemory                                  // nil: unlimited
 	Logger       *slog.Logger
 	Now          func() time.Time
 }
@@ -81,35 +86,40 @@ type Answer struct {
 }
 
 // History calls answer once with a page of the visitor's open chat, and returns its error. The last page has
-// every reply that was published before History was called. The page counts against the memory of all reads
-// until answer returns. Errors: Unauthenticated if the visitor does not exist or the token is revoked,
-// NotFound without an open chat or without the application, Invalid if q.Before is not a message of this
-// chat, Unavailable when too many reads wait.
-func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(Answer) error) error {
-	c, err := d.current(ctx, who)
+// every reply that was published before History was called. The page counts against the [PageMemory] until
+// answer returns. Errors: Unauthenticated if the visitor does not exist or the token is revoked, NotFound
+// without an open chat or without the application, Invalid if q.Before is not a message of this chat,
+// Unavailable when too many pages wait for memory.
+func (s *Service) History(
+	ctx context.Context,
+	who credential.VisitorClaims,
+	q PageQuery,
+	answer func(Answer) error,
+) error {
+	c, err := s.currentChat(ctx, who)
 	if err != nil {
 		return err
 	}
-	return d.answerHistory(ctx, c, p, answer)
+	return s.answerHistory(ctx, c, q, answer)
 }
 
-func (d *Service) answerHistory(ctx context.Context, c chat.Chat, p Page, answer func(Answer) error) error {
-	page, err := d.recorded(ctx, c, p)
+func (s *Service) answerHistory(ctx context.Context, c chat.Chat, q PageQuery, answer func(Answer) error) error {
+	page, err := s.pageWithLastReply(ctx, c, q)
 	if err != nil {
 		return asNoChat(err)
 	}
-	defer page.held.Release()
-	a := Answer{ChatID: c.ID, Messages: page.messages, More: page.more, Slot: page.held}
-	receipts, err := d.cfg.Receipts.ChatReceipts(ctx, c.ID)
+	defer page.slot.Release()
+	a := Answer{ChatID: c.ID, Messages: page.messages, More: page.more, Slot: page.slot}
+	receipts, err := s.cfg.Receipts.ChatReceipts(ctx, c.ID)
 	if err != nil {
-		d.cfg.Logger.WarnContext(
+		s.cfg.Logger.WarnContext(
 			ctx, "reporting deliveries failed, a later history reports them", "chatId", c.ID, "error", err,
 		)
 		return answer(a)
 	}
-	d.delivered(ctx, c, receipts.Undelivered, page.messages)
-	if p.Before == "" {
-		a.Reading = d.readingOf(ctx, c, receipts, page)
+	s.reportDelivered(ctx, c, receipts.Undelivered, page.messages)
+	if q.Before == "" {
+		a.Reading = s.readingOfPage(ctx, c, receipts.ReadUpTo, page)
 	}
 	return answer(a)
 }
@@ -118,15 +128,15 @@ func (d *Service) answerHistory(ctx context.Context, c chat.Chat, p Page, answer
 // is open. Errors: Unauthenticated if the visitor does not exist, NotFound if the application does not,
 // TooMany if a budget is used up. The message gets the identity's id and time, or new ones if the identity is
 // zero.
-func (d *Service) Write(
+func (s *Service) Write(
 	ctx context.Context, who credential.VisitorClaims, payer event.Account, draft Draft, identity chat.MessageIdentity,
 ) (chat.Message, error) {
-	visitor, app, err := d.admit(ctx, who)
+	visitor, app, err := s.visitorAndApplication(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
 	}
 	if identity.ID == "" {
-		identity = chat.NewMessageIdentity(d.now())
+		identity = chat.NewMessageIdentity(s.now())
 	}
 	m := chat.Message{
 		ID:           identity.ID,
@@ -135,54 +145,85 @@ func (d *Service) Write(
 		Data:         draft.Data,
 		NameOfSender: visitor.Name(),
 	}
-	if identity.Again { // in the chat that was open at the first attempt, which may not be today's
-		_, _, err := d.cfg.Chats.FindMessage(ctx, identity.ID)
-		if !apperr.Is(err, apperr.NotFound) {
-			return m, err
-		}
-	}
-	if payer, err = d.cfg.Publisher.Charge(ctx, payer, len(m.Data)+eventBytes); err != nil {
-		return chat.Message{}, err
-	}
-	c, _, err := d.cfg.Chats.OpenChat(
-		ctx,
-		visitor,
-		store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly},
-	)
+	// The message of an earlier attempt is in the chat that was open then. A retry after that chat has ended must
+	// not open a second one.
+	_, sent, err := idempotency.SentBefore(ctx, s.cfg.Chats, identity)
 	if err != nil {
 		return chat.Message{}, err
 	}
-	err = d.cfg.Publisher.Publish(ctx, payer, event.VisitorMessageAccepted{
-		CompanyID: visitor.CompanyID, AppID: visitor.AppID, ChatUserID: visitor.ID, ChatID: c.ID, Message: m,
-	})
+	if sent {
+		return m, nil
+	}
+	payer, c, err := s.chargeAndOpen(ctx, payer, visitor, app, identity.At, len(m.Data)+eventBytes)
 	if err != nil {
 		return chat.Message{}, err
 	}
-	d.record(ctx, c.ID, m)
+	if err := s.publishAndRecord(ctx, payer, visitor, c, m); err != nil {
+		return chat.Message{}, err
+	}
 	return m, nil
 }
 
-// record appends the message to the history at once, so that the visitor's next read has it. A failure does
-// not reject the message: the recorder appends it from the stream, and appending is idempotent.
-func (d *Service) record(ctx context.Context, chatID string, m chat.Message) {
-	if err := d.cfg.Chats.AppendMessage(context.WithoutCancel(ctx), chatID, m); err != nil {
-		d.cfg.Logger.WarnContext(ctx, "appending a message failed, the recorder appends it from the stream",
-			"chatId", chatID, "messageId", m.ID, "error", err)
+// chargeAndOpen charges a message of that many bytes, and then returns the visitor's open chat: a new one if none
+// is open. In this order, a refused message opens no chat. The returned account has paid for the message.
+func (s *Service) chargeAndOpen(
+	ctx context.Context,
+	payer event.Account,
+	visitor chat.Visitor,
+	app chat.Application,
+	now time.Time,
+	bytes int,
+) (event.Account, chat.Chat, error) {
+	payer, err := s.cfg.Publisher.Charge(ctx, payer, bytes)
+	if err != nil {
+		return payer, chat.Chat{}, err
 	}
+	fresh := store.NewChat{Channel: chat.ChannelWidget, Now: now, AgentsOnly: app.Support.AgentsOnly}
+	c, _, err := s.cfg.Chats.OpenChat(ctx, visitor, fresh)
+	return payer, c, err
+}
+
+// publishAndRecord accepts the message: once it is published, it is not lost. Then it appends the message to the
+// history at once, so that the visitor's next read has it. If that fails, the message stays accepted: the
+// recorder appends it from the stream, and appending is idempotent.
+func (s *Service) publishAndRecord(
+	ctx context.Context,
+	payer event.Account,
+	visitor chat.Visitor,
+	c chat.Chat,
+	m chat.Message,
+) error {
+	err := s.cfg.Publisher.Publish(ctx, payer, event.VisitorMessageAccepted{
+		CompanyID:  visitor.CompanyID,
+		AppID:      visitor.AppID,
+		ChatUserID: visitor.ID,
+		ChatID:     c.ID,
+		Message:    m,
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Chats.AppendMessage(context.WithoutCancel(ctx), c.ID, m); err != nil {
+		s.cfg.Logger.WarnContext(
+			ctx, "appending a message failed, the recorder appends it from the stream", "chatId", c.ID,
+			"messageId", m.ID, "error", err,
+		)
+	}
+	return nil
 }
 
 // now returns the time in milliseconds, the resolution of stored chats.
-func (d *Service) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Millisecond) }
+func (s *Service) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }
 
-// admit returns the visitor of the token and its application. Errors: Unauthenticated if the visitor does not
-// exist, the token is revoked, or the application requires a proof of identity that the visitor has not given
-// (a token from before that setting only allows registering again); NotFound if the application does not
-// exist.
-func (d *Service) admit(
+// visitorAndApplication loads the visitor of the token and its application. Errors: Unauthenticated if the
+// visitor does not exist, the token is revoked, or the application requires a proof of identity that the visitor
+// has not given (a token from before that setting only allows registering again); NotFound if the application
+// does not exist.
+func (s *Service) visitorAndApplication(
 	ctx context.Context,
 	who credential.VisitorClaims,
 ) (v chat.Visitor, app chat.Application, err error) {
-	v, err = d.cfg.Directory.Visitor(ctx, who.ChatUserID)
+	v, err = s.cfg.Directory.Visitor(ctx, who.ChatUserID)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
 		return v, app, apperr.Unauthorized.New()
@@ -193,7 +234,7 @@ func (d *Service) admit(
 	case !who.IssuedSince(v.TokensValidFrom):
 		return v, app, apperr.TokenRevoked()
 	}
-	app, err = d.cfg.Applications.FindWidget(ctx, v.AppID)
+	app, err = s.cfg.Applications.FindWidget(ctx, v.AppID)
 	if err == nil && app.Identity.Required() && v.VerifiedBy == "" {
 		err = apperr.Unauthorized.New()
 	}

@@ -194,7 +194,7 @@ func TestNotInTheHistoryUnlessPublished(t *testing.T) {
 	}
 }
 
-func (s *surroundings) history(t *testing.T, p conversation.Page) (got []chat.Message, err error) {
+func (s *surroundings) history(t *testing.T, p conversation.PageQuery) (got []chat.Message, err error) {
 	t.Helper()
 	err = s.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, p, func(a conversation.Answer) error {
 		messages := a.Messages
@@ -233,7 +233,7 @@ func TestHistoryWaitsForTheRecorder(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &test.surroundings
 				s.lastAt = time.Now().Add(-test.age)
-				got, err := s.history(t, conversation.Page{})
+				got, err := s.history(t, conversation.PageQuery{})
 				if err != nil || (len(got) == 1) != test.replied || !test.looks(s.looks) {
 					t.Errorf("got %v, %v after %d looks, want the reply: %v", got, err, s.looks, test.replied)
 				}
@@ -249,18 +249,18 @@ func TestPagesWaitForTheRecorder(t *testing.T) {
 	reply := event.Reply{ChatID: "chat", Message: chat.Message{ID: "reply", CreatedAt: at(1)}}
 	later := []chat.Message{{ID: "later", CreatedAt: at(2)}, {ID: "last", CreatedAt: at(3)}}
 	for name, test := range map[string]struct {
-		page     conversation.Page
+		page     conversation.PageQuery
 		recorder func(look int) []chat.Message
 		looks    int
 	}{
-		"the reply is the page's first": {conversation.Page{Limit: 3}, func(look int) []chat.Message {
+		"the reply is the page's first": {conversation.PageQuery{Limit: 3}, func(look int) []chat.Message {
 			if look < 3 {
 				return later
 			}
 			return append([]chat.Message{reply.Message}, later...)
 		}, 3},
-		"the page is full of later ones":  {conversation.Page{Limit: 1}, func(int) []chat.Message { return later }, 1},
-		"the page is not the last of all": {conversation.Page{Limit: 3, Before: "later"}, func(int) []chat.Message { return nil }, 1},
+		"the page is full of later ones":  {conversation.PageQuery{Limit: 1}, func(int) []chat.Message { return later }, 1},
+		"the page is not the last of all": {conversation.PageQuery{Limit: 3, Before: "later"}, func(int) []chat.Message { return nil }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

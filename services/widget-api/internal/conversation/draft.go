@@ -25,7 +25,7 @@ func (d Draft) Validate() apperr.Fields {
 	case d.Type == "":
 		f.Add("type", "is required")
 	case !d.Type.In(chat.VisitorTypes()):
-		f.Add("type", "must be one of TEXT, MULTIPLE_CHOICE_REPLY")
+		f.Add("type", "must be one of "+chat.JoinTypes(chat.VisitorTypes()))
 		kind = "" // without a valid type, the data can only be checked for being an object
 	}
 	if len(d.Data) > chat.MaxVisitorData {

@@ -9,7 +9,6 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/rpc"
-	"github.com/parley-chat/parley/pkg/store"
 )
 
 // Signals publishes live signals to connected browsers.
@@ -22,63 +21,66 @@ type Unread interface {
 	CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error)
 }
 
-// Reading is how far a chat was read, and whether an agent is online.
+// Reading is how far a chat was read by either side, how many messages the visitor has not read, and whether an
+// agent is online.
 type Reading struct {
 	rpc.Reading
 	AgentsKnown  bool
 	AgentsOnline bool
 }
 
-// ReadThrough is [Service.Read] for a visitor that a gateway has authenticated, and returns the resulting
-// read cursor. An empty messageID moves nothing.
-func (d *Service) ReadThrough(
+// SocketReading answers the question of a gateway, which has authenticated the visitor and has no store: the
+// reading of the visitor's open chat. If messageID is not empty, it calls [Service.MarkRead] with it first.
+func (s *Service) SocketReading(
 	ctx context.Context,
 	companyID, appID, chatUserID, messageID string,
 ) (rpc.Reading, error) {
-	c, err := d.current(
+	c, err := s.currentChat(
 		ctx,
-		credential.VisitorClaims{CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, IssuedAt: d.cfg.Now()},
+		credential.VisitorClaims{CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, IssuedAt: s.cfg.Now()},
 	)
 	if err == nil && messageID != "" {
-		err = d.readUpTo(ctx, c, messageID)
+		err = s.markReadUpTo(ctx, c, messageID)
 	}
 	if err != nil {
 		return rpc.Reading{}, err
 	}
-	receipts, err := d.cfg.Receipts.ChatReceipts(ctx, c.ID)
+	receipts, err := s.cfg.Receipts.ChatReceipts(ctx, c.ID)
 	if err != nil {
 		return rpc.Reading{}, err
 	}
-	return d.reading(ctx, c, receipts.ReadUpTo, page{more: true})
+	unread, err := s.cfg.Unread.CountUnread(ctx, c.ID, true, receipts.ReadUpTo, rpc.MaxUnread)
+	return rpc.Reading{ReadUpTo: receipts.ReadUpTo.MessageID, SeenUpTo: c.AgentsReadAt, Unread: unread}, err
 }
 
-// reading counts unread messages: in the page if that reaches back to the cursor, else in the store.
-func (d *Service) reading(ctx context.Context, c chat.Chat, cursor chat.ReadCursor, p page) (r rpc.Reading, err error) {
-	r = rpc.Reading{ReadUpTo: cursor.MessageID, SeenUpTo: c.AgentsReadAt}
-	if p.more && (len(p.messages) == 0 || !cursor.Covers(p.messages[0])) {
-		r.Unread, err = d.cfg.Unread.CountUnread(ctx, c.ID, true, cursor, rpc.MaxUnread)
-		return r, err
-	}
-	for _, m := range p.messages {
-		if m.IsFromSupport && !cursor.Covers(m) {
-			r.Unread++
-		}
-	}
-	r.Unread = min(r.Unread, rpc.MaxUnread)
-	return r, nil
-}
-
-// readingOf returns the reading headers of GET /message; nil if they are not available, in which case the
-// messages are answered without.
-func (d *Service) readingOf(ctx context.Context, c chat.Chat, receipts store.ChatReceipts, p page) *Reading {
-	found, err := d.reading(ctx, c, receipts.ReadUpTo, p)
+// readingOfPage returns the reading that GET /message answers with the last page of a history, in headers; nil if
+// it is not available, in which case the messages are answered without.
+func (s *Service) readingOfPage(ctx context.Context, c chat.Chat, cursor chat.ReadCursor, p page) *Reading {
+	unread, err := s.countUnread(ctx, c, cursor, p)
 	if err != nil {
-		d.cfg.Logger.WarnContext(ctx, "counting unread messages failed", "chatId", c.ID, "error", err)
+		s.cfg.Logger.WarnContext(ctx, "counting unread messages failed", "chatId", c.ID, "error", err)
 		return nil
 	}
-	r := &Reading{Reading: found}
-	r.AgentsOnline, r.AgentsKnown = d.cfg.Agents.Online(ctx, c.CompanyID)
-	return r
+	online, known := s.cfg.Agents.Online(ctx, c.CompanyID)
+	return &Reading{
+		Reading:      rpc.Reading{ReadUpTo: cursor.MessageID, SeenUpTo: c.AgentsReadAt, Unread: unread},
+		AgentsKnown:  known,
+		AgentsOnline: online,
+	}
+}
+
+// countUnread counts the messages after the cursor: in the last page if that reaches back to it, else in the store.
+func (s *Service) countUnread(ctx context.Context, c chat.Chat, cursor chat.ReadCursor, last page) (int, error) {
+	if last.more && !cursor.Covers(last.messages[0]) {
+		return s.cfg.Unread.CountUnread(ctx, c.ID, true, cursor, rpc.MaxUnread)
+	}
+	unread := 0
+	for _, m := range last.messages {
+		if m.IsFromSupport && !cursor.Covers(m) {
+			unread++
+		}
+	}
+	return min(unread, rpc.MaxUnread), nil
 }
 
 // agentsTTL is how long presence is cached.

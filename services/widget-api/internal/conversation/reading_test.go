@@ -26,15 +26,15 @@ func TestHistoryCountsUnread(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		cursor chat.ReadCursor
-		page   conversation.Page
+		page   conversation.PageQuery
 		want   int
 		absent bool
 	}{
 		{name: "nothing read", want: 3},
 		{name: "read up to the second", cursor: chat.ReadCursor{At: at(2), MessageID: "m2"}, want: 2},
 		{name: "all read", cursor: chat.ReadCursor{At: at(6), MessageID: "m6"}},
-		{name: "the cursor is before the page", cursor: chat.ReadCursor{At: at(2), MessageID: "m2"}, page: conversation.Page{Limit: 2}, want: 77},
-		{name: "an earlier page", page: conversation.Page{Before: "m3"}, absent: true},
+		{name: "the cursor is before the page", cursor: chat.ReadCursor{At: at(2), MessageID: "m2"}, page: conversation.PageQuery{Limit: 2}, want: 77},
+		{name: "an earlier page", page: conversation.PageQuery{Before: "m3"}, absent: true},
 	} {
 		s := &surroundings{cursor: test.cursor, counted: 77, lastErr: errors.New("away"), recorder: func(int) []chat.Message { return all }}
 		var got *conversation.Reading
@@ -54,25 +54,25 @@ func TestHistoryCountsUnread(t *testing.T) {
 }
 
 // A gateway moves the cursor as POST /message/:id/read does; both signal connected browsers.
-func TestReadThrough(t *testing.T) {
+func TestSocketReading(t *testing.T) {
 	t.Parallel()
 	m := chat.Message{ID: "m", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Type: chat.Text, Data: []byte(`{}`), IsFromSupport: true}
 	s := &surroundings{counted: 5, lastErr: errors.New("away"), recorder: func(int) []chat.Message { return []chat.Message{m} }}
 	service := s.service(slog.New(slog.DiscardHandler))
-	reading, err := service.ReadThrough(t.Context(), "company", "app", visitorID, "")
+	reading, err := service.SocketReading(t.Context(), "company", "app", visitorID, "")
 	if err != nil || reading.Unread != 5 || s.readUpTo != "" || len(s.signals) != 0 {
 		t.Errorf("without a message: got %+v, %v and %v, want nothing moved", reading, err, s.signals)
 	}
-	if _, err = service.ReadThrough(t.Context(), "company", "app", visitorID, "m"); err != nil || s.readUpTo != "m" || len(s.signals) != 1 {
+	if _, err = service.SocketReading(t.Context(), "company", "app", visitorID, "m"); err != nil || s.readUpTo != "m" || len(s.signals) != 1 {
 		t.Fatalf("got %v, the cursor at %q and %v, want it moved and signalled", err, s.readUpTo, s.signals)
 	}
 	if e, ok := s.signals[0].(event.ReadCursorMoved); !ok || e.Side != subject.SideVisitor || e.MessageID != "m" || !e.UpTo.Equal(m.CreatedAt) {
 		t.Errorf("got %+v, want the visitor's cursor", s.signals[0])
 	}
-	if _, err := service.ReadThrough(t.Context(), "company", "app", visitorID, "unknown"); err == nil {
+	if _, err := service.SocketReading(t.Context(), "company", "app", visitorID, "unknown"); err == nil {
 		t.Error("an unknown message: got no error")
 	}
-	if _, err := service.ReadThrough(t.Context(), "another", "app", visitorID, "m"); err == nil {
+	if _, err := service.SocketReading(t.Context(), "another", "app", visitorID, "m"); err == nil {
 		t.Error("another company's visitor: got no error")
 	}
 }

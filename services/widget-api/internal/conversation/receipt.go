@@ -24,41 +24,41 @@ type Receipts interface {
 // reportsAtOnce bounds the reports that are published concurrently.
 const reportsAtOnce = 16
 
-// Read advances the visitor's read cursor to a message of the open chat, and reports messages that wait for a
-// read receipt. Errors: Unauthenticated if the visitor does not exist; NotFound if the message is not in the
+// MarkRead advances the visitor's read cursor to a message of the open chat, and reports messages that wait for
+// a read receipt. Errors: Unauthenticated if the visitor does not exist; NotFound if the message is not in the
 // open chat, or the chat or the application does not exist.
-func (d *Service) Read(ctx context.Context, who credential.VisitorClaims, messageID string) error {
-	c, err := d.current(ctx, who)
+func (s *Service) MarkRead(ctx context.Context, who credential.VisitorClaims, messageID string) error {
+	c, err := s.currentChat(ctx, who)
 	if err != nil {
 		return err
 	}
-	return d.readUpTo(ctx, c, messageID)
+	return s.markReadUpTo(ctx, c, messageID)
 }
 
-// current returns the visitor's open chat.
-func (d *Service) current(ctx context.Context, who credential.VisitorClaims) (chat.Chat, error) {
-	visitor, _, err := d.admit(ctx, who)
+// currentChat returns the visitor's open chat.
+func (s *Service) currentChat(ctx context.Context, who credential.VisitorClaims) (chat.Chat, error) {
+	visitor, _, err := s.visitorAndApplication(ctx, who)
 	if err != nil {
 		return chat.Chat{}, asNoChat(err)
 	}
-	c, err := store.CurrentChat(ctx, d.cfg.Chats, visitor, d.now())
+	c, err := store.CurrentChat(ctx, s.cfg.Chats, visitor, s.now())
 	return c, asNoChat(err)
 }
 
-func (d *Service) readUpTo(ctx context.Context, c chat.Chat, messageID string) error {
+func (s *Service) markReadUpTo(ctx context.Context, c chat.Chat, messageID string) error {
 	if id, ok := chat.ParseID(messageID); ok {
 		messageID = id
 	}
-	m, err := d.message(ctx, c, messageID)
+	m, err := s.findMessage(ctx, c, messageID)
 	if err != nil {
 		return err
 	}
-	now := d.now()
-	unread, err := d.cfg.Receipts.ReadUpTo(ctx, c.ID, m, now)
+	now := s.now()
+	unread, err := s.cfg.Receipts.ReadUpTo(ctx, c.ID, m, now)
 	if err != nil {
 		return err
 	}
-	_ = d.cfg.Signals.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
+	_ = s.cfg.Signals.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
 		CompanyID:  c.CompanyID,
 		AppID:      c.AppID,
 		ChatUserID: c.ChatUserID,
@@ -67,18 +67,18 @@ func (d *Service) readUpTo(ctx context.Context, c chat.Chat, messageID string) e
 		MessageID:  m.ID,
 		UpTo:       m.CreatedAt,
 	})
-	return d.report(ctx, c, unread, chat.StatusRead, now)
+	return s.report(ctx, c, unread, chat.StatusRead, now)
 }
 
-// message finds a message of the chat. The visitor may have received it over the socket a moment ago, before
-// the recorder has written it.
-func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
-	m, err := d.stored(ctx, c, id)
+// findMessage finds a message of the chat. The visitor may have received it over the socket a moment ago, before
+// the recorder has written it: then it waits for the recorder.
+func (s *Service) findMessage(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
+	m, err := s.findStored(ctx, c, id)
 	if !apperr.Is(err, apperr.NotFound) {
 		return m, err
 	}
-	reply, at, lastErr := d.cfg.Replies.LastReply(ctx, c.AppID, c.ChatUserID)
-	if lastErr != nil || reply.ChatID != c.ID || d.cfg.Now().Sub(at) > recorderLag {
+	reply, at, lastErr := s.cfg.Replies.LastReply(ctx, c.AppID, c.ChatUserID)
+	if lastErr != nil || reply.ChatID != c.ID || s.cfg.Now().Sub(at) > recorderLag {
 		return m, err
 	}
 	if reply.Message.ID == id {
@@ -92,15 +92,16 @@ func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Mes
 		case <-waiting.Done():
 			return m, err
 		}
-		if m, err = d.stored(ctx, c, id); !apperr.Is(err, apperr.NotFound) {
+		m, err = s.findStored(ctx, c, id)
+		if !apperr.Is(err, apperr.NotFound) {
 			return m, err
 		}
 	}
 }
 
-// stored finds a message in the history of the chat; NotFound also if it belongs to another chat.
-func (d *Service) stored(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
-	chatID, m, err := d.cfg.Chats.FindMessage(ctx, id)
+// findStored finds a message in the history of the chat; NotFound also if it belongs to another chat.
+func (s *Service) findStored(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
+	chatID, m, err := s.cfg.Chats.FindMessage(ctx, id)
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -110,9 +111,9 @@ func (d *Service) stored(ctx context.Context, c chat.Chat, id string) (chat.Mess
 	return m, nil
 }
 
-// delivered reports the messages of a history as delivered: this is how a visitor who was offline gets them.
-// A failure does not fail the request; the next history reports them again.
-func (d *Service) delivered(ctx context.Context, c chat.Chat, waiting []string, history []chat.Message) {
+// reportDelivered reports the messages of a history as delivered: this is how a visitor who was offline gets
+// them. A failure does not fail the request; the next history reports them again.
+func (s *Service) reportDelivered(ctx context.Context, c chat.Chat, waiting []string, history []chat.Message) {
 	if len(waiting) == 0 {
 		return
 	}
@@ -121,20 +122,20 @@ func (d *Service) delivered(ctx context.Context, c chat.Chat, waiting []string, 
 		there[m.ID] = true
 	}
 	waiting = slices.DeleteFunc(waiting, func(id string) bool { return !there[id] })
-	if err := d.report(ctx, c, waiting, chat.StatusDelivered, d.now()); err != nil && ctx.Err() == nil {
-		d.cfg.Logger.WarnContext(
+	if err := s.report(ctx, c, waiting, chat.StatusDelivered, s.now()); err != nil && ctx.Err() == nil {
+		s.cfg.Logger.WarnContext(
 			ctx, "reporting deliveries failed, a later history reports them", "chatId", c.ID, "error", err,
 		)
 	}
 }
 
 // report returns nil when the stream has stored every report.
-func (d *Service) report(ctx context.Context, c chat.Chat, messageIDs []string, status string, at time.Time) error {
+func (s *Service) report(ctx context.Context, c chat.Chat, messageIDs []string, status string, at time.Time) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reportsAtOnce)
 	for _, id := range messageIDs {
 		group.Go(func() error {
-			return d.cfg.Publisher.Publish(ctx, event.Derived(), event.MessageStatusChanged{
+			return s.cfg.Publisher.Publish(ctx, event.Derived(), event.MessageStatusChanged{
 				CompanyID: c.CompanyID, MessageID: id, Status: status, At: at, ChatID: c.ID,
 			})
 		})

@@ -37,7 +37,7 @@ func TestAHistoryIsADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &surroundings{undelivered: []string{"a", "b", "foreignOrigin"}, lastErr: away}
 		s.recorder = func(int) []chat.Message { return []chat.Message{support("a"), support("b"), support("bot's")} }
-		if _, err := s.history(t, conversation.Page{}); err != nil {
+		if _, err := s.history(t, conversation.PageQuery{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.reported(t); !slices.Equal(got, []string{"a delivered", "b delivered"}) {
@@ -51,7 +51,7 @@ func TestAHistoryDoesNotDependOnItsReports(t *testing.T) {
 	t.Parallel()
 	s := &surroundings{undelivered: []string{"a"}, lastErr: away, publish: away}
 	s.recorder = func(int) []chat.Message { return []chat.Message{support("a")} }
-	if got, err := s.history(t, conversation.Page{}); err != nil || len(got) != 1 {
+	if got, err := s.history(t, conversation.PageQuery{}); err != nil || len(got) != 1 {
 		t.Errorf("got %v and %v, want the history", got, err)
 	}
 }
@@ -61,7 +61,7 @@ func TestReadReportsPendingReceipts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &surroundings{unread: []string{"a", "b"}}
 		s.recorder = func(int) []chat.Message { return []chat.Message{support("a"), support("b")} }
-		if err := s.service(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, "b"); err != nil || s.readUpTo != "b" {
+		if err := s.service(slog.New(slog.DiscardHandler)).MarkRead(t.Context(), claims, "b"); err != nil || s.readUpTo != "b" {
 			t.Fatalf("got %v and up to %q, want up to b", err, s.readUpTo)
 		}
 		if got := s.reported(t); !slices.Equal(got, []string{"a read", "b read"}) {
@@ -69,7 +69,7 @@ func TestReadReportsPendingReceipts(t *testing.T) {
 		}
 	})
 	s := &surroundings{unread: []string{"a"}, publish: away, recorder: func(int) []chat.Message { return []chat.Message{support("a")} }}
-	if err := s.service(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, "a"); !apperr.Is(err, apperr.Unavailable) {
+	if err := s.service(slog.New(slog.DiscardHandler)).MarkRead(t.Context(), claims, "a"); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v, want Unavailable if the report is not stored", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestReadOfAMessageThatIsNotRecordedYet(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &surroundings{last: tt.last, lastAt: time.Now().Add(-tt.ago), recorder: tt.recorder}
-				err := s.service(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, id)
+				err := s.service(slog.New(slog.DiscardHandler)).MarkRead(t.Context(), claims, id)
 				if tt.found != (err == nil) || !tt.found && !apperr.Is(err, apperr.NotFound) {
 					t.Errorf("got %v, want found: %v", err, tt.found)
 				}

@@ -17,18 +17,20 @@ type Bots interface {
 // Stop makes the bot that streams a message to the visitor stop: the parts so far become the message. Errors:
 // Unauthenticated if the visitor does not exist, Conflict if the message is complete, NotFound without such a
 // message in the open chat, without an open chat or application.
-func (d *Service) Stop(ctx context.Context, who credential.VisitorClaims, messageID string) error {
-	c, err := d.current(ctx, who)
+func (s *Service) Stop(ctx context.Context, who credential.VisitorClaims, messageID string) error {
+	c, err := s.currentChat(ctx, who)
 	if err != nil {
 		return err
 	}
 	if id, ok := chat.ParseID(messageID); ok {
 		messageID = id
-		if stopped, err := d.cfg.Bots.RequestStop(ctx, who.AppID, who.ChatUserID, id); err != nil || stopped {
+		stopped, err := s.cfg.Bots.RequestStop(ctx, who.AppID, who.ChatUserID, id)
+		if err != nil || stopped {
 			return err
 		}
 	}
-	if _, err := d.message(ctx, c, messageID); err != nil {
+	// No bot is writing it: it is complete, or there is no such message.
+	if _, err := s.findMessage(ctx, c, messageID); err != nil {
 		return err
 	}
 	return apperr.MessageComplete.New()

@@ -33,46 +33,46 @@ type State struct {
 	AgentsOnline bool // an agent of the company has the panel open
 }
 
-func (d *Service) stateOf(ctx context.Context, c chat.Chat, app chat.Application) State {
-	s := State{Chat: c, Support: app.Support}
-	s.AgentsOnline, s.AgentsKnown = d.cfg.Agents.Online(ctx, app.CompanyID)
-	return s
+func (s *Service) stateOf(ctx context.Context, c chat.Chat, app chat.Application) State {
+	online, known := s.cfg.Agents.Online(ctx, app.CompanyID)
+	return State{Chat: c, Support: app.Support, AgentsKnown: known, AgentsOnline: online}
 }
 
 // State returns the visitor's latest chat, which may be closed. Errors: Unauthenticated if the visitor does
 // not exist, NotFound if the visitor has had no chat or the application does not exist.
-func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (State, error) {
-	visitor, app, err := d.admit(ctx, who)
+func (s *Service) State(ctx context.Context, who credential.VisitorClaims) (State, error) {
+	visitor, app, err := s.visitorAndApplication(ctx, who)
 	if err != nil {
 		return State{}, asNoChat(err)
 	}
-	latest, err := d.cfg.Chats.Chats(ctx, store.ChatFilter{ChatUserID: visitor.ID}, store.Page{Limit: 1})
+	latest, err := s.cfg.Chats.Chats(ctx, store.ChatFilter{ChatUserID: visitor.ID}, store.Page{Limit: 1})
 	if err == nil && len(latest) == 0 {
 		err = apperr.ChatNotFound.New()
 	}
 	if err != nil {
 		return State{}, err
 	}
-	return d.stateOf(ctx, latest[0], app), nil
+	return s.stateOf(ctx, latest[0], app), nil
 }
 
 // HandOver hands the visitor's open chat to the agents; repeating it changes nothing. Errors: Conflict with
 // the reason HANDOVER_NOT_OFFERED if the application does not offer it, NotFound without an open chat,
 // TooMany, and those of [Service.State].
-func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims, payer event.Account) (State, error) {
-	s, err := d.State(ctx, who)
+func (s *Service) HandOver(ctx context.Context, who credential.VisitorClaims, payer event.Account) (State, error) {
+	state, err := s.State(ctx, who)
 	switch {
 	case err != nil:
-		return s, err
-	case !s.Chat.Open(d.now()):
-		return s, apperr.ChatNotFound.New()
-	case !s.Chat.Control.Agent && !s.Support.HandoverButton:
-		return s, errHandoverNotOffered
+		return state, err
+	case !state.Chat.Open(s.now()):
+		return state, apperr.ChatNotFound.New()
+	case !state.Chat.Control.Agent && !state.Support.HandoverButton:
+		return state, errHandoverNotOffered
 	}
 	// The id derives from the state before, so that concurrent requests are one event.
-	id := "handover-" + s.Chat.ID + "-" + strconv.FormatInt(s.Chat.Control.ChangedAt.UnixMilli(), 36)
-	s.Chat, err = d.cfg.Controls.HandOver(ctx, payer, s.Chat, chat.Handover{By: chat.ByVisitor}, id)
-	return s, err
+	before := state.Chat.Control.ChangedAt
+	id := "handover-" + state.Chat.ID + "-" + strconv.FormatInt(before.UnixMilli(), 36)
+	state.Chat, err = s.cfg.Controls.HandOver(ctx, payer, state.Chat, chat.Handover{By: chat.ByVisitor}, id)
+	return state, err
 }
 
 var errHandoverNotOffered = apperr.HandoverNotOffered.New()
@@ -101,32 +101,33 @@ func (m OfflineMessage) Validate() apperr.Fields {
 	return f
 }
 
+// data returns the data of the text message that agents get.
+func (m OfflineMessage) data() []byte {
+	data := chat.AppendString([]byte(`{"text":`), m.Text)
+	data = append(data, `,"email":`...)
+	data = chat.AppendString(data, m.Email)
+	return append(data, '}')
+}
+
 // LeaveMessage accepts a valid offline message and returns its record. It opens a chat when none is open and
 // hands it to the agents before it adds the message. A visitor without an e-mail address gets this one.
 // Errors: Conflict with the reason HANDOVER_NOT_OFFERED if the chat is the bot's and the application offers
 // no handover, and those of [Service.Write].
-func (d *Service) LeaveMessage(
+func (s *Service) LeaveMessage(
 	ctx context.Context,
 	who credential.VisitorClaims,
 	payer event.Account,
 	left OfflineMessage,
 	identity chat.MessageIdentity,
 ) (chat.Message, error) {
-	visitor, app, err := d.admit(ctx, who)
+	visitor, app, err := s.visitorAndApplication(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
 	}
 	if identity.ID == "" {
-		identity = chat.NewMessageIdentity(d.now())
+		identity = chat.NewMessageIdentity(s.now())
 	}
-	if payer, err = d.cfg.Publisher.Charge(ctx, payer, len(left.Text)+eventBytes); err != nil {
-		return chat.Message{}, err
-	}
-	c, _, err := d.cfg.Chats.OpenChat(
-		ctx,
-		visitor,
-		store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly},
-	)
+	payer, c, err := s.chargeAndOpen(ctx, payer, visitor, app, identity.At, len(left.Text)+eventBytes)
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -134,48 +135,56 @@ func (d *Service) LeaveMessage(
 		return chat.Message{}, errHandoverNotOffered
 	}
 	if visitor.Email == "" {
-		profile := chat.Visitor{ID: visitor.ID, CompanyID: visitor.CompanyID, AppID: visitor.AppID, Email: left.Email}
-		if _, err := d.cfg.Visitors.Register(ctx, store.Registration{Visitor: profile}); err != nil {
+		if err := s.addEmail(ctx, visitor, left.Email); err != nil {
 			return chat.Message{}, err
 		}
-		d.cfg.Changed(ctx, visitor.ID)
 	}
 	// The handover precedes the message, so that no bot answers it.
 	h := chat.Handover{By: chat.ByOfflineForm, Note: left.Email}
-	handover := payer
-	handover.Prepaid = 0 // it is another event than the message
-	if _, err := d.cfg.Controls.Requeue(ctx, handover, c, h, "offline-"+identity.ID); err != nil {
+	handoverPayer := payer
+	handoverPayer.Prepaid = 0 // the handover is another event than the message, which alone is paid for
+	if _, err := s.cfg.Controls.Requeue(ctx, handoverPayer, c, h, "offline-"+identity.ID); err != nil {
 		return chat.Message{}, err
 	}
-	data := chat.AppendString([]byte(`{"text":`), left.Text)
-	data = append(chat.AppendString(append(data, `,"email":`...), left.Email), '}')
-	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: chat.Text, Data: data, NameOfSender: visitor.Name()}
-	err = d.cfg.Publisher.Publish(ctx, payer, event.VisitorMessageAccepted{
-		CompanyID: visitor.CompanyID, AppID: visitor.AppID, ChatUserID: visitor.ID, ChatID: c.ID, Message: m,
-	})
-	if err != nil {
+	m := chat.Message{
+		ID:           identity.ID,
+		CreatedAt:    identity.At,
+		Type:         chat.Text,
+		Data:         left.data(),
+		NameOfSender: visitor.Name(),
+	}
+	if err := s.publishAndRecord(ctx, payer, visitor, c, m); err != nil {
 		return chat.Message{}, err
 	}
-	d.record(ctx, c.ID, m)
 	return m, nil
+}
+
+// addEmail adds an e-mail address to the visitor's profile.
+func (s *Service) addEmail(ctx context.Context, visitor chat.Visitor, email string) error {
+	profile := chat.Visitor{ID: visitor.ID, CompanyID: visitor.CompanyID, AppID: visitor.AppID, Email: email}
+	if _, err := s.cfg.Visitors.Register(ctx, store.Registration{Visitor: profile}); err != nil {
+		return err
+	}
+	s.cfg.Changed(ctx, visitor.ID)
+	return nil
 }
 
 // Rate publishes and stores the visitor's rating of a closed chat; a later rating replaces an earlier one.
 // Errors: NotFound if the chat is not this visitor's, Conflict with the reason RATING_NOT_OFFERED, CHAT_OPEN,
 // or RATING_ENDED after the rating period (see [chat.Chat.RateableUntil]), TooMany.
-func (d *Service) Rate(
+func (s *Service) Rate(
 	ctx context.Context,
 	who credential.VisitorClaims,
 	payer event.Account,
 	chatID string,
 	r chat.Rating,
 ) (State, error) {
-	visitor, app, err := d.admit(ctx, who)
+	visitor, app, err := s.visitorAndApplication(ctx, who)
 	if err != nil {
 		return State{}, asNoChat(err)
 	}
-	c, err := d.own(ctx, visitor, chatID)
-	now := d.now()
+	c, err := s.chatOfVisitor(ctx, visitor, chatID)
+	now := s.now()
 	switch {
 	case err != nil:
 		return State{}, err
@@ -188,7 +197,7 @@ func (d *Service) Rate(
 	}
 	// The event comes first, so that the recorder completes a rating after a crash.
 	r.At = store.UTC(now)
-	err = d.cfg.Publisher.Publish(ctx, payer, event.ChatRated{
+	err = s.cfg.Publisher.Publish(ctx, payer, event.ChatRated{
 		CompanyID:  c.CompanyID,
 		AppID:      c.AppID,
 		ChatUserID: c.ChatUserID,
@@ -200,8 +209,9 @@ func (d *Service) Rate(
 	if err != nil {
 		return State{}, err
 	}
-	if c, err = d.cfg.Chats.ChangeChat(ctx, c.ID, store.ChatChange{Rating: r}); err != nil {
+	rated, err := s.cfg.Chats.ChangeChat(ctx, c.ID, store.ChatChange{Rating: r})
+	if err != nil {
 		return State{}, err
 	}
-	return d.stateOf(ctx, c, app), nil
+	return s.stateOf(ctx, rated, app), nil
 }

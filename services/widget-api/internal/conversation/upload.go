@@ -43,7 +43,7 @@ const fileMessageBytes = 3 << 10
 // charges the message before it reads the file. Errors: Unauthenticated if the visitor does not exist,
 // NotFound if the application does not, TooMany if a budget is used up, and those of the form. After an error
 // nothing is stored.
-func (d *Service) Receive(
+func (s *Service) Receive(
 	ctx context.Context,
 	who credential.VisitorClaims,
 	payer event.Account,
@@ -51,11 +51,12 @@ func (d *Service) Receive(
 	form Form,
 	base string,
 ) (Upload, error) {
-	_, app, err := d.admit(ctx, who)
+	_, app, err := s.visitorAndApplication(ctx, who)
 	if err != nil {
 		return Upload{}, err
 	}
-	if payer, err = d.cfg.Publisher.Charge(ctx, payer, fileMessageBytes); err != nil {
+	payer, err = s.cfg.Publisher.Charge(ctx, payer, fileMessageBytes)
+	if err != nil {
 		return Upload{}, err
 	}
 	incoming, err := form.File()
@@ -67,7 +68,8 @@ func (d *Service) Receive(
 		return Upload{}, err
 	}
 	u := Upload{Payer: payer, File: kept, files: files}
-	if u.Caption, err = form.Rest(); err == nil {
+	u.Caption, err = form.Rest()
+	if err == nil {
 		u.Draft.Type = kept.Kind.Type
 		u.Draft.Data, err = kept.Data(base, u.Caption)
 	}
@@ -75,11 +77,11 @@ func (d *Service) Receive(
 		err = apperr.Fields{{Name: "caption", Message: "must be shorter: data " + tooMuchData}}.Err()
 	}
 	if err != nil {
-		d.Discard(ctx, u)
+		s.Discard(ctx, u)
 		return Upload{}, err
 	}
 	return u, nil
 }
 
 // Discard removes the file of an upload without a message.
-func (d *Service) Discard(ctx context.Context, u Upload) { u.files.Discard(ctx, u.File) }
+func (s *Service) Discard(ctx context.Context, u Upload) { u.files.Discard(ctx, u.File) }

@@ -48,7 +48,8 @@ func timeText(t time.Time) string {
 }
 
 func viewOfState(s conversation.State, now time.Time) chatView {
-	c, open := s.Chat, s.Chat.Open(now)
+	c := s.Chat
+	open := c.Open(now)
 	v := chatView{
 		ChatID:          c.ID,
 		Status:          c.Status(now),

@@ -58,10 +58,11 @@ func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
 	return a.writeFile(c, who, u)
 }
 
-// writeFile creates the message of an upload. If none is created, for example because an earlier request with the same
-// Idempotency-Key did, the upload is removed.
+// writeFile creates the message of an upload. If none is created, for example because an earlier request with
+// the same Idempotency-Key did, the upload is removed.
 func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversation.Upload) error {
-	ctx, written := c.Request().Context(), false
+	ctx := c.Request().Context()
+	written := false
 	defer func() {
 		if !written {
 			a.Conversations.Discard(ctx, u)
@@ -198,7 +199,8 @@ func escapeExtended(s string) string {
 	const attrChars = "!#$&+-.^_`|~"
 	var b strings.Builder
 	for _, c := range []byte(s) {
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(attrChars, c) >= 0 {
+		isAlphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if isAlphanumeric || strings.IndexByte(attrChars, c) >= 0 {
 			b.WriteByte(c)
 			continue
 		}
@@ -207,8 +209,8 @@ func escapeExtended(s string) string {
 	return b.String()
 }
 
-// download is the ResponseWriter of a file. It intercepts errors that net/http would write, so that they get the common error body, and
-// enforces a minimum rate of the client.
+// download is the ResponseWriter of a file. It intercepts errors that net/http would write, so that they get the
+// common error body, and enforces a minimum rate of the client.
 type download struct {
 	*echo.Response
 	pace    *form.Pace
@@ -236,12 +238,18 @@ func (d *download) Write(p []byte) (int, error) {
 func (d *download) refusal(f file.File) error {
 	h := d.Header()
 	for _, name := range []string{
-		echo.HeaderContentType, echo.HeaderContentDisposition, echo.HeaderContentSecurityPolicy, echo.HeaderCacheControl, "ETag", echo.HeaderLastModified,
+		echo.HeaderContentType,
+		echo.HeaderContentDisposition,
+		echo.HeaderContentSecurityPolicy,
+		echo.HeaderCacheControl,
+		echo.HeaderLastModified,
+		"ETag",
 	} {
 		h.Del(name) // headers of the file
 	}
 	if d.refused == http.StatusRequestedRangeNotSatisfiable {
-		h.Set("Content-Range", fmt.Sprintf("bytes */%d", f.Size)) // net/http sets it only for ranges that it understands
+		// net/http sets it only for ranges that it understands.
+		h.Set("Content-Range", fmt.Sprintf("bytes */%d", f.Size))
 		return apperr.RangeNotSatisfiable.New()
 	}
 	if d.refused == http.StatusPreconditionFailed {
@@ -252,8 +260,7 @@ func (d *download) refusal(f file.File) error {
 
 // isMultipart reports whether the request has a multipart body of any kind.
 func isMultipart(c echo.Context) bool {
-	mediaType, _, _ := mime.ParseMediaType(
-		c.Request().Header.Get(echo.HeaderContentType),
-	) // form.Open reports a malformed parameter
+	contentType := c.Request().Header.Get(echo.HeaderContentType)
+	mediaType, _, _ := mime.ParseMediaType(contentType) // form.Open reports a malformed parameter
 	return strings.HasPrefix(mediaType, "multipart/")
 }

@@ -78,7 +78,7 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 }
 
 // answerHistory returns the function that answers with a page of a history.
-func answerHistory(c echo.Context, page conversation.Page) func(conversation.Answer) error {
+func answerHistory(c echo.Context, page conversation.PageQuery) func(conversation.Answer) error {
 	return func(answer conversation.Answer) error {
 		header := c.Response().Header()
 		header.Set(echo.HeaderCacheControl, "no-store")

@@ -15,16 +15,17 @@ const (
 )
 
 // pageOf parses the page of a query. Without limit and before it is as much as one answer holds.
-func pageOf(query string) (conversation.Page, error) {
+func pageOf(query string) (conversation.PageQuery, error) {
 	var wrong apperr.Fields
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		wrong.Add("query", "must be a valid query string")
-		return conversation.Page{}, wrong.Err()
+		return conversation.PageQuery{}, wrong.Err()
 	}
-	var page conversation.Page
+	var page conversation.PageQuery
 	if given, text := once(&wrong, values, "before"); given {
-		page.Before, page.Limit = text, defaultLimit
+		page.Before = text
+		page.Limit = defaultLimit
 		if text == "" {
 			wrong.Add("before", "must be the id of a message of the chat")
 		}
@@ -56,7 +57,7 @@ func once(wrong *apperr.Fields, values url.Values, name string) (given bool, val
 }
 
 // linkToNext returns the Link header of the page before this one.
-func linkToNext(page conversation.Page, first string) string {
+func linkToNext(page conversation.PageQuery, first string) string {
 	return linkTo("before", first, cmp.Or(page.Limit, maxLimit))
 }
 

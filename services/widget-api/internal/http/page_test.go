@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestPageOf(t *testing.T) {
 	t.Parallel()
-	for query, want := range map[string]conversation.Page{
+	for query, want := range map[string]conversation.PageQuery{
 		"":                        {},
 		"lang=en":                 {},
 		"limit=1":                 {Limit: 1},
@@ -65,7 +65,7 @@ func FuzzPageOf(f *testing.F) {
 			t.Fatalf("got the link %q, want one target", link)
 		}
 		next, err := pageOf(target)
-		if first != "" && (err != nil || next != conversation.Page{Limit: page.Limit, Before: first}) {
+		if first != "" && (err != nil || next != conversation.PageQuery{Limit: page.Limit, Before: first}) {
 			t.Fatalf("the link %q: got %+v, %v, want %d before %q", link, next, err, page.Limit, first)
 		}
 	})

@@ -14,7 +14,6 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
 	"github.com/parley-chat/parley/pkg/httpapi/form"
-	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
@@ -40,15 +39,6 @@ type Config struct {
 	Logger        *slog.Logger
 	Registerer    prometheus.Registerer
 	Tracer        *tracing.Tracer // nil: no traces
-}
-
-// Limits bound how often the API may be called. A nil limiter does not limit.
-type Limits struct {
-	Address      *ratelimit.Limiter // all requests of an address
-	Register     *ratelimit.Limiter // registrations from an address
-	Visitor      *ratelimit.Limiter // requests with a visitor's tokens
-	AuthFailures *ratelimit.Limiter // authentication failures of an address
-	Keys         *ratelimit.Limiter // idempotency keys of an application's visitors
 }
 
 type api struct{ Config }

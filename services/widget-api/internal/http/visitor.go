@@ -17,11 +17,11 @@ func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerF
 	return func(c echo.Context) error {
 		token, err := httpapi.Bearer(c)
 		if err != nil {
-			return a.Limits.AuthFailures.Failed(c, err)
+			return a.Limits.AuthFailures.CountFailure(c, err)
 		}
 		who, err := a.Verifier.Verify(c.Request().Context(), token)
 		if err != nil {
-			return a.Limits.AuthFailures.Failed(c, err)
+			return a.Limits.AuthFailures.CountFailure(c, err)
 		}
 		if err := a.Limits.Visitor.Admit(c, who.ChatUserID); err != nil {
 			return err
@@ -32,7 +32,8 @@ func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerF
 		if err := httpapi.CheckQuery(c, parameters...); err != nil {
 			return err
 		}
-		return a.Limits.AuthFailures.Failed(c, next(c, who)) // the visitor may be deleted, or the tokens revoked
+		err = next(c, who)
+		return a.Limits.AuthFailures.CountFailure(c, err) // the visitor may be deleted, or the tokens revoked
 	}
 }
 

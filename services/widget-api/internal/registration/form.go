@@ -39,87 +39,91 @@ type Form struct {
 }
 
 // Validate returns all errors of the form that do not depend on the application.
-func (r Form) Validate() apperr.Fields {
-	var f apperr.Fields
-	if r.AppID == "" {
-		f.Add("appId", "is required")
-	} else if _, ok := chat.ParseID(r.AppID); !ok {
-		f.Add("appId", "must be a UUID")
+func (f Form) Validate() apperr.Fields {
+	var faults apperr.Fields
+	if f.AppID == "" {
+		faults.Add("appId", "is required")
+	} else if _, ok := chat.ParseID(f.AppID); !ok {
+		faults.Add("appId", "must be a UUID")
 	}
-	validateName(&f, "firstName", r.FirstName)
-	validateName(&f, "lastName", r.LastName)
-	if r.UserHash != nil && r.IdentityToken != nil {
-		f.Add("userHash", "must be absent if identityToken is sent")
+	validateName(&faults, "firstName", f.FirstName)
+	validateName(&faults, "lastName", f.LastName)
+	if f.UserHash != nil && f.IdentityToken != nil {
+		faults.Add("userHash", "must be absent if identityToken is sent")
 	}
-	// otherwise the token's claims count
-	if r.Email == nil && r.Phone == nil && r.UserID == nil && r.IdentityToken == nil {
-		f.Add("email", "is required if phone and userId are absent")
-		f.Add("phone", "is required if email and userId are absent")
-		f.Add("userId", "is required if email and phone are absent")
-		return f
+	// An identity may also be in the claims of the token, which need the application's secrets.
+	if f.Email == nil && f.Phone == nil && f.UserID == nil && f.IdentityToken == nil {
+		faults.Add("email", "is required if phone and userId are absent")
+		faults.Add("phone", "is required if email and userId are absent")
+		faults.Add("userId", "is required if email and phone are absent")
+		return faults
 	}
-	r.validateIdentities(&f)
-	return f
+	f.validateIdentities(&faults)
+	return faults
 }
 
-func validateName(f *apperr.Fields, field, name string) {
+func validateName(faults *apperr.Fields, field, name string) {
 	if utf8.RuneCountInString(name) > maxName {
-		f.Add(field, "must have at most 256 characters")
+		faults.Add(field, "must have at most 256 characters")
 	}
 }
 
-func (r Form) validateIdentities(f *apperr.Fields) {
-	if r.Email != nil && !ValidEmail(*r.Email) {
-		f.Add("email", "must be a valid e-mail address")
+func (f Form) validateIdentities(faults *apperr.Fields) {
+	if f.Email != nil && !ValidEmail(*f.Email) {
+		faults.Add("email", "must be a valid e-mail address")
 	}
-	if r.Phone != nil &&
-		(strings.Trim(*r.Phone, "0123456789") != "" || len(*r.Phone) < minPhone || len(*r.Phone) > maxPhone) {
-		f.Add("phone", "must be a phone number of 11 to 12 digits, without + or other characters")
+	if f.Phone != nil && !validPhone(*f.Phone) {
+		faults.Add("phone", "must be a phone number of 11 to 12 digits, without + or other characters")
 	}
-	if r.UserID != nil {
+	if f.UserID != nil {
 		switch {
-		case strings.TrimSpace(*r.UserID) == "":
-			f.Add("userId", "must not be empty")
-		case utf8.RuneCountInString(*r.UserID) > maxUserID:
-			f.Add("userId", "must have at most 256 characters")
+		case strings.TrimSpace(*f.UserID) == "":
+			faults.Add("userId", "must not be empty")
+		case utf8.RuneCountInString(*f.UserID) > maxUserID:
+			faults.Add("userId", "must have at most 256 characters")
 		}
 	}
 }
 
+func validPhone(s string) bool {
+	onlyDigits := strings.Trim(s, "0123456789") == ""
+	return onlyDigits && len(s) >= minPhone && len(s) <= maxPhone
+}
+
 // missing returns the names of required fields that the form lacks, in their order. Null and the empty string
 // count as missing.
-func (r Form) missing(required []string) []string {
+func (f Form) missing(required []string) []string {
 	var names []string
 	for _, name := range required {
-		if !r.has(name) {
+		if !f.has(name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-func (r Form) has(name string) bool {
+func (f Form) has(name string) bool {
 	switch name {
 	case "appId":
-		return r.AppID != ""
+		return f.AppID != ""
 	case "firstName":
-		return r.FirstName != ""
+		return f.FirstName != ""
 	case "lastName":
-		return r.LastName != ""
+		return f.LastName != ""
 	case "email":
-		return r.Email != nil
+		return f.Email != nil
 	case "phone":
-		return r.Phone != nil
+		return f.Phone != nil
 	case "userId":
-		return r.UserID != nil
+		return f.UserID != nil
 	case "userHash":
-		return r.UserHash != nil
+		return f.UserHash != nil
 	case "identityToken":
-		return r.IdentityToken != nil
+		return f.IdentityToken != nil
 	case "language":
-		return r.Language != ""
+		return f.Language != ""
 	}
-	switch string(r.Others[name]) {
+	switch string(f.Others[name]) {
 	case "", "null", `""`:
 		return false
 	}

@@ -16,119 +16,165 @@ import (
 //
 // A proof covers one identity, the strongest that was sent. The others are claims, and must not match a
 // visitor that a proof identifies as someone else. If the application does not verify, proofs are ignored.
-func (r Form) prove(app chat.Application, now time.Time) (Form, *store.Identity, error) {
+func (f Form) prove(app chat.Application, now time.Time) (Form, *store.Identity, error) {
 	switch {
 	case !app.Identity.On():
-		return r, nil, nil
-	case r.IdentityToken != nil:
-		return r.proveByToken(app, now)
-	case r.UserHash != nil:
-		strongest := r.identities(app.ID)[0]
-		if !credential.IsUserHash(app.Identity.Valid(now), strongest.Value, *r.UserHash) {
-			return r, nil, notVerified("userHash", "does not prove the "+strongest.Kind)
+		return f, nil, nil
+	case f.IdentityToken != nil:
+		return f.proveByToken(app, now)
+	case f.UserHash != nil:
+		strongest := f.identities(app.ID)[0]
+		if !credential.IsUserHash(app.Identity.ValidSecrets(now), strongest.Value, *f.UserHash) {
+			return f, nil, notVerified("userHash", "does not prove the "+strongest.Kind)
 		}
 		strongest.Proved = true
-		return r, &strongest, nil
+		return f, &strongest, nil
 	case app.Identity.Required():
-		return r, nil, notVerified("userHash", "or identityToken is required")
+		return f, nil, notVerified("userHash", "or identityToken is required")
 	}
-	return r, nil, nil
+	return f, nil, nil
 }
 
-func (r Form) proveByToken(app chat.Application, now time.Time) (Form, *store.Identity, error) {
-	proved, err := credential.VerifyIdentityToken(app.Identity.Valid(now), *r.IdentityToken, now)
+// proveByToken takes the proof from the token's claims. A claim fills a field that was not sent, and must equal
+// one that was sent. A field without a claim stays unproved, so it must not be the strongest.
+func (f Form) proveByToken(app chat.Application, now time.Time) (Form, *store.Identity, error) {
+	proved, err := credential.VerifyIdentityToken(app.Identity.ValidSecrets(now), *f.IdentityToken, now)
 	if err != nil {
-		return r, nil, notVerified("identityToken", err.Error())
+		return f, nil, notVerified("identityToken", err.Error())
 	}
 	claims := map[string]string{
 		store.KindUserID: proved.UserID,
 		store.KindEmail:  proved.Email,
 		store.KindPhone:  proved.Phone,
 	}
-	for _, sent := range []struct {
-		kind  string
-		value **string
-	}{{store.KindUserID, &r.UserID}, {store.KindEmail, &r.Email}, {store.KindPhone, &r.Phone}} {
-		claim := claims[sent.kind]
-		switch {
-		case claim == "":
-		case *sent.value == nil:
-			*sent.value = &claim
-		case **sent.value != claim:
-			return r, nil, notVerified("identityToken", "does not prove the "+sent.kind)
+	for _, field := range f.identityFields() {
+		if !fill(field.value, claims[field.kind]) {
+			return f, nil, notVerified("identityToken", "does not prove the "+field.kind)
 		}
 	}
 	var faults apperr.Fields
-	if r.validateIdentities(&faults); len(faults) > 0 {
-		return r, nil, faults.Err()
+	f.validateIdentities(&faults)
+	if len(faults) > 0 {
+		return f, nil, faults.Err()
 	}
-	strongest := r.identities(app.ID)[0]
+	strongest := f.identities(app.ID)[0]
 	if claims[strongest.Kind] == "" {
-		return r, nil, notVerified("identityToken", "does not prove the "+strongest.Kind)
+		return f, nil, notVerified("identityToken", "does not prove the "+strongest.Kind)
 	}
 	strongest.Proved = true
-	return r, &strongest, nil
+	return f, &strongest, nil
 }
 
-// identify completes r with the visitor of the form, or with the identities to look up.
-func (d *Service) identify(
+// fill sets a field that was not sent to the claim, if there is one. It reports false if the field was sent with
+// another value.
+func fill(field **string, claim string) bool {
+	if claim == "" {
+		return true
+	}
+	if *field == nil {
+		*field = &claim
+	}
+	return **field == claim
+}
+
+// identityField is a field of a form that identifies its visitor.
+type identityField struct {
+	kind  string
+	value **string // points into the form
+}
+
+// identityFields returns the fields that identify the visitor, the strongest first.
+func (f *Form) identityFields() []identityField {
+	return []identityField{
+		{store.KindUserID, &f.UserID},
+		{store.KindEmail, &f.Email},
+		{store.KindPhone, &f.Phone},
+	}
+}
+
+// identities returns the identities that the form claims, the strongest first.
+func (f Form) identities(appID string) []store.Identity {
+	var ids []store.Identity
+	for _, field := range f.identityFields() {
+		if value := *field.value; value != nil {
+			ids = append(ids, store.Identity{Scope: appID, Kind: field.kind, Value: *value})
+		}
+	}
+	return ids
+}
+
+// lookup selects the visitor of a registration; see [store.Registration].
+type lookup struct {
+	identities  []store.Identity
+	onlyUnowned bool   // an identity that is somebody's does not select them
+	visitorID   string // the holder of the request's token; empty: none
+}
+
+// identify returns how to find the visitor of the form.
+func (s *Service) identify(
 	ctx context.Context,
 	app chat.Application,
 	f Form,
 	proved *store.Identity,
-	r *store.Registration,
-) error {
+) (lookup, error) {
 	if proved != nil {
-		r.Identities = []store.Identity{*proved}
-		return nil
+		return lookup{identities: []store.Identity{*proved}}, nil
 	}
-	r.Identities = f.identities(app.ID)
 	if !app.Identity.On() {
-		return nil
+		return lookup{identities: f.identities(app.ID)}, nil
 	}
-	r.OnlyUnowned = true // an unproved claim to a known identity gives no access to its history
-	holder, held, err := d.holder(ctx, app, f)
-	if held {
-		r.Visitor.ID = holder
-	}
-	return err
+	holder, err := s.holder(ctx, app, f)
+	return lookup{
+		identities:  f.identities(app.ID),
+		onlyUnowned: true, // an unproved claim to a known identity gives no access to its history
+		visitorID:   holder,
+	}, err
 }
 
-// holder returns the visitor of the request's token, if the form names that visitor: a shared browser may
-// still have the token of another one. An invalid token counts as none.
-func (d *Service) holder(ctx context.Context, app chat.Application, f Form) (chatUserID string, held bool, err error) {
+// holder returns the id of the visitor of the request's token, if the form names that visitor: a shared browser
+// may still have the token of another one. It is empty if there is none; an invalid token counts as none.
+func (s *Service) holder(ctx context.Context, app chat.Application, f Form) (chatUserID string, err error) {
 	if f.Token == "" {
-		return "", false, nil
+		return "", nil
 	}
-	claims, err := d.cfg.Tokens.Verify(ctx, f.Token)
+	claims, err := s.cfg.Tokens.Verify(ctx, f.Token)
 	if apperr.Is(err, apperr.Unauthenticated) {
-		return "", false, nil
+		return "", nil
 	}
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
-	v, err := d.cfg.Visitors.Visitor(ctx, claims.ChatUserID)
+	v, err := s.cfg.Visitors.Visitor(ctx, claims.ChatUserID)
 	if apperr.Is(err, apperr.NotFound) {
-		return "", false, nil
+		return "", nil
 	}
-	return v.ID, err == nil && v.AppID == app.ID && claims.IssuedSince(v.TokensValidFrom) && f.names(v), err
+	if err != nil {
+		return "", err
+	}
+	if v.AppID != app.ID || !claims.IssuedSince(v.TokensValidFrom) || !f.names(v) {
+		return "", nil
+	}
+	return v.ID, nil
 }
 
 // names reports whether the form has an identity of the visitor and none that differs.
-func (r Form) names(v chat.Visitor) bool {
+func (f Form) names(v chat.Visitor) bool {
+	known := map[string]string{
+		store.KindUserID: v.UserID,
+		store.KindEmail:  v.Email,
+		store.KindPhone:  v.Phone,
+	}
 	same := 0
-	for _, i := range []struct {
-		sent  *string
-		known string
-		kind  string
-	}{{r.UserID, v.UserID, store.KindUserID}, {r.Email, v.Email, store.KindEmail}, {r.Phone, v.Phone, store.KindPhone}} {
-		switch {
-		case i.sent == nil || i.known == "":
-		case (store.Identity{Kind: i.kind, Value: *i.sent}).Key() != (store.Identity{Kind: i.kind, Value: i.known}).Key():
-			return false
-		default:
-			same++
+	for _, sent := range f.identities(v.AppID) {
+		value := known[sent.Kind]
+		if value == "" {
+			continue
 		}
+		sameKind := store.Identity{Scope: sent.Scope, Kind: sent.Kind, Value: value}
+		if sent.Key() != sameKind.Key() { // keys ignore the case of an e-mail address
+			return false
+		}
+		same++
 	}
 	return same > 0
 }

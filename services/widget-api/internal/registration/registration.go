@@ -1,5 +1,6 @@
-// Package registration registers visitors. form.go validates the form, registration.go stores the visitor and
-// opens the chat.
+// Package registration registers visitors. registration.go is the order of the steps: it stores the visitor and
+// opens the chat. form.go validates the form; identity.go checks the proof of the company's server, a JWT or a
+// hash, and finds whose identity the form claims.
 package registration
 
 import (
@@ -67,8 +68,8 @@ func New(cfg Config) *Service { return &Service{cfg: cfg} }
 //
 // Errors: NotFound without such an application with a widget; Invalid with the reason ORIGIN_NOT_ALLOWED,
 // MISSING_REQUIRED_FIELDS or IDENTITY_NOT_VERIFIED; TooMany if a budget is used up.
-func (d *Service) Register(ctx context.Context, f Form) (token string, err error) {
-	app, err := d.cfg.Applications.FindWidget(ctx, f.AppID)
+func (s *Service) Register(ctx context.Context, f Form) (token string, err error) {
+	app, err := s.cfg.Applications.FindWidget(ctx, f.AppID)
 	if err != nil {
 		return "", err
 	}
@@ -82,50 +83,55 @@ func (d *Service) Register(ctx context.Context, f Form) (token string, err error
 	if names := f.missing(rules.RequiredFields); len(names) > 0 {
 		return "", missingFields(names)
 	}
-	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
+	now := s.cfg.Now().UTC().Truncate(time.Millisecond)
 	f, proved, err := f.prove(app, now)
 	if err != nil {
 		return "", err
 	}
 	greetings := greetingsOf(app, rules, f.Language, now)
-	payer, err := d.charge(ctx, app, f.Address, greetings)
+	payer, err := s.charge(ctx, app, f.Address, greetings)
 	if err != nil {
 		return "", err
 	}
-	registration := store.Registration{
+	found, err := s.identify(ctx, app, f, proved)
+	if err != nil {
+		return "", err
+	}
+	// From here on, records change. The event comes last: a visitor that is stored without an event gets no token, so
+	// the browser registers again, which publishes one.
+	registered, err := s.cfg.Visitors.Register(ctx, store.Registration{
 		Visitor: chat.Visitor{
-			CompanyID: app.CompanyID, AppID: app.ID,
-			FirstName: f.FirstName, LastName: f.LastName,
-			Email: valueOf(f.Email), Phone: valueOf(f.Phone), UserID: valueOf(f.UserID), VerifiedBy: provedBy(proved),
+			ID:         found.visitorID,
+			CompanyID:  app.CompanyID,
+			AppID:      app.ID,
+			FirstName:  f.FirstName,
+			LastName:   f.LastName,
+			Email:      valueOf(f.Email),
+			Phone:      valueOf(f.Phone),
+			UserID:     valueOf(f.UserID),
+			VerifiedBy: provedBy(proved),
 		},
-		Chat: &store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: greetings, AgentsOnly: app.Support.AgentsOnly},
-	}
-	if err := d.identify(ctx, app, f, proved, &registration); err != nil {
-		return "", err
-	}
-	registered, err := d.cfg.Visitors.Register(ctx, registration)
+		Identities:  found.identities,
+		OnlyUnowned: found.onlyUnowned,
+		Chat: &store.NewChat{
+			Channel:    chat.ChannelWidget,
+			Now:        now,
+			Greetings:  greetings,
+			AgentsOnly: app.Support.AgentsOnly,
+		},
+	})
 	if err != nil {
 		return "", err
 	}
-	d.cfg.Changed(ctx, registered.Visitor.ID)
-	if token, err = d.sign(registered.Visitor, now); err != nil {
+	s.cfg.Changed(ctx, registered.Visitor.ID)
+	token, err = s.sign(registered.Visitor, now)
+	if err != nil {
 		return "", err
 	}
-	return token, d.publish(ctx, payer, registered, now)
-}
-
-// identities returns the identities of the form, the strongest first.
-func (r Form) identities(appID string) []store.Identity {
-	var ids []store.Identity
-	for _, i := range []struct {
-		kind  string
-		value *string
-	}{{store.KindUserID, r.UserID}, {store.KindEmail, r.Email}, {store.KindPhone, r.Phone}} {
-		if i.value != nil {
-			ids = append(ids, store.Identity{Scope: appID, Kind: i.kind, Value: *i.value})
-		}
+	if err := s.publish(ctx, payer, registered, now); err != nil {
+		return "", err
 	}
-	return ids
+	return token, nil
 }
 
 func greetingsOf(app chat.Application, rules chat.WidgetRules, language string, now time.Time) []chat.Message {
@@ -136,23 +142,30 @@ func greetingsOf(app chat.Application, rules chat.WidgetRules, language string, 
 			continue
 		}
 		greetings = append(greetings, chat.Message{
-			ID: chat.NewID(), CreatedAt: now, Type: chat.Text,
-			Data:         append(chat.AppendString([]byte(`{"text":`), text), '}'),
-			NameOfSender: app.BotName, IsFromSupport: true,
+			ID:            chat.NewID(),
+			CreatedAt:     now,
+			Type:          chat.Text,
+			Data:          append(chat.AppendString([]byte(`{"text":`), text), '}'),
+			NameOfSender:  app.BotName,
+			IsFromSupport: true,
 		})
 	}
 	return greetings
 }
 
-func (d *Service) sign(v chat.Visitor, now time.Time) (string, error) {
-	return d.cfg.Signer.Sign(credential.VisitorClaims{
-		ChatUserID: v.ID, AppID: v.AppID, CompanyID: v.CompanyID,
-		TokenID: uuid.NewString(), IssuedAt: credential.IssueTime(now, v.TokensValidFrom), ExpiresAt: now.Add(d.cfg.TokenTTL),
+func (s *Service) sign(v chat.Visitor, now time.Time) (string, error) {
+	return s.cfg.Signer.Sign(credential.VisitorClaims{
+		ChatUserID: v.ID,
+		AppID:      v.AppID,
+		CompanyID:  v.CompanyID,
+		TokenID:    uuid.NewString(),
+		IssuedAt:   credential.IssueTime(now, v.TokensValidFrom),
+		ExpiresAt:  now.Add(s.cfg.TokenTTL),
 	})
 }
 
 // charge charges a registration and the greetings that a new chat stores. Its visitor is not known yet.
-func (d *Service) charge(
+func (s *Service) charge(
 	ctx context.Context,
 	app chat.Application,
 	address string,
@@ -162,14 +175,19 @@ func (d *Service) charge(
 	for _, g := range greetings {
 		bytes += len(g.Data)
 	}
-	return d.cfg.Publisher.Charge(ctx, event.ForVisitor(app.CompanyID, app.ID, "", address), bytes)
+	return s.cfg.Publisher.Charge(ctx, event.ForVisitor(app.CompanyID, app.ID, "", address), bytes)
 }
 
-func (d *Service) publish(ctx context.Context, payer event.Account, r store.Registered, now time.Time) error {
+func (s *Service) publish(ctx context.Context, payer event.Account, r store.Registered, now time.Time) error {
 	v := r.Visitor
-	return d.cfg.Publisher.Publish(ctx, payer, event.VisitorRegistered{
-		ID: uuid.NewString(), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID,
-		ChatID: r.Chat.ID, ChatOpened: r.Opened, RegisteredAt: now,
+	return s.cfg.Publisher.Publish(ctx, payer, event.VisitorRegistered{
+		ID:           uuid.NewString(),
+		CompanyID:    v.CompanyID,
+		AppID:        v.AppID,
+		ChatUserID:   v.ID,
+		ChatID:       r.Chat.ID,
+		ChatOpened:   r.Opened,
+		RegisteredAt: now,
 		Profile: event.VisitorProfile{
 			FirstName: v.FirstName,
 			LastName:  v.LastName,
@@ -177,7 +195,8 @@ func (d *Service) publish(ctx context.Context, payer event.Account, r store.Regi
 			Phone:     v.Phone,
 			UserID:    v.UserID,
 		},
-		VerifiedBy: v.VerifiedBy, VisitorCreated: r.Created,
+		VerifiedBy:     v.VerifiedBy,
+		VisitorCreated: r.Created,
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := NewReads(4 * readCost)
+		r := NewPageMemory(4 * pageCost)
 		var flood []*slot.Slot
 		for _, visitor := range []string{"a", "b"} {
 			h, err := r.acquire(t.Context(), "app", visitor)
@@ -60,9 +60,9 @@ func TestReadsAreBounded(t *testing.T) {
 func TestAVisitorReadsTwoPagesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := NewReads(100 * readCost)
+		r := NewPageMemory(100 * pageCost)
 		var last *slot.Slot
-		for range readsPerVisitor {
+		for range pagesPerVisitor {
 			h, err := r.acquire(t.Context(), "app", "a")
 			if err != nil {
 				t.Fatal(err)
@@ -86,7 +86,7 @@ func TestAVisitorReadsTwoPagesAtOnce(t *testing.T) {
 func TestSlowReadersLoseTheirMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, cut := NewReads(64<<20), 0
+		r, cut := NewPageMemory(64<<20), 0
 		for n := range 36 {
 			h, err := r.acquire(t.Context(), fmt.Sprint("app", n%6), fmt.Sprint("visitor", n))
 			if err != nil {

@@ -1,0 +1,34 @@
+package idempotency
+
+import (
+	"context"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// Messages looks up stored messages.
+type Messages interface {
+	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
+}
+
+// SentBefore reports whether an earlier attempt with the same key has sent the message, and into which chat. An
+// [Act] asks this first and answers with that message: since the earlier attempt, the chat may have been closed
+// or a template withdrawn, and a repeated message could open a second chat.
+//
+// It reports false while the message is published but not stored yet. The message is then published again under
+// its id, and JetStream drops the duplicate (see [Lease]).
+func SentBefore(
+	ctx context.Context,
+	messages Messages,
+	identity chat.MessageIdentity,
+) (chatID string, sent bool, err error) {
+	if !identity.Again {
+		return "", false, nil
+	}
+	chatID, _, err = messages.FindMessage(ctx, identity.ID)
+	if apperr.Is(err, apperr.NotFound) {
+		return "", false, nil
+	}
+	return chatID, err == nil, err
+}

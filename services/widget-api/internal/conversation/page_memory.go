@@ -1,0 +1,59 @@
+package conversation
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/slot"
+)
+
+const (
+	// pageCost is the maximum memory of a page while it is loaded: its data, and the copies of the store and
+	// its driver.
+	pageCost = 3 * maxPageBytes
+	// memoryTimeout bounds how long a page waits for memory.
+	memoryTimeout = 20 * time.Second
+	// pagesPerVisitor bounds the pages of one visitor that are in memory at once.
+	pagesPerVisitor = 2
+
+	// MinPageMemory is the minimum for [NewPageMemory].
+	MinPageMemory = 2 * pageCost
+)
+
+// PageMemory bounds the memory of pages of histories: of all together, of one application to half of it, and
+// of one visitor to two pages. Pages beyond the bounds wait; meanwhile clients that receive their page slowly
+// are cut off. A nil PageMemory does not bound anything. It is safe for concurrent use.
+type PageMemory struct {
+	pool          *slot.Pool
+	ofApplication int64 // bytes
+}
+
+// NewPageMemory returns a bound of that many bytes, at least [MinPageMemory].
+func NewPageMemory(bytes int64) *PageMemory {
+	bytes = max(bytes, MinPageMemory)
+	return &PageMemory{pool: slot.NewPool(bytes, pageCost), ofApplication: bytes / 2}
+}
+
+// acquire waits for the memory of a page that is still to be loaded.
+func (m *PageMemory) acquire(ctx context.Context, appID, chatUserID string) (*slot.Slot, error) {
+	if m == nil {
+		return new(slot.Slot), nil
+	}
+	taken, err := m.pool.Acquire(ctx, memoryTimeout,
+		slot.Share{Of: "visitor", Key: chatUserID, Most: pagesPerVisitor * pageCost},
+		slot.Share{Of: "application", Key: appID, Most: m.ofApplication})
+	if err != nil {
+		return nil, tooManyReads(ctx)
+	}
+	return taken, nil
+}
+
+func tooManyReads(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e := apperr.TooManyReads.New()
+	e.RetryAfter = memoryTimeout / 4
+	return e
+}

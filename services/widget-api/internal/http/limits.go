@@ -1,0 +1,33 @@
+package http
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/ratelimit"
+)
+
+// Limits bound how often the API may be called. A nil limiter does not limit.
+type Limits struct {
+	Address      *ratelimit.Limiter // all requests of an address
+	Register     *ratelimit.Limiter // registrations from an address
+	Visitor      *ratelimit.Limiter // requests with a visitor's tokens
+	AuthFailures *ratelimit.Limiter // authentication failures of an address
+	Keys         *ratelimit.Limiter // idempotency keys of an application's visitors
+}
+
+// key charges the request's idempotency key, if it has one.
+func (l Limits) key(c echo.Context, who credential.VisitorClaims) error {
+	if !idempotency.HasKey(c.Request().Header) {
+		return nil
+	}
+	return l.Keys.Spend(c, who.AppID, 1)
+}
+
+// payerOf returns the account of a visitor's request: the visitor at the client's address.
+func payerOf(c echo.Context, who credential.VisitorClaims) event.Account {
+	return event.ForVisitor(who.CompanyID, who.AppID, who.ChatUserID, httpapi.ClientAddress(c))
+}
