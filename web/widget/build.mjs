@@ -15,6 +15,7 @@ import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { gzipAsync } from '@gfx/zopfli';
 import { names as clients, slim } from './client.mjs';
+import { mangleProps } from './mangle.mjs';
 
 const KB = 1024;
 const budgets = { loader: 3 * KB, everything: 45 * KB, extras: 3 * KB };
@@ -94,25 +95,6 @@ async function languages() {
     files: new Map(Object.entries(bytes).map(([code, contents]) => [`widget/${code}-${hash}.js`, contents])),
   };
 }
-
-/** Property names to mangle: internal to the chat bundle, so neither the loader, a language file nor another tab uses them. */
-const internal =
-  `dispatch reachable outbox storage announce announcement dropped onSent onEndVisible chosen subscribe sendText sendFile discard markRead setColours
-  loadOlder retryLoading formFields registered sheet newest answers transcript onReply refreshAfter accepted maySend blocked opened configs setSound addFile
-  putBlob removeBlob settings older unread phase notice slow preview seen scrolledUp heard isLeader isolated rtl
-  typing streaming readUpTo seenUpTo names clock changed stopStreaming handOver retryAfter scrollToEnd
-  config session support messages firstOrdinal isTemporary checkLeader getOrLoad isReading atEnd ends opens choosing draft chatBefore
-  addOfflineMessage skipRating sendOfflineMessage notifyTyping progress strings locale onLoaded update scrolledUp origins fallback`.split(
-    /\s+/,
-  );
-
-/** Property names to mangle: of Preact and of components, which only the chat bundle has; the extras have functions. */
-const lifecycle =
-  `getDerivedStateFromProps getDerivedStateFromError componentDidCatch componentWillMount componentDidMount componentWillUnmount
-  componentWillReceiveProps componentWillUpdate componentDidUpdate shouldComponentUpdate getSnapshotBeforeUpdate getChildContext contextType
-  defaultProps debounceRendering`.split(/\s+/);
-
-const mangleProps = new RegExp(`^(${[...internal, ...lifecycle, ...clients].join('|')})$`);
 
 /** Exports that the chat provides to the extras (src/ui/extras.ts). */
 const shared = 'Fragment jsx jsxs ApiError text useEffect useRef useState Icon useScreen'.split(' ');

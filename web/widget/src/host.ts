@@ -67,11 +67,10 @@ export interface Chat {
 /** The members of the session record in localStorage that the loader reads. */
 export interface Stored {
   /** The visitor's access token. */
-  t?: string;
-  /** Unread messages. */
-  n?: number;
+  token?: string;
+  unreadCount?: number;
   /** Work is pending: an unsent message or an awaited reply. */
-  w?: boolean;
+  pending?: boolean;
   /** The launcher's colours. */
-  c?: [back: string, front: string];
+  colours?: [back: string, front: string];
 }

@@ -199,12 +199,13 @@ function mount(script: HTMLScriptElement) {
       else if (name !== 'close') host.identity = undefined;
       host.refresh();
       // logout and forget end a stored session even if the chat was not opened on this page.
-      if (loading || (!hostField && name !== 'close' && stored().t)) void whenLoaded((c) => c[name](value as Identity));
+      if (loading || (!hostField && name !== 'close' && stored().token))
+        void whenLoaded((c) => c[name](value as Identity));
     };
   }
 
   const onStorage = (e: StorageEvent) => {
-    if (e.key === host.key && !chat) host.badge(stored().n ?? 0);
+    if (e.key === host.key && !chat) host.badge(stored().unreadCount ?? 0);
   };
   /** A click on an element with data-parley-open, the site's own launcher. */
   const onClick = (e: Event) => {
@@ -233,12 +234,12 @@ function mount(script: HTMLScriptElement) {
     before?.forEach(api.push as (command: Command) => void);
   }
   const s = stored();
-  unread = s.n ?? 0;
-  host.paint(s.c?.[0] ?? data.color!, s.c?.[1]);
+  unread = s.unreadCount ?? 0;
+  host.paint(s.colours?.[0] ?? data.color!, s.colours?.[1]);
   host.refresh();
   attach();
   if (!doc.body) doc.addEventListener('DOMContentLoaded', attach, { once: true });
-  if (s.t && (s.n || s.w)) void load();
+  if (s.token && (s.unreadCount || s.pending)) void load();
 }
 
 if (typeof document !== 'undefined' && doc.currentScript) mount(doc.currentScript as HTMLScriptElement);

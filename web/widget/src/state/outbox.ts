@@ -64,7 +64,7 @@ export class Outbox {
   constructor(readonly config: OutboxConfig) {}
 
   get items(): OutboxItem[] {
-    return this.config.storage.list<OutboxItem>('o').sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
+    return this.config.storage.items<OutboxItem>().sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
   }
 
   get pending(): boolean {
@@ -131,11 +131,11 @@ export class Outbox {
   }
 
   #save(item: OutboxItem): void {
-    this.config.storage.put('o', item.key, item);
+    this.config.storage.putItem(item.key, item);
   }
 
   #delete(key: string): void {
-    this.config.storage.remove('o', key);
+    this.config.storage.removeItem(key);
     void this.config.storage.removeBlob(key);
   }
 

@@ -115,9 +115,9 @@ export class Session {
   /** Resumes the stored session, if any, and loads the settings. */
   async start(): Promise<void> {
     const stored = this.storage.session();
-    this.dispatch({ type: 'sound', sound: !stored.s });
-    this.dispatch({ type: 'read', read: stored.r ?? ['', ''] });
-    if (stored.t) this.#beginSession(stored.t);
+    this.dispatch({ type: 'sound', sound: !stored.muted });
+    this.dispatch({ type: 'read', read: stored.read ?? ['', ''] });
+    if (stored.token) this.#beginSession(stored.token);
     try {
       await this.#loadSettings();
     } catch (err) {
@@ -207,12 +207,12 @@ export class Session {
       if (this.#destroyed) return false;
       this.#fingerprint = fingerprint(this.#host.identity);
       this.storage.update({
-        t: token,
-        u: { ...body, userHash: undefined, identityToken: undefined },
-        i: this.#fingerprint || undefined,
-        n: 0,
-        w: true,
-        p: undefined,
+        token,
+        registration: { ...body, userHash: undefined, identityToken: undefined },
+        fingerprint: this.#fingerprint || undefined,
+        unreadCount: 0,
+        pending: true,
+        recovery: undefined,
       });
       this.#beginSession(token);
       this.#registration = body;
@@ -243,7 +243,7 @@ export class Session {
     const now = fingerprint(this.#host.identity);
     const stored = this.storage.session();
     if (this.registered) {
-      if (now && now !== (this.#fingerprint || stored.i)) {
+      if (now && now !== (this.#fingerprint || stored.fingerprint)) {
         this.#endSession();
         void this.register({});
       }
@@ -265,8 +265,8 @@ export class Session {
     this.api.token = token;
     this.#generation++;
     const stored = this.storage.session();
-    this.dispatch({ type: 'read', read: stored.r ?? ['', ''] });
-    this.dispatch({ type: 'skipped', chatId: stored.q ?? '' });
+    this.dispatch({ type: 'read', read: stored.read ?? ['', ''] });
+    this.dispatch({ type: 'skipped', chatId: stored.skippedRating ?? '' });
     this.#outboxChanged();
     this.dispatch({ type: 'connection', connection: 'connecting' });
     this.#tabs.start();
@@ -291,7 +291,7 @@ export class Session {
     if (!this.registered) return;
     const again = this.#registration ?? (this.#host.identity && {});
     this.#endSession('sessionEnded');
-    this.storage.update({ t: undefined, n: 0, w: undefined });
+    this.storage.update({ token: undefined, unreadCount: 0, pending: undefined });
     if (again) void this.register(again as Record<string, string>);
   }
 
@@ -363,27 +363,29 @@ export class Session {
 
   /** Recovery fields for CONNECT: a new socket resumes the stream of another tab or the previous page. Later ones send their own. */
   #recoveryFields(socket: Socket): Data {
-    const [pid, offset, at] = this.storage.session().p ?? [];
-    const fresh = this.state.older !== 'unknown' || Date.now() - at! < RESUME_MAX_AGE;
-    return pid && fresh && !recoveryState(socket)._pid ? { pid, offset } : {};
+    const stored = this.storage.session().recovery;
+    if (!stored || recoveryState(socket)._pid) return {};
+    const { pid, offset, at } = stored;
+    const hasHistory = this.state.older !== 'unknown';
+    return hasHistory || Date.now() - at < RESUME_MAX_AGE ? { pid, offset } : {};
   }
 
   #storeRecovery(offset?: string): void {
     const { _pid, _lastOffset } = recoveryState(this.#socket!);
-    if (_pid) this.storage.update({ p: [_pid, offset || _lastOffset, Date.now()] });
+    if (_pid) this.storage.update({ recovery: { pid: _pid, offset: offset || _lastOffset, at: Date.now() } });
   }
 
   /** Renews the token within the session, with the old token and the registration fields. */
   async #renew(): Promise<void> {
     const generation = this.#generation;
-    const known = this.#registration ?? this.storage.session().u ?? this.#host.identity;
+    const known = this.#registration ?? this.storage.session().registration ?? this.#host.identity;
     if (!known) return;
     const body = { ...known, ...withoutEmpty(this.#host.identity ?? {}), appId: this.#host.appId };
     const token = await this.api.register(body, this.api.token).catch(() => '');
     // Another `sub` is another visitor: the application requires an identity proof that is missing here. Keep the old token.
     if (generation !== this.#generation || !token || claimsOf(token).sub !== claimsOf(this.api.token).sub) return;
     this.api.token = token;
-    this.storage.update({ t: token });
+    this.storage.update({ token });
     this.#socket?.emit('token', token);
   }
 
@@ -472,7 +474,7 @@ export class Session {
     if (!m) return;
     const before = this.state.read;
     this.dispatch({ type: 'read', read: [m.createdAt, m.id] });
-    if (this.state.read !== before) this.storage.update({ r: this.state.read });
+    if (this.state.read !== before) this.storage.update({ read: this.state.read });
   }
 
   /** Loads the page before the first message: of its chat, or if that begins there, of the chat before it. */
@@ -656,7 +658,7 @@ export class Session {
     const [at, id] = this.state.read;
     if (m.createdAt < at || (m.createdAt === at && m.id <= id)) return;
     this.dispatch({ type: 'read', read: [m.createdAt, m.id] });
-    this.storage.update({ r: [m.createdAt, m.id] });
+    this.storage.update({ read: [m.createdAt, m.id] });
     this.#updateUnread();
     this.#sendReadCursor(m.id);
   }
@@ -672,12 +674,12 @@ export class Session {
 
   setSound(on: boolean): void {
     this.dispatch({ type: 'sound', sound: on });
-    if (this.registered) this.storage.update({ s: !on || undefined });
+    if (this.registered) this.storage.update({ muted: !on || undefined });
   }
 
   setColours(back: string, front: string): void {
     this.#host.paint(back, front);
-    if (this.registered) this.storage.update({ c: [back, front] });
+    if (this.registered) this.storage.update({ colours: [back, front] });
   }
 
   /** Updates the badge, and stores the unread count and pending work for the loader of the next page. */
@@ -686,8 +688,8 @@ export class Session {
     if (!this.registered || this.#destroyed) return;
     const waits = this.outbox.pending || this.state.messages.at(-1)?.isFromSupport === false;
     const s = this.storage.session();
-    if (s.t && ((s.n ?? 0) !== this.state.unread || !!s.w !== waits))
-      this.storage.update({ n: this.state.unread, w: waits || undefined });
+    if (s.token && ((s.unreadCount ?? 0) !== this.state.unread || !!s.pending !== waits))
+      this.storage.update({ unreadCount: this.state.unread, pending: waits || undefined });
   }
 
   // Other tabs
@@ -740,7 +742,7 @@ export class Session {
 
   /** Handles a localStorage change by another tab. */
   readonly #onStorage = ({ key }: StorageEvent): void => {
-    if (key?.startsWith(`${this.storage.key}.o.`)) {
+    if (key && this.storage.isItem(key)) {
       this.#outboxChanged();
       this.#updateUnread();
       this.outbox.flush();
@@ -748,17 +750,17 @@ export class Session {
   };
 
   #sessionChanged(): void {
-    const { t = '', r, s } = this.storage.session();
-    this.dispatch({ type: 'sound', sound: !s });
-    if (t && claimsOf(t).sub === claimsOf(this.api.token).sub) {
-      this.api.token = t; // renewed
-      if (r) this.dispatch({ type: 'read', read: r });
+    const { token = '', read, muted } = this.storage.session();
+    this.dispatch({ type: 'sound', sound: !muted });
+    if (token && claimsOf(token).sub === claimsOf(this.api.token).sub) {
+      this.api.token = token; // renewed
+      if (read) this.dispatch({ type: 'read', read });
       return;
     }
-    if (t === this.api.token) return;
+    if (token === this.api.token) return;
     if (this.registered) this.#endSession();
-    if (!t) return;
-    this.#beginSession(t);
+    if (!token) return;
+    this.#beginSession(token);
     if (this.state.settings) this.dispatch({ type: 'phase', phase: 'chat' });
   }
 

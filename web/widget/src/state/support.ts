@@ -59,7 +59,7 @@ export class Support {
 
   /** Skips the rating of a chat. */
   skipRating(chatId: string): void {
-    this.session.storage.update({ q: chatId });
+    this.session.storage.update({ skippedRating: chatId });
     this.session.dispatch({ type: 'skipped', chatId });
   }
 

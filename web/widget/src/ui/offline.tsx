@@ -11,7 +11,7 @@ export function OfflineForm({ draft }: { draft: { current: string | null } }) {
   const [busy, setBusy] = useState(false);
   const [errors, setErrors] = useState<Record<string, string>>({});
   const [problem, setProblem] = useState('');
-  const knownEmail = session.storage.session().u?.email;
+  const knownEmail = session.storage.session().registration?.email;
   const opens = Date.parse(state.chat?.opensAt ?? '');
   const submit = async (e: SubmitEvent) => {
     e.preventDefault();
