@@ -18,11 +18,16 @@ import { names as clients, slim } from './client.mjs';
 import { mangleProps } from './mangle.mjs';
 
 const KB = 1024;
-const budgets = { loader: 3 * KB, everything: 45 * KB, extras: 3 * KB };
+/**
+ * Bytes of gzip. `everything` was 45 KB until the session became parts with narrow interfaces: their classes and the
+ * objects that connect them took 1,300 bytes more, of which shorter names and modules of socket.io-client gave back 450.
+ */
+const budgets = { loader: 3 * KB, everything: 46 * KB, extras: 3 * KB };
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '../..');
 const dist = join(root, 'services/widget-api/internal/web/dist');
+
 /** Imports style sheets as minified text. */
 const styles = {
   name: 'styles',

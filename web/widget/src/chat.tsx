@@ -115,7 +115,7 @@ class ChatScreen implements Chat {
   };
 
   identify(): void {
-    this.#session.identify();
+    this.#session.registration.identify();
   }
 
   logout(): void {

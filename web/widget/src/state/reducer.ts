@@ -67,6 +67,12 @@ export type Action =
   | { type: 'form'; form: Partial<State['form']> }
   | { type: 'ended'; notice?: State['notice'] };
 
+/** The state and the one way to change it, as the parts of the session see them. */
+export interface Store {
+  readonly state: State;
+  dispatch(a: Action): void;
+}
+
 export const initial: State = {
   phase: 'loading',
   connection: 'idle',

@@ -32,7 +32,7 @@ export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
 
   const stage = async (chosen: File[]) => {
     if (!chosen.length) return;
-    const max = await session.maxFileBytes();
+    const max = await session.sending.maxFileBytes();
     setLimit(max);
     const errors = chosen.map((f) => {
       if (f.size > max) return language.t('fileTooBig', { name: f.name, max: language.bytes(max) });
@@ -58,8 +58,8 @@ export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
     e?.preventDefault();
     if (!ready) return;
     const text = value.trim();
-    files.forEach((f, i) => void session.sendFile(f, i === 0 ? text : ''));
-    if (!files.length) session.sendText(text);
+    files.forEach((f, i) => void session.sending.sendFile(f, i === 0 ? text : ''));
+    if (!files.length) session.sending.sendText(text);
     setValue('');
     setFiles([]);
     setProblem('');

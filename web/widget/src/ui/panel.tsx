@@ -36,7 +36,7 @@ export function Panel(p: PanelProps) {
       base: host.base,
       origins: host.mediaOrigins,
       choose: (choice) => {
-        session.choose(choice);
+        session.sending.choose(choice);
         setSent((n) => n + 1);
       },
       preview: (chosen) => {
@@ -121,7 +121,9 @@ export function Panel(p: PanelProps) {
                 render={render}
                 sheet={p.sheet}
                 now={p.now}
-                onEndVisible={() => state.open && document.visibilityState === 'visible' && session.markRead()}
+                onEndVisible={() =>
+                  state.open && document.visibilityState === 'visible' && session.readCursor.markRead()
+                }
               />
               <SupportBar />
               {OfflineForm ? (

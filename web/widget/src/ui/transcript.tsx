@@ -196,9 +196,10 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
     });
     if (this.#stickToEnd) to = this.#pages.length;
     const { state } = this.props;
-    if (log.scrollTop < OVERSCAN && state.older === 'more' && !this.#stickToEnd) void this.props.session.loadOlder();
+    if (log.scrollTop < OVERSCAN && state.older === 'more' && !this.#stickToEnd)
+      void this.props.session.history.loadOlder();
     if (log.scrollTop < OVERSCAN && state.older === 'more' && log.scrollHeight <= log.clientHeight + 1)
-      void this.props.session.loadOlder();
+      void this.props.session.history.loadOlder();
     from = Math.max(0, from);
     if (
       from !== this.state.from ||
@@ -294,7 +295,7 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
             {state.older === 'failed' && (
               <p class="note">
                 {language.t('olderFailed')}{' '}
-                <button type="button" class="textbutton" onClick={() => void session.loadOlder()}>
+                <button type="button" class="textbutton" onClick={() => void session.history.loadOlder()}>
                   {language.t('tryAgain')}
                 </button>
               </p>
@@ -555,7 +556,7 @@ function StreamedRow({
           </div>
           <p class="meta">
             {!m.done && (
-              <button type="button" class="textbutton" onClick={() => session.stopStreaming()}>
+              <button type="button" class="textbutton" onClick={() => session.streaming.stop()}>
                 {language.t('stopWriting')}
               </button>
             )}
@@ -600,10 +601,10 @@ function PendingMessage({ item, last, share = 0, session, language, offline }: P
         {item.failed ? (
           <p class="meta bad">
             <Icon name="alert" /> {word}
-            <button type="button" class="textbutton" onClick={() => session.outbox.retry(item.key)}>
+            <button type="button" class="textbutton" onClick={() => session.sending.retry(item.key)}>
               {language.t('retry')}
             </button>
-            <button type="button" class="textbutton" onClick={() => session.discard(item.key)}>
+            <button type="button" class="textbutton" onClick={() => session.sending.discard(item.key)}>
               {language.t('discard')}
             </button>
           </p>
@@ -663,7 +664,7 @@ class PendingFile extends Component<
               type="button"
               class="round"
               aria-label={language.t('cancelUpload', { name })}
-              onClick={() => session.discard(item.key)}
+              onClick={() => session.sending.discard(item.key)}
             >
               <Icon name="close" />
             </button>
