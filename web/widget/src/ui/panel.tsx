@@ -1,12 +1,13 @@
 import { useEffect, useMemo, useRef, useState } from '@parley/shared/render/hooks.js';
 import { Icon } from '@parley/shared/render/icon.js';
 import type { Render } from '@parley/shared/render/content.js';
-import { Avatar } from './avatar.js';
 import { Composer } from './composer.js';
-import { ScreenContext, useScreen, type Screen } from './context.js';
+import { ScreenContext, type Screen } from './context.js';
 import { Form } from './form.js';
+import { Header } from './header.js';
 import type { Sheet } from './sheet.js';
-import { answering, isAway, SupportBar } from './support.js';
+import { Banner, Failed, Loading } from './status.js';
+import { isAway, SupportBar } from './support.js';
 import { Transcript } from './transcript.js';
 
 export interface PanelProps extends Screen {
@@ -146,150 +147,6 @@ export function Panel(p: PanelProps) {
         </div>
       </div>
     </ScreenContext.Provider>
-  );
-}
-
-function Header() {
-  const { state, language, session, host, close } = useScreen();
-  const header = useRef<HTMLDivElement>();
-  const [menu, setMenu] = useState(false);
-  const [confirming, setConfirming] = useState(false);
-  const button = useRef<HTMLButtonElement>();
-  const { settings } = state;
-  const who = state.phase === 'chat' && state.connection === 'online' ? answering(state.chat) : '';
-  const closeMenu = () => {
-    setMenu(false);
-    setConfirming(false);
-  };
-  const closeAndFocusButton = () => {
-    closeMenu();
-    button.current?.focus();
-  };
-  // Close the menu on a pointer press or focus outside the header.
-  useEffect(() => {
-    if (!menu) return undefined;
-    const onOutside = (e: Event) => header.current!.contains(e.target as Node) || closeMenu();
-    const events = ['pointerdown', 'focusin'];
-    events.forEach((type) => host.root.addEventListener(type, onOutside));
-    return () => events.forEach((type) => host.root.removeEventListener(type, onOutside));
-  }, [menu]);
-  useEffect(() => {
-    if (confirming) header.current!.querySelector<HTMLElement>('.secondary')!.focus();
-  }, [confirming]);
-  const onKeyDown = (e: KeyboardEvent) => {
-    if (e.key !== 'Escape' || !menu) return;
-    e.stopPropagation();
-    closeAndFocusButton();
-  };
-  return (
-    <div ref={header} class="header" onKeyDown={onKeyDown}>
-      <Avatar name={settings?.botName ?? settings?.name ?? ''} />
-      <div class="names">
-        <h2 class="title" tabIndex={-1}>
-          {settings?.name}
-        </h2>
-        <p class="sub">
-          {(!who || who === 'online') && settings?.botName}
-          {who && (
-            <>
-              {who !== 'away' && <span class="dot" />} {language.t(who)}
-            </>
-          )}
-        </p>
-      </div>
-      <button
-        ref={button}
-        type="button"
-        class="round"
-        aria-label={language.t('menu')}
-        aria-expanded={menu}
-        onClick={() => (menu ? closeAndFocusButton() : setMenu(true))}
-      >
-        <Icon name="more" />
-      </button>
-      <button type="button" class="round" aria-label={language.t('close')} onClick={close}>
-        <Icon name="close" />
-      </button>
-      {menu && (
-        <div class="menu" role="group" aria-label={language.t('menu')}>
-          {confirming ? (
-            <>
-              <p>{language.t('forgetConfirm')}</p>
-              <div class="pair">
-                <button type="button" class="secondary" onClick={closeAndFocusButton}>
-                  {language.t('cancel')}
-                </button>
-                <button
-                  type="button"
-                  class="danger"
-                  onClick={() => {
-                    closeAndFocusButton();
-                    session.end();
-                  }}
-                >
-                  {language.t('forgetYes')}
-                </button>
-              </div>
-            </>
-          ) : (
-            <>
-              <button
-                type="button"
-                class="item"
-                aria-pressed={state.sound}
-                onClick={() => session.setSound(!state.sound)}
-              >
-                <Icon name={state.sound ? 'bell' : 'mute'} />
-                {language.t(state.sound ? 'soundOff' : 'soundOn')}
-              </button>
-              {session.registered && (
-                <button type="button" class="item" onClick={() => setConfirming(true)}>
-                  <Icon name="trash" />
-                  {language.t('forget')}
-                </button>
-              )}
-            </>
-          )}
-        </div>
-      )}
-    </div>
-  );
-}
-
-/** Connection problems and rate limiting, or a hint that storage is blocked. */
-function Banner() {
-  const { state, language, session } = useScreen();
-  const c = state.connection;
-  const key = state.slow ? 'slowDown' : c === 'offline' || c === 'unavailable' || c === 'reconnecting' ? c : undefined;
-  if (!key && !session.storage.blocked) return null;
-  return <p class={key ? 'banner' : 'banner calm'}>{language.t(key ?? 'storageBlocked')}</p>;
-}
-
-function Loading() {
-  const { language } = useScreen();
-  return (
-    <div class="scroll blank">
-      <p class="sr">{language.t('loading')}</p>
-      <div class="ghost" />
-      <div class="ghost mine" />
-      <div class="ghost" />
-    </div>
-  );
-}
-
-function Failed() {
-  const { state, session, language } = useScreen();
-  const refused = state.phase === 'refused';
-  return (
-    <div class="scroll blank center">
-      <Icon name="alert" />
-      <p>{language.t(refused ? 'notAllowed' : 'loadFailed')}</p>
-      {!refused && (
-        <button type="button" class="primary" onClick={() => session.retryLoading()}>
-          {language.t('tryAgain')}
-        </button>
-      )}
-    </div>
   );
 }
 
