@@ -20,7 +20,8 @@ import { mangleProps } from './mangle.mjs';
 const KB = 1024;
 /**
  * Bytes of gzip. `everything` was 45 KB until the session became parts with narrow interfaces: their classes and the
- * objects that connect them took 1,300 bytes more, of which shorter names and modules of socket.io-client gave back 450.
+ * objects that connect them took 1,300 bytes more, of which shorter names and modules of socket.io-client gave back
+ * 450.
  */
 const budgets = { loader: 3 * KB, everything: 46 * KB, extras: 3 * KB };
 
@@ -82,7 +83,10 @@ const hashOf = (...bytes) =>
 
 const hashed = (name, bytes) => `widget/${name}-${hashOf(bytes)}.js`;
 
-/** The texts and files of all languages. The file names share one hash, so that the loader can compute the name of the visitor's language. */
+/**
+ * The texts and files of all languages. The file names share one hash, so that the loader can compute the name of the
+ * visitor's language.
+ */
 async function languages() {
   const texts = {},
     bytes = {};
@@ -104,7 +108,10 @@ async function languages() {
 /** Exports that the chat provides to the extras (src/ui/extras.ts). */
 const shared = 'Fragment jsx jsxs ApiError text useEffect useRef useState Icon useScreen'.split(' ');
 
-/** Resolves the modules that the extras share with the chat to a stub "chat", whose exports the chat sets through `provide`. */
+/**
+ * Resolves the modules that the extras share with the chat to a stub "chat", whose exports the chat sets through
+ * `provide`.
+ */
 const fromChat = {
   name: 'fromChat',
   setup(b) {
@@ -120,7 +127,10 @@ const fromChat = {
   },
 };
 
-/** Builds the extras, which the chat loads on demand. `mangleCache` is that of the chat, so that both use the same mangled names. */
+/**
+ * Builds the extras, which the chat loads on demand. `mangleCache` is that of the chat, so that both use the same
+ * mangled names.
+ */
 async function extras(mangleCache) {
   const result = await build({
     ...common,

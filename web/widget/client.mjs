@@ -1,5 +1,5 @@
-// Shrinks socket.io-client in the widget's bundle: drops code that browsers do not need or the gateway does not support.
-// File and property names are those of the pinned version.
+// Shrinks socket.io-client in the widget's bundle: drops code that browsers do not need or the gateway does not
+// support. File and property names are those of the pinned version.
 
 import { fileURLToPath } from 'node:url';
 
@@ -123,8 +123,9 @@ const util = `
     Date.now().toString(36).substring(3) + Math.random().toString(36).substring(2, 5);`;
 
 /**
- * An esbuild plugin that replaces modules of socket.io-client. It drops features that the gateway lacks (WebTransport, binary attachments
- * and binary frames), support for Node.js, React Native and browsers without URL, and the entry point, which shares connections between callers.
+ * An esbuild plugin that replaces modules of socket.io-client. It drops features that the gateway lacks (WebTransport,
+ * binary attachments and binary frames), support for Node.js, React Native and browsers without URL, and the entry
+ * point, which shares connections between callers.
  */
 export const slim = {
   name: 'slim',

@@ -254,7 +254,8 @@ class ChatScreen implements Chat {
   #scheduleRender(): void {
     if (this.#frame) return;
     this.#frame = requestAnimationFrame(this.#renderNow);
-    this.#fallbackTimer = setTimeout(this.#renderNow, 100); // a hidden page gets no animation frames, but its state still changes
+    // A hidden page gets no animation frames, but its state still changes.
+    this.#fallbackTimer = setTimeout(this.#renderNow, 100);
   }
 
   readonly #renderNow = (): void => {

@@ -26,8 +26,9 @@ export interface Host {
   readonly launcher: HTMLButtonElement;
   readonly mediaOrigins: string[];
   /**
-   * Whether to try WebSocket. A script tag with a nonce implies a CSP. If its connect-src lacks the wss: origin, the browser blocks and
-   * reports the attempt, so such pages use HTTP long polling unless data-websocket enables WebSocket.
+   * Whether to try WebSocket. A script tag with a nonce implies a CSP. If its connect-src lacks the wss: origin, the
+   * browser blocks and reports the attempt, so such pages use HTTP long polling unless data-websocket enables
+   * WebSocket.
    */
   readonly websocket: boolean;
   language: string;

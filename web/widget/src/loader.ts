@@ -125,7 +125,8 @@ async function fetchChat() {
   launcher.className = 'busy';
   // Browsers may cache a failed module by its URL, so a retry needs another URL.
   const file = __CHAT__ + (failures ? `?${failures}` : '');
-  // Request everything that the first screen needs in parallel; the chat would request the rest only after it is loaded.
+  // Request everything that the first screen needs in parallel; the chat would request the rest only after it is
+  // loaded.
   const links = [host.preload(file, __INTEGRITY__)];
   if (__LABELS__[language()]) links.push(host.preload(`widget/${language()}-${__LANGUAGES__}.js`, ''));
   host.settingsAnswer = fetch(`${base}settings/${encodeURIComponent(appId)}`, { credentials: 'omit' }).catch(

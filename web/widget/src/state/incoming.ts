@@ -34,8 +34,8 @@ export class Incoming {
   }
 
   /**
-   * Adds a page of the history. `more` says whether there are earlier messages, if this page tells. With `missed`, the replies that follow
-   * the last known message are new to the visitor.
+   * Adds a page of the history. `more` says whether there are earlier messages, if this page tells. With `missed`, the
+   * replies that follow the last known message are new to the visitor.
    */
   addPage(messages: Message[], more: boolean | undefined, missed: boolean): void {
     const { store, typing } = this.config;

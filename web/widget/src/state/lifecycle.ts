@@ -1,4 +1,7 @@
-/** Owns the visitor's session: it begins with a token, has that renewed, and ends when the visitor, the site or the server ends it. */
+/**
+ * Owns the visitor's session: it begins with a token, has that renewed, and ends when the visitor, the site or the
+ * server ends it.
+ */
 import type { Api, ApiError } from '@parley/shared/api.js';
 import type { Typing } from '@parley/shared/typing.js';
 import type { Host } from '../host.js';
@@ -34,7 +37,10 @@ export class Lifecycle {
 
   constructor(readonly config: LifecycleConfig) {}
 
-  /** Returns a function that says whether the session is still the one of this call. The responses of an earlier one are ignored. */
+  /**
+   * Returns a function that says whether the session is still the one of this call. The responses of an earlier one are
+   * ignored.
+   */
   guard(): () => boolean {
     const generation = this.#generation;
     return () => generation === this.#generation && !this.config.destroyed.aborted;
@@ -122,7 +128,10 @@ export class Lifecycle {
       store.dispatch({ type: 'connection', connection: navigator.onLine === false ? 'offline' : 'unavailable' });
   }
 
-  /** Handles a rejected token. Registers again without the form if the registration fields or the site's identity are known. */
+  /**
+   * Handles a rejected token. Registers again without the form if the registration fields or the site's identity are
+   * known.
+   */
   #unauthorized(): void {
     const { api, storage, registration } = this.config;
     if (!api.token) return;
@@ -132,7 +141,10 @@ export class Lifecycle {
     if (known) void registration.register(known);
   }
 
-  /** The application does not exist, or does not allow this site. Only its owner can change that, so nothing is tried again. */
+  /**
+   * The application does not exist, or does not allow this site. Only its owner can change that, so nothing is tried
+   * again.
+   */
   refuse(): void {
     this.end();
     this.config.store.dispatch({ type: 'phase', phase: 'refused' });

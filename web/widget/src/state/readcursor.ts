@@ -1,4 +1,7 @@
-/** Owns how far each side has read: the visitor's cursor, stored and sent to the server, and how far the company has come. */
+/**
+ * Owns how far each side has read: the visitor's cursor, stored and sent to the server, and how far the company has
+ * come.
+ */
 import type { Api, ReadState } from '@parley/shared/api.js';
 import { object, text } from '@parley/shared/message.js';
 import { newestReply, type State, type Store } from './reducer.js';

@@ -1,6 +1,6 @@
 /**
- * Owns the socket to the gateway: opens it, resumes the event stream where the last socket ended, and opens it again. The other tabs get
- * each event too, because only one tab has a socket.
+ * Owns the socket to the gateway: opens it, resumes the event stream where the last socket ended, and opens it again.
+ * The other tabs get each event too, because only one tab has a socket.
  */
 import { Manager, type Socket } from 'socket.io-client';
 import { ApiError } from '@parley/shared/api.js';
@@ -118,7 +118,10 @@ export class Realtime {
     this.#timer = setTimeout(() => socket.connect(), 1_000 + Math.random() * 1_000);
   }
 
-  /** Recovery fields for CONNECT: a new socket resumes the stream of another tab or the previous page. Later ones send their own. */
+  /**
+   * Recovery fields for CONNECT: a new socket resumes the stream of another tab or the previous page. Later ones send
+   * their own.
+   */
   #recoveryFields(socket: Socket): Data {
     const { store, storage } = this.config;
     const stored = storage.session().recovery;

@@ -1,4 +1,6 @@
-/** Owns who the visitor is: the fields of the form, the site's identity, the registration and the renewal of its token. */
+/**
+ * Owns who the visitor is: the fields of the form, the site's identity, the registration and the renewal of its token.
+ */
 import { type Api, ApiError } from '@parley/shared/api.js';
 import type { Data } from '@parley/shared/message.js';
 import type { Host, Identity } from '../host.js';
@@ -37,7 +39,9 @@ export class Registration {
       .map((name) => ({ name, required: required.includes(name) }));
   }
 
-  /** Registers without the form, after the chat is opened: if it has no fields, or with an identity, no required ones. */
+  /**
+   * Registers without the form, after the chat is opened: if it has no fields, or with an identity, no required ones.
+   */
   async registerSilently(): Promise<boolean> {
     const { host, store } = this.config;
     if (!store.state.open) return false;

@@ -1,4 +1,6 @@
-/** Owns what the visitor sends: the outbox, how much of it is on the screen, and the largest file that the server takes. */
+/**
+ * Owns what the visitor sends: the outbox, how much of it is on the screen, and the largest file that the server takes.
+ */
 import type { Api, ApiError } from '@parley/shared/api.js';
 import type { Choice, Message } from '@parley/shared/message.js';
 import { Outbox } from './outbox.js';
@@ -84,8 +86,8 @@ export class Sending {
   }
 
   /**
-   * Shows the stored outbox. `accepted` is the key of an item that another tab has sent: this tab's view of localStorage may still
-   * contain it.
+   * Shows the stored outbox. `accepted` is the key of an item that another tab has sent: this tab's view of
+   * localStorage may still contain it.
    */
   showOutbox(accepted?: string): void {
     const outbox = this.#outbox.items.filter((i) => i.key !== accepted);

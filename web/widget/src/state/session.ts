@@ -27,8 +27,9 @@ export interface SessionConfig {
 }
 
 /**
- * The model of one widget: holds the state that the UI renders, and connects the parts that change it. Each part owns one thing and sees of
- * the others only what its config names. A session of the visitor begins with a token and ends without one; the parts stay.
+ * The model of one widget: holds the state that the UI renders, and connects the parts that change it. Each part owns
+ * one thing and sees of the others only what its config names. A session of the visitor begins with a token and ends
+ * without one; the parts stay.
  */
 export class Session implements Store {
   state: State = initial;

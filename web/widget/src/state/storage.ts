@@ -2,8 +2,8 @@ import type { Data } from '@parley/shared/message.js';
 import type { Stored } from '../host.js';
 
 /**
- * The session record in localStorage. The loader, the next page and other tabs read it, perhaps of another release: the build must not
- * mangle these names (mangle.mjs).
+ * The session record in localStorage. The loader, the next page and other tabs read it, perhaps of another release: the
+ * build must not mangle these names (mangle.mjs).
  */
 export interface SessionRecord extends Stored {
   /** The visitor's read cursor: time and id of the message. */

@@ -1,4 +1,7 @@
-/** Owns what this tab does with each event of another tab. The leader acts for all; the others show what the leader tells. */
+/**
+ * Owns what this tab does with each event of another tab. The leader acts for all; the others show what the leader
+ * tells.
+ */
 import { readMessage } from '@parley/shared/message.js';
 import { readPart } from '@parley/shared/parts.js';
 import type { Typing } from '@parley/shared/typing.js';

@@ -15,7 +15,10 @@ interface ComposerProps {
   onSent(): void;
 }
 
-/** The message input. Files that are chosen, dropped or pasted are staged above the text, which becomes the caption of the first file. */
+/**
+ * The message input. Files that are chosen, dropped or pasted are staged above the text, which becomes the caption of
+ * the first file.
+ */
 export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
   const { session, language, announce } = useScreen();
   const area = useRef<HTMLTextAreaElement>();

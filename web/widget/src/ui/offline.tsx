@@ -4,7 +4,9 @@ import { text } from '@parley/shared/message.js';
 import { Icon } from '@parley/shared/render/icon.js';
 import { useScreen } from './context.js';
 
-/** Offline form, which replaces the composer while the agents are away: a message and an email address for the reply. */
+/**
+ * Offline form, which replaces the composer while the agents are away: a message and an email address for the reply.
+ */
 export function OfflineForm({ draft }: { draft: { current: string | null } }) {
   const { session, state, language, announce } = useScreen();
   const form = useRef<HTMLFormElement>();

@@ -25,7 +25,10 @@ export function paginate(messages: Message[], base: number): Page[] {
   return pages;
 }
 
-/** The last answers to the questions on a page, by question id. JSON, so that shouldComponentUpdate compares it by value. */
+/**
+ * The last answers to the questions on a page, by question id. JSON, so that shouldComponentUpdate compares it by
+ * value.
+ */
 export function chosenPayloads({ messages, outbox }: State, page: Message[]): string {
   const asked = new Set(page.filter((m) => m.isFromSupport).map((m) => m.id));
   const found: Record<string, Answer> = {};

@@ -27,7 +27,8 @@ export function Panel(p: PanelProps) {
   const [dropped, setDropped] = useState<{ files: File[] }>();
   const [dragDepth, setDragDepth] = useState(0);
   const [sent, setSent] = useState(0);
-  const draft = useRef<string>(); // what the visitor has written in the composer or in the offline form, whichever is shown
+  /** What the visitor has written in the composer or in the offline form, whichever is shown. */
+  const draft = useRef<string>();
 
   const render = useMemo<Render>(
     () => ({
@@ -54,7 +55,8 @@ export function Panel(p: PanelProps) {
     if (sent) p.transcript.current?.scrollToEnd();
   }, [sent]);
 
-  // Focus the first input field. On touch devices focus the title instead, so that the on-screen keyboard does not open.
+  // Focus the first input field. On touch devices focus the title instead, so that the on-screen keyboard does not
+  // open.
   useEffect(() => {
     if (!state.open) return;
     const touch = matchMedia('(pointer:coarse)').matches;

@@ -34,9 +34,9 @@ interface TranscriptState {
 }
 
 /**
- * The virtualised message list: only the pages around the viewport are in the DOM, between two spacers. At the end it sticks to the
- * newest message. Elsewhere it does its own scroll anchoring: it remembers the first visible row and adjusts scrollTop when content
- * above it is added or resized.
+ * The virtualised message list: only the pages around the viewport are in the DOM, between two spacers. At the end it
+ * sticks to the newest message. Elsewhere it does its own scroll anchoring: it remembers the first visible row and
+ * adjusts scrollTop when content above it is added or resized.
  */
 export class Transcript extends Component<TranscriptProps, TranscriptState> {
   override state: TranscriptState = { from: 0, to: Infinity, active: '', scrolledUp: false };
@@ -160,7 +160,8 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
   readonly #onScroll = () => {
     const log = this.#log.current!;
     if (!log.clientHeight) return; // the panel is hidden
-    // Stay at the end unless scrollTop has decreased: the log may shrink or its content grow before the event of our own scroll arrives.
+    // Stay at the end unless scrollTop has decreased: the log may shrink or its content grow before the event of our
+    // own scroll arrives.
     this.#stickToEnd =
       log.scrollHeight - log.scrollTop - log.clientHeight < 48 ||
       (this.#stickToEnd && log.scrollTop >= this.#scrollTop);
@@ -215,7 +216,9 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
     return this.#pageHeights.get(p.key) ?? p.messages.length * ESTIMATED_ROW_HEIGHT;
   }
 
-  /** Arrow keys, Home and End move between messages. Enter focuses the first control of a message, Escape returns to it. */
+  /**
+   * Arrow keys, Home and End move between messages. Enter focuses the first control of a message, Escape returns to it.
+   */
   readonly #onKeyDown = (e: KeyboardEvent) => {
     const log = this.#log.current!;
     const rows = [...log.querySelectorAll<HTMLElement>('.row:not(.typing)')];
