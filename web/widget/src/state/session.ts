@@ -129,7 +129,7 @@ export class Session implements Store {
     };
     this.#lifecycle = new Lifecycle(parts);
     this.#tabEvents = new TabEvents({ ...parts, onEnded: () => this.#lifecycle.forget() });
-    this.#listenToPage();
+    this.#listenToPage('addEventListener');
   }
 
   subscribe(f: () => void): () => void {
@@ -193,6 +193,7 @@ export class Session implements Store {
 
   destroy(): void {
     this.#destroyed.abort();
+    this.#listenToPage('removeEventListener');
     this.#settings.stop();
     this.history.stop();
     this.streaming.clear();
@@ -257,34 +258,38 @@ export class Session implements Store {
   // Other tabs and the page
 
   /** Handles a localStorage change by another tab. */
-  #onStorage({ key }: StorageEvent): void {
+  readonly #onStorage = ({ key }: StorageEvent): void => {
     if (key && this.storage.isItem(key)) {
       this.sending.showOutbox();
       this.#updateUnread();
       this.sending.flush();
     } else if (!key || key === this.storage.key) this.#lifecycle.onStored();
+  };
+
+  /** Adds or removes the handlers of the page's events. */
+  #listenToPage(change: 'addEventListener' | 'removeEventListener'): void {
+    window[change]('online', this.#onOnline);
+    window[change]('offline', this.#onOffline);
+    window[change]('storage', this.#onStorage as EventListener);
+    document[change]('visibilitychange', this.#onVisibilityChange);
   }
 
-  #listenToPage(): void {
-    const { signal } = this.#destroyed;
-    addEventListener('online', () => this.#onOnline(), { signal });
-    addEventListener('offline', () => this.registered && this.#realtime.setConnection('offline'), { signal });
-    addEventListener('storage', (e) => this.#onStorage(e), { signal });
-    document.addEventListener('visibilitychange', () => this.#onVisibilityChange(), { signal });
-  }
+  readonly #onOffline = (): void => {
+    if (this.registered) this.#realtime.setConnection('offline');
+  };
 
-  #onOnline(): void {
+  readonly #onOnline = (): void => {
     if (this.state.phase === 'failed') void this.#settings.load();
     if (!this.registered) return;
     if (this.#tabs.isLeader) this.#realtime.reconnectNow();
     this.sending.flush();
-  }
+  };
 
-  #onVisibilityChange(): void {
+  readonly #onVisibilityChange = (): void => {
     if (document.visibilityState !== 'visible' || !this.registered) return;
     this.#tabs.checkLeader();
     if (this.#tabs.isLeader) this.#realtime.wake();
     this.history.syncIfStale();
     this.sending.flush();
-  }
+  };
 }
