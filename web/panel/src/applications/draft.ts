@@ -18,10 +18,7 @@ export const COLOURS = [
 
 export type ColourKey = (typeof COLOURS)[number]['key'];
 
-/**
- * Returns the effective colour of the widget: the setting, or the default. The visitor's bubbles default to the primary
- * colour.
- */
+/** Returns the effective colour of the widget: the setting, or the default. The visitor's bubbles default to the primary colour. */
 export function shownColour(configs: Data, key: ColourKey): string {
   const own = text(configs[key]);
   if (parseHex(own)) return own;
@@ -29,10 +26,7 @@ export function shownColour(configs: Data, key: ColourKey): string {
   return otherwise || shownColour(configs, 'primaryBackgroundColor');
 }
 
-/**
- * Returns the configured text colours with a contrast below 4.5:1 to their background. The widget adjusts these text
- * colours.
- */
+/** Returns the configured text colours with a contrast below 4.5:1 to their background. The widget adjusts these text colours. */
 export function unreadable(configs: Data): { text: ColourKey; ratio: number }[] {
   const pairs: [ColourKey, ColourKey][] = [
     ['primaryTextColor', 'primaryBackgroundColor'],

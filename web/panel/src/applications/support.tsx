@@ -279,9 +279,7 @@ function RatingSummary({ appId }: { appId: string }) {
   );
 }
 
-/**
- * The delay between a rating event and the reload, in milliseconds: the rating is stored after its event is published.
- */
+/** The delay between a rating event and the reload, in milliseconds: the rating is stored after its event is published. */
 const RELOAD_DELAY = 1_000;
 
 /** Loads the ratings of all applications, and reloads them after each new rating. */
