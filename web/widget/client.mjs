@@ -1,5 +1,5 @@
-// Shrinks socket.io-client in the widget's bundle: drops code that browsers do not need or the gateway does not support.
-// File and property names are those of the pinned version.
+// Shrinks socket.io-client in the widget's bundle: drops code that browsers do not need or the gateway does not
+// support. File and property names are those of the pinned version.
 
 import { fileURLToPath } from 'node:url';
 
@@ -78,9 +78,54 @@ const websocket = `
     }
   }`;
 
+/** The emitter, without the mixin and the aliases that socket.io-client does not use. */
+const emitter = `
+  export class Emitter {
+    on(event, listener) {
+      this._callbacks ??= {};
+      (this._callbacks['$' + event] ??= []).push(listener);
+      return this;
+    }
+    once(event, listener) {
+      const on = (...args) => {
+        this.off(event, on);
+        listener.apply(this, args);
+      };
+      on.fn = listener;
+      return this.on(event, on);
+    }
+    off(event, listener) {
+      if (!arguments.length) this._callbacks = {};
+      const listeners = this._callbacks?.['$' + event];
+      if (!listeners) return this;
+      const at = listeners.findIndex((l) => l === listener || l.fn === listener);
+      if (at >= 0) listeners.splice(at, 1);
+      if (arguments.length < 2 || !listeners.length) delete this._callbacks['$' + event];
+      return this;
+    }
+    emit(event, ...args) {
+      for (const listener of [...(this._callbacks?.['$' + event] ?? [])]) listener.apply(this, args);
+      return this;
+    }
+  }
+  const methods = Emitter.prototype;
+  methods.removeListener = methods.removeAllListeners = methods.off;
+  methods.emitReserved = methods.emit;`;
+
+/** Timers, and the length of a text in a polling payload. */
+const util = `
+  export const installTimerFunctions = (of) => {
+    of.setTimeoutFn = setTimeout.bind(globalThis);
+    of.clearTimeoutFn = clearTimeout.bind(globalThis);
+  };
+  export const byteLength = (text) => new TextEncoder().encode(text).length;
+  export const randomString = () =>
+    Date.now().toString(36).substring(3) + Math.random().toString(36).substring(2, 5);`;
+
 /**
- * An esbuild plugin that replaces modules of socket.io-client. It drops features that the gateway lacks (WebTransport, binary attachments
- * and binary frames), support for Node.js, React Native and browsers without URL, and the entry point, which shares connections between callers.
+ * An esbuild plugin that replaces modules of socket.io-client. It drops features that the gateway lacks (WebTransport,
+ * binary attachments and binary frames), support for Node.js, React Native and browsers without URL, and the entry
+ * point, which shares connections between callers.
  */
 export const slim = {
   name: 'slim',
@@ -94,6 +139,12 @@ export const slim = {
     }));
     b.onLoad({ filter: /socket\.io-client\/build\/esm\/index\.js$/ }, () => ({
       contents: 'export { Manager } from "./manager.js"',
+    }));
+    b.onLoad({ filter: /component-emitter.*\/index\.js$/ }, () => ({ contents: emitter }));
+    b.onLoad({ filter: /engine\.io-client.*\/util\.js$/ }, () => ({ contents: util }));
+    b.onLoad({ filter: /engine\.io-client.*\/parseqs\.js$/ }, () => ({
+      contents: `export const encode = (fields) => String(new URLSearchParams(fields));
+        export const decode = (query) => Object.fromEntries(new URLSearchParams(query))`,
     }));
     b.onResolve({ filter: /^socket\.io-parser$/ }, () => ({ path: parser }));
     b.onLoad({ filter: /engine\.io-parser.*\/encodePacket\.browser\.js$/ }, () => ({
@@ -112,19 +163,28 @@ export const slim = {
 };
 
 /**
- * Property names to mangle: internal to socket.io-client and its dependencies, invisible to pages and the browser. Names that it also uses
- * as strings, such as `io["_destroy"]`, must not be listed.
+ * Property names to mangle: internal to socket.io-client and its dependencies, or options and methods that the widget
+ * does not use; invisible to pages and the browser. Names that it also uses as strings, such as `io["_destroy"]`, must
+ * not be listed.
  */
-export const names =
-  `_anyOutgoingListeners _anyListeners _callbacks _beforeunloadEventListener _offlineEventListener _opts _pingTimeoutTime
-  _readyState _prevBufferLen _transportsByName _pingTimeoutTimer _pingInterval _pingTimeout _sendConnectPacket _filterUpgrades _addToQueue
-  _hostname _port _poll _reconnectionAttempts _reconnection _reconnectionDelay _reconnectionDelayMax
-  _randomizationFactor _upgrades _onClose _autoConnect _queue _queueSeq _drainQueue _parser _timeout _lastOffset _pid _registerAckCallback
-  _open _close _packet _maxPayload _polling
-  emitReserved setTimeoutFn clearTimeoutFn writeBuffer priorWebsocketSuccess subs upgrading withError createUri tryCount acks nsps fromQueue
-  skipReconnect backoff transportImplementations
-  receiveBuffer sendBuffer supportsBinary notifyOutgoingListeners emitBuffered maybeReconnectOnOpen onreconnect ondecoded subDestroy subEvents
-  _resetPingTimeout _onPacket _onDrain _onError _onOpen _onTransportOpen _clearAcks _hasPingExpired _getWritablePackets _sendPacket _probe
-  cookieJar onevent onack onpacket onconnect ondisconnect emitEvent onHandshake filterUpgrades createTransport setTransport
-  reconnectionDelay reconnectionDelayMax reconnectionAttempts randomizationFactor reconnection autoUnref setJitter attempts jitter factor
-  compress recovered volatile writable onPacket onOpen onClose`.split(/\s+/);
+export const names = `
+  acks ackTimeout _addToQueue addTrailingSlash agent _anyListeners _anyOutgoingListeners attempts _autoConnect
+  autoConnect autoUnref backoff _beforeunloadEventListener binaryType _callbacks _clearAcks clearTimeoutFn
+  _close closeOnBeforeunload compress cookieJar createTransport createUri doClose doOpen doPoll doWrite
+  _drainQueue emitBuffered emitEvent emitReserved emitWithAck factor _filterUpgrades filterUpgrades forceBase64
+  fromQueue _getWritablePackets hasListeners _hasPingExpired _hostname jitter _lastOffset listenersAny
+  listenersAnyOutgoing _maxPayload maybeReconnectOnOpen notifyOutgoingListeners nsps offAny offAnyOutgoing
+  _offlineEventListener onack onAny onAnyOutgoing _onClose onClose onconnect ondecoded ondisconnect _onDrain
+  _onError onevent onHandshake _onOpen onOpen onPacket onpacket _onPacket onping onreconnect _onTransportOpen
+  _open _opts _packet _parser perMessageDeflate _pid _pingInterval _pingTimeout _pingTimeoutTime
+  _pingTimeoutTimer _poll _polling _port prependAny prependAnyOutgoing _prevBufferLen priorWebsocketSuccess
+  _probe _queue _queueSeq _randomizationFactor randomizationFactor _readyState receiveBuffer reconnection
+  _reconnection _reconnectionAttempts reconnectionAttempts reconnectionDelay _reconnectionDelay
+  _reconnectionDelayMax reconnectionDelayMax recovered _registerAckCallback rejectUnauthorized rememberUpgrade
+  _resetPingTimeout sendBuffer _sendConnectPacket _sendPacket setJitter setMax setMin setTimeoutFn setTransport
+  skipReconnect subDestroy subEvents subs supportsBinary threshold _timeout timestampParam timestampRequests
+  transmit transportImplementations transportOptions transports _transportsByName tryAllTransports tryCount
+  _upgrades upgrading useNativeTimers volatile withError writable writeBuffer
+`
+  .trim()
+  .split(/\s+/);

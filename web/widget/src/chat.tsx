@@ -11,6 +11,7 @@ import { Panel } from './ui/panel.js';
 import { Sheet } from './ui/sheet.js';
 import styles from './ui/styles.css';
 import { launcherColours, themeRules } from './ui/theme.js';
+import { PageTitle } from './ui/title.js';
 import { noticeText } from './ui/support.js';
 import type { Transcript } from './ui/transcript.js';
 
@@ -40,7 +41,7 @@ class ChatScreen implements Chat {
   #announcement = { text: '', count: 0 };
   #focusBeforeOpen: Element | null = null;
   #clock: ReturnType<typeof setInterval> | undefined;
-  #shownTitle: { shown: string; own: string } | undefined;
+  readonly #title = new PageTitle();
   #frame = 0;
   #fallbackTimer: ReturnType<typeof setTimeout> | undefined;
   #destroyed = false;
@@ -115,7 +116,7 @@ class ChatScreen implements Chat {
   };
 
   identify(): void {
-    this.#session.identify();
+    this.#session.registration.identify();
   }
 
   logout(): void {
@@ -149,7 +150,7 @@ class ChatScreen implements Chat {
     clearInterval(this.#clock);
     cancelAnimationFrame(this.#frame);
     clearTimeout(this.#fallbackTimer);
-    this.#restoreTitle();
+    this.#title.restore();
     this.#session.destroy();
     window.visualViewport?.removeEventListener('resize', this.#onViewportChange);
     window.visualViewport?.removeEventListener('scroll', this.#onViewportChange);
@@ -178,7 +179,7 @@ class ChatScreen implements Chat {
       this.#announceConnection(state, before);
     if (before && state.typing.length > before.typing.length && state.open && this.#language)
       this.#announce(this.#typingText(state.typing));
-    if (state.unread !== before?.unread) this.#showUnreadTitle(state.unread);
+    if (state.unread !== before?.unread) this.#showUnread(state.unread);
     this.#scheduleRender();
   }
 
@@ -220,20 +221,10 @@ class ChatScreen implements Chat {
     this.#scheduleRender();
   };
 
-  /** Shows the unread count in the page title. */
-  #showUnreadTitle(unread: number): void {
-    this.#restoreTitle();
+  /** Shows the unread count in the titles of the page and of the launcher. */
+  #showUnread(unread: number): void {
     this.#host.launcher.title = unread && this.#language ? this.#language.n('unread', unread) : '';
-    if (!unread || !this.#language) return;
-    const own = document.title;
-    const shown = this.#language.t('titleUnread', { n: this.#language.number(unread), title: own });
-    document.title = shown;
-    this.#shownTitle = { shown, own };
-  }
-
-  #restoreTitle(): void {
-    if (this.#shownTitle && document.title === this.#shownTitle.shown) document.title = this.#shownTitle.own;
-    this.#shownTitle = undefined;
+    this.#title.show(unread, this.#language);
   }
 
   readonly #onTick = (): void => {
@@ -263,7 +254,8 @@ class ChatScreen implements Chat {
   #scheduleRender(): void {
     if (this.#frame) return;
     this.#frame = requestAnimationFrame(this.#renderNow);
-    this.#fallbackTimer = setTimeout(this.#renderNow, 100); // a hidden page gets no animation frames, but its state still changes
+    // A hidden page gets no animation frames, but its state still changes.
+    this.#fallbackTimer = setTimeout(this.#renderNow, 100);
   }
 
   readonly #renderNow = (): void => {

@@ -26,8 +26,9 @@ export interface Host {
   readonly launcher: HTMLButtonElement;
   readonly mediaOrigins: string[];
   /**
-   * Whether to try WebSocket. A script tag with a nonce implies a CSP. If its connect-src lacks the wss: origin, the browser blocks and
-   * reports the attempt, so such pages use HTTP long polling unless data-websocket enables WebSocket.
+   * Whether to try WebSocket. A script tag with a nonce implies a CSP. If its connect-src lacks the wss: origin, the
+   * browser blocks and reports the attempt, so such pages use HTTP long polling unless data-websocket enables
+   * WebSocket.
    */
   readonly websocket: boolean;
   language: string;
@@ -67,11 +68,10 @@ export interface Chat {
 /** The members of the session record in localStorage that the loader reads. */
 export interface Stored {
   /** The visitor's access token. */
-  t?: string;
-  /** Unread messages. */
-  n?: number;
+  token?: string;
+  unreadCount?: number;
   /** Work is pending: an unsent message or an awaited reply. */
-  w?: boolean;
+  pending?: boolean;
   /** The launcher's colours. */
-  c?: [back: string, front: string];
+  colours?: [back: string, front: string];
 }

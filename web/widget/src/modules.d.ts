@@ -13,3 +13,8 @@ declare module 'languages' {
 declare module 'chat' {
   export function provide(shared: import('./ui/extras.js').Shared): void;
 }
+
+/** Part of the build. */
+declare module '*/mangle.mjs' {
+  export const mangleProps: RegExp;
+}

@@ -1,4 +1,6 @@
-/** Plays two soft tones. They are synthesised because an audio file needs a request, and the site's CSP may forbid it. */
+/**
+ * Plays two soft tones. They are synthesised because an audio file needs a request, and the site's CSP may forbid it.
+ */
 async function play(): Promise<void> {
   const audio = new AudioContext();
   const gain = audio.createGain();
@@ -19,7 +21,10 @@ async function play(): Promise<void> {
 
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
-/** Plays the chime once per message across tabs, and once for messages that arrive together. The first tab to get the lock plays. */
+/**
+ * Plays the chime once per message across tabs, and once for messages that arrive together. The first tab to get the
+ * lock plays.
+ */
 export async function chime(key: string, id: string): Promise<void> {
   if (navigator.userActivation && !navigator.userActivation.hasBeenActive) return; // browsers block audio before the first user activation
   if (!navigator.locks) return play();

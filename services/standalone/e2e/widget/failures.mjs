@@ -99,7 +99,7 @@ export async function broken({ config, open, report }) {
   site.serve(`<!doctype html><html lang="en"><title>Site</title>${tagOf(config)}<body></body>`);
   page = await open({ url: site.url });
   await register(page);
-  await page.evaluate((key) => localStorage.setItem(key, JSON.stringify({ ...JSON.parse(localStorage.getItem(key)), t: 'no.token.more' })), `parley.${config.appId}`);
+  await page.evaluate((key) => localStorage.setItem(key, JSON.stringify({ ...JSON.parse(localStorage.getItem(key)), token: 'no.token.more' })), `parley.${config.appId}`);
   await page.reload();
   await page.waitForFunction(() => window.Parley?.open);
   await page.evaluate(() => Parley.open());

@@ -39,7 +39,7 @@ export async function identity({ config, open, report, nextCommand }) {
   const userHash = await request(`hash ${userId}`);
   await page.evaluate((identity) => (Parley.identify(identity), Parley.open()), { userId, userHash });
   await page.getByLabel('Your message').waitFor();
-  assert.equal(claims((await stored(page)).t).sub, chatUserId, 'the hash and the token identify the same visitor');
+  assert.equal(claims((await stored(page)).token).sub, chatUserId, 'the hash and the token identify the same visitor');
   assert.ok(!JSON.stringify(await stored(page)).includes(userHash), 'the hash is not stored');
   await page.context().close();
 
@@ -49,15 +49,15 @@ export async function identity({ config, open, report, nextCommand }) {
   await page.getByLabel('Email').fill(`ada${unique()}@example.com`);
   await page.getByRole('button', { name: 'Start the chat' }).click();
   await page.getByLabel('Your message').waitFor();
-  const visitor = claims((await stored(page)).t).sub;
+  const visitor = claims((await stored(page)).token).sub;
   for (const [what, issued, expires] of [['a token with an expiry notice from the server', 0, 63], ['a token close to its expiry', -2_000_000, 90_000]]) {
     const token = await request(`token ${visitor} ${issued} ${expires}`);
-    await page.evaluate(([key, t]) => localStorage.setItem(key, JSON.stringify({ ...JSON.parse(localStorage.getItem(key)), t })), [key, token]);
+    await page.evaluate(([key, token]) => localStorage.setItem(key, JSON.stringify({ ...JSON.parse(localStorage.getItem(key)), token })), [key, token]);
     await page.reload(); // the page does not identify the visitor
     await page.waitForFunction(() => window.Parley?.open);
     await page.evaluate(() => Parley.open());
-    await eventually(`${what} is renewed`, async () => assert.notEqual((await stored(page)).t, token));
-    const renewed = claims((await stored(page)).t);
+    await eventually(`${what} is renewed`, async () => assert.notEqual((await stored(page)).token, token));
+    const renewed = claims((await stored(page)).token);
     assert.equal(renewed.sub, visitor, 'the renewed token is for the same visitor');
     assert.ok(renewed.exp > claims(token).exp);
     await page.locator('.p[data-connection=online]').waitFor();

@@ -129,8 +129,8 @@ export async function screens({ config, open, report }) {
         // The next page load counts all messages as unread. Its stored stream position is removed, because the stream contains another greeting.
         await page.evaluate((key) => {
           Parley.destroy();
-          const { r, p, ...rest } = JSON.parse(localStorage.getItem(key));
-          localStorage.setItem(key, JSON.stringify({ ...rest, n: 1 }));
+          const { read, recovery, ...rest } = JSON.parse(localStorage.getItem(key));
+          localStorage.setItem(key, JSON.stringify({ ...rest, unreadCount: 1 }));
         }, `parley.${config.appId}`);
         await page.route(/\/message$/, refuse); // otherwise the bot answers the message written offline, and the answer is unread too
         await page.context().setOffline(false);

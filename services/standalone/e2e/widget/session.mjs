@@ -63,7 +63,9 @@ export async function flow({ config, open, report }) {
 
   await sendFromCompany(page);
   await messageWith(page, 'Hello from the company').waitFor();
-  const token = await page.evaluate((key) => JSON.parse(localStorage.getItem(key)).t, `parley.${config.appId}`);
+  const record = await page.evaluate((key) => JSON.parse(localStorage.getItem(key)), `parley.${config.appId}`);
+  for (const name of ['token', 'read', 'unreadCount', 'registration', 'recovery']) assert.ok(name in record, `${name} is stored: ${Object.keys(record)}`);
+  const { token } = record;
   await eventually('the message is marked as read on the server', async () => {
     const { headers } = await fetch(`${config.base}/message?limit=1`, { headers: { Authorization: `Bearer ${token}` } });
     assert.equal(headers.get('parley-unread'), '0');

@@ -107,8 +107,8 @@ export async function takeover({ open, report }) {
 
   // A reply is published while no tab has a socket. It is in the stream, but not in the history yet.
   const history = await two.evaluate(async () => {
-    const { t } = JSON.parse(localStorage.getItem(Object.keys(localStorage).find((k) => /^parley\.[^.]+$/.test(k))));
-    return (await fetch(`${new URL(document.querySelector('script[data-app-id]').src).origin}/message?limit=50`, { headers: { Authorization: `Bearer ${t}` } })).json();
+    const { token } = JSON.parse(localStorage.getItem(Object.keys(localStorage).find((k) => /^parley\.[^.]+$/.test(k))));
+    return (await fetch(`${new URL(document.querySelector('script[data-app-id]').src).origin}/message?limit=50`, { headers: { Authorization: `Bearer ${token}` } })).json();
   });
   const stale = (route) => (route.request().method() === 'GET' ? route.fulfill({ json: history, headers: cors }) : route.fallback());
   await two.route(/\/message\?/, stale);

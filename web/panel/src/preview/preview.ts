@@ -60,7 +60,7 @@ async function mount(state: PreviewState) {
   FakeRequest.reset();
   // A stored session makes the widget show the chat; without a session it shows the form.
   if (state.stage === 'chat') {
-    localStorage.setItem(KEY, JSON.stringify({ t: fakeToken() }));
+    localStorage.setItem(KEY, JSON.stringify({ token: fakeToken() }));
     backend.messages = conversation(state);
   } else {
     localStorage.removeItem(KEY);

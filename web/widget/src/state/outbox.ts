@@ -49,9 +49,9 @@ const FIRST_DELAY = 500;
 const MAX_DELAY = 15_000;
 
 /**
- * A persistent queue of messages that the server has not acknowledged yet. Items are sent one at a time in the order of submission: the
- * next item waits until the first is accepted or permanently rejected. Each item is a separate storage entry, so that concurrent tabs do
- * not overwrite each other's items.
+ * A persistent queue of messages that the server has not acknowledged yet. Items are sent one at a time in the order of
+ * submission: the next item waits until the first is accepted or permanently rejected. Each item is a separate storage
+ * entry, so that concurrent tabs do not overwrite each other's items.
  */
 export class Outbox {
   #running = false;
@@ -64,7 +64,7 @@ export class Outbox {
   constructor(readonly config: OutboxConfig) {}
 
   get items(): OutboxItem[] {
-    return this.config.storage.list<OutboxItem>('o').sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
+    return this.config.storage.items<OutboxItem>().sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
   }
 
   get pending(): boolean {
@@ -86,7 +86,8 @@ export class Outbox {
     const item = this.items.find((i) => i.key === key);
     if (!item) return;
     const { failed: _, tried, ...rest } = item;
-    // The server may have expired the key or stored the rejection under it, so an attempted item gets a new key. It moves to the end.
+    // The server may have expired the key or stored the rejection under it, so an attempted item gets a new key. It
+    // moves to the end.
     const retried = { ...rest, key: crypto.randomUUID(), at: this.#nextTimestamp() };
     void this.#replace(key, tried === undefined ? { ...retried, key } : retried);
   }
@@ -131,11 +132,11 @@ export class Outbox {
   }
 
   #save(item: OutboxItem): void {
-    this.config.storage.put('o', item.key, item);
+    this.config.storage.putItem(item.key, item);
   }
 
   #delete(key: string): void {
-    this.config.storage.remove('o', key);
+    this.config.storage.removeItem(key);
     void this.config.storage.removeBlob(key);
   }
 
@@ -163,11 +164,13 @@ export class Outbox {
   /** Sends one item. Returns whether the next one may be sent. */
   async #attempt(item: OutboxItem): Promise<boolean> {
     const now = this.#now();
-    if (item.tried !== undefined && now - item.tried > KEY_LIFETIME) return this.#reject(item, 'TOO_OLD'); // a retry could duplicate a delivered message
+    // A retry could duplicate a delivered message.
+    if (item.tried !== undefined && now - item.tried > KEY_LIFETIME) return this.#reject(item, 'TOO_OLD');
     if (item.tried === undefined) this.#save((item = { ...item, tried: now }));
     try {
       const m = await this.#send(item);
-      if (this.#stopped) return false; // the next sender repeats the request with the same key and gets the same response
+      // The next sender repeats the request with the same key and gets the same response.
+      if (this.#stopped) return false;
       this.#failures = 0;
       this.#delete(item.key);
       this.config.accepted(m, item.key);

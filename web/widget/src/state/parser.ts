@@ -1,7 +1,7 @@
 import { Emitter } from '@socket.io/component-emitter';
 
-// Replaces socket.io-parser in the official client. It handles the same packets (Socket.IO protocol 5) except binary ones, which the gateway
-// does not send.
+// Replaces socket.io-parser in the official client. It handles the same packets (Socket.IO protocol 5) except binary
+// ones, which the gateway does not send.
 
 export enum PacketType {
   CONNECT,

@@ -19,7 +19,9 @@ export interface State {
   messages: Message[];
   /** The message that a bot is streaming. */
   streaming?: StreamedMessage | undefined;
-  /** Ordinal of the first message. It decreases when older messages are loaded, so that each message keeps its ordinal. */
+  /**
+   * Ordinal of the first message. It decreases when older messages are loaded, so that each message keeps its ordinal.
+   */
   firstOrdinal: number;
   /** Whether there are earlier messages, in this chat or in chats before it. */
   older: 'unknown' | 'none' | 'more' | 'loading' | 'failed';
@@ -66,6 +68,12 @@ export type Action =
   | { type: 'skipped'; chatId: string }
   | { type: 'form'; form: Partial<State['form']> }
   | { type: 'ended'; notice?: State['notice'] };
+
+/** The state and the one way to change it, as the parts of the session see them. */
+export interface Store {
+  readonly state: State;
+  dispatch(a: Action): void;
+}
 
 export const initial: State = {
   phase: 'loading',

@@ -1,20 +1,23 @@
 import type { Data } from '@parley/shared/message.js';
 import type { Stored } from '../host.js';
 
-/** The session record in localStorage. */
+/**
+ * The session record in localStorage. The loader, the next page and other tabs read it, perhaps of another release: the
+ * build must not mangle these names (mangle.mjs).
+ */
 export interface SessionRecord extends Stored {
   /** The visitor's read cursor: time and id of the message. */
-  r?: [at: string, id: string];
+  read?: [at: string, id: string];
   /** Sound is muted. */
-  s?: boolean;
+  muted?: boolean;
   /** Fingerprint of the identity that the site has passed. */
-  i?: string;
+  fingerprint?: string;
   /** Id of the chat whose rating the visitor has skipped. */
-  q?: string;
+  skippedRating?: string;
   /** Registration fields, without the identity token, which expires. Used to renew the access token. */
-  u?: Data;
+  registration?: Data;
   /** Socket.IO recovery state and its time, so that another tab or the next page resumes the event stream. */
-  p?: [pid: string, offset: string | undefined, at: number];
+  recovery?: { pid: string; offset: string | undefined; at: number };
 }
 
 /** Key-value store: localStorage, or memory if the browser blocks storage. */
@@ -50,22 +53,26 @@ export class Storage {
     this.#put(this.key, { ...this.session(), ...change });
   }
 
-  /** Returns the entries under a prefix of the session's key, ordered by name. */
-  list<T>(prefix: string): T[] {
-    const start = `${this.key}.${prefix}.`;
+  /** Returns the items of the outbox, ordered by name. Each has an entry of its own. */
+  items<T>(): T[] {
     const names = this.#entries
       .keys()
-      .filter((k) => k.startsWith(start))
+      .filter((k) => this.isItem(k))
       .sort();
     return names.map((k) => decode<T>(this.#entries.getItem(k))).filter((v): v is T => v !== undefined);
   }
 
-  put(prefix: string, name: string, value: unknown): void {
-    this.#put(`${this.key}.${prefix}.${name}`, value);
+  /** Whether an entry of localStorage is an item of the outbox. */
+  isItem(key: string): boolean {
+    return key.startsWith(this.#itemKey(''));
   }
 
-  remove(prefix: string, name: string): void {
-    this.#entries.removeItem(`${this.key}.${prefix}.${name}`);
+  putItem(name: string, value: unknown): void {
+    this.#put(this.#itemKey(name), value);
+  }
+
+  removeItem(name: string): void {
+    this.#entries.removeItem(this.#itemKey(name));
   }
 
   putBlob(name: string, blob: Blob): Promise<void> {
@@ -89,6 +96,10 @@ export class Storage {
 
   close(): void {
     this.#blobs.close();
+  }
+
+  #itemKey(name: string): string {
+    return `${this.key}.outbox.${name}`;
   }
 
   #put(key: string, value: unknown): void {

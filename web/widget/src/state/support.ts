@@ -13,17 +13,24 @@ export interface SupportSession {
   addOfflineMessage(m: Message): void;
 }
 
-/** Support features: chat state, handover to agents, offline message and rating. The server decides which of them are offered. */
+/**
+ * Support features: chat state, handover to agents, offline message and rating. The server decides which of them are
+ * offered.
+ */
 export class Support {
   /** Request counter; responses of outdated requests are ignored. */
   #requests = 0;
-  /** The last offline message without a response, and its idempotency key. The server rejects a key that is reused with another body. */
+  /**
+   * The last offline message without a response, and its idempotency key. The server rejects a key that is reused with
+   * another body.
+   */
   #unsent = { body: '', key: '' };
 
   constructor(readonly session: SupportSession) {}
 
   async load(): Promise<void> {
-    await this.#update(() => this.session.api.chat()).catch(() => {}); // the server lacks the endpoint, or there is no chat yet
+    // Without effect if the server lacks the endpoint, or there is no chat yet.
+    await this.#update(() => this.session.api.chat()).catch(() => {});
   }
 
   /** Reloads the chat state if the message may have changed it: an agent's name in the bot's chat, for example. */
@@ -59,7 +66,7 @@ export class Support {
 
   /** Skips the rating of a chat. */
   skipRating(chatId: string): void {
-    this.session.storage.update({ q: chatId });
+    this.session.storage.update({ skippedRating: chatId });
     this.session.dispatch({ type: 'skipped', chatId });
   }
 

@@ -1,6 +1,6 @@
 /**
- * BroadcastChannel messages between the tabs of one session. Each message carries its whole payload, because another tab may receive it
- * before it can read the corresponding localStorage write; `storage` events signal stored changes.
+ * BroadcastChannel messages between the tabs of one session. Each message carries its whole payload, because another
+ * tab may receive it before it can read the corresponding localStorage write; `storage` events signal stored changes.
  */
 export type TabEvent =
   | { kind: 'message'; message: unknown; key?: string }
@@ -29,9 +29,9 @@ export interface TabsConfig {
 const LEADER_TIMEOUT = 3_000;
 
 /**
- * Leader election among the tabs of one session. The leader holds the socket and sends; the other tabs receive its events through a
- * BroadcastChannel. Leadership is a Web Lock, so another tab takes over as soon as the leader closes. Without Web Locks or
- * BroadcastChannel, every tab leads.
+ * Leader election among the tabs of one session. The leader holds the socket and sends; the other tabs receive its
+ * events through a BroadcastChannel. Leadership is a Web Lock, so another tab takes over as soon as the leader closes.
+ * Without Web Locks or BroadcastChannel, every tab leads.
  */
 export class Tabs {
   isLeader = false;

@@ -15,7 +15,10 @@ interface ComposerProps {
   onSent(): void;
 }
 
-/** The message input. Files that are chosen, dropped or pasted are staged above the text, which becomes the caption of the first file. */
+/**
+ * The message input. Files that are chosen, dropped or pasted are staged above the text, which becomes the caption of
+ * the first file.
+ */
 export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
   const { session, language, announce } = useScreen();
   const area = useRef<HTMLTextAreaElement>();
@@ -32,7 +35,7 @@ export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
 
   const stage = async (chosen: File[]) => {
     if (!chosen.length) return;
-    const max = await session.maxFileBytes();
+    const max = await session.sending.maxFileBytes();
     setLimit(max);
     const errors = chosen.map((f) => {
       if (f.size > max) return language.t('fileTooBig', { name: f.name, max: language.bytes(max) });
@@ -58,8 +61,8 @@ export function Composer({ children, draft, dropped, onSent }: ComposerProps) {
     e?.preventDefault();
     if (!ready) return;
     const text = value.trim();
-    files.forEach((f, i) => void session.sendFile(f, i === 0 ? text : ''));
-    if (!files.length) session.sendText(text);
+    files.forEach((f, i) => void session.sending.sendFile(f, i === 0 ? text : ''));
+    if (!files.length) session.sending.sendText(text);
     setValue('');
     setFiles([]);
     setProblem('');

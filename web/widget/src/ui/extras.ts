@@ -9,7 +9,10 @@ import { type ExtrasModule, useScreen } from './context.js';
 declare const __EXTRAS__: string;
 declare const __EXTRAS_INTEGRITY__: string;
 
-/** Modules that the extras share with the chat. Components must use the same Preact instance as the tree that renders them. */
+/**
+ * Modules that the extras share with the chat. Components must use the same Preact instance as the tree that renders
+ * them.
+ */
 const shared = { Fragment, jsx, jsxs, ApiError, text, useEffect, useRef, useState, Icon, useScreen };
 
 export type Shared = typeof shared;

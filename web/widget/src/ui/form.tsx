@@ -15,7 +15,7 @@ export function Form() {
   const { session, state, language, announce } = useScreen();
   const form = useRef<HTMLFormElement>();
   const { busy, errors, problem } = state.form;
-  const fields = session.formFields;
+  const fields = session.registration.formFields;
   const contacts = fields.filter((f) => ['email', 'phone', 'userId'].includes(f.name));
   const anyContact = contacts.length > 0 && !contacts.some((f) => f.required);
 
@@ -50,7 +50,7 @@ export function Form() {
       });
       return;
     }
-    void session.register(values);
+    void session.registration.register(values);
   };
 
   return (

@@ -4,14 +4,16 @@ import { text } from '@parley/shared/message.js';
 import { Icon } from '@parley/shared/render/icon.js';
 import { useScreen } from './context.js';
 
-/** Offline form, which replaces the composer while the agents are away: a message and an email address for the reply. */
+/**
+ * Offline form, which replaces the composer while the agents are away: a message and an email address for the reply.
+ */
 export function OfflineForm({ draft }: { draft: { current: string | null } }) {
   const { session, state, language, announce } = useScreen();
   const form = useRef<HTMLFormElement>();
   const [busy, setBusy] = useState(false);
   const [errors, setErrors] = useState<Record<string, string>>({});
   const [problem, setProblem] = useState('');
-  const knownEmail = session.storage.session().u?.email;
+  const knownEmail = session.storage.session().registration?.email;
   const opens = Date.parse(state.chat?.opensAt ?? '');
   const submit = async (e: SubmitEvent) => {
     e.preventDefault();

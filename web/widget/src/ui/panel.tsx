@@ -1,12 +1,13 @@
 import { useEffect, useMemo, useRef, useState } from '@parley/shared/render/hooks.js';
 import { Icon } from '@parley/shared/render/icon.js';
 import type { Render } from '@parley/shared/render/content.js';
-import { Avatar } from './avatar.js';
 import { Composer } from './composer.js';
-import { ScreenContext, useScreen, type Screen } from './context.js';
+import { ScreenContext, type Screen } from './context.js';
 import { Form } from './form.js';
+import { Header } from './header.js';
 import type { Sheet } from './sheet.js';
-import { answering, isAway, SupportBar } from './support.js';
+import { Banner, Failed, Loading } from './status.js';
+import { isAway, SupportBar } from './support.js';
 import { Transcript } from './transcript.js';
 
 export interface PanelProps extends Screen {
@@ -26,7 +27,8 @@ export function Panel(p: PanelProps) {
   const [dropped, setDropped] = useState<{ files: File[] }>();
   const [dragDepth, setDragDepth] = useState(0);
   const [sent, setSent] = useState(0);
-  const draft = useRef<string>(); // what the visitor has written in the composer or in the offline form, whichever is shown
+  /** What the visitor has written in the composer or in the offline form, whichever is shown. */
+  const draft = useRef<string>();
 
   const render = useMemo<Render>(
     () => ({
@@ -36,7 +38,7 @@ export function Panel(p: PanelProps) {
       base: host.base,
       origins: host.mediaOrigins,
       choose: (choice) => {
-        session.choose(choice);
+        session.sending.choose(choice);
         setSent((n) => n + 1);
       },
       preview: (chosen) => {
@@ -53,7 +55,8 @@ export function Panel(p: PanelProps) {
     if (sent) p.transcript.current?.scrollToEnd();
   }, [sent]);
 
-  // Focus the first input field. On touch devices focus the title instead, so that the on-screen keyboard does not open.
+  // Focus the first input field. On touch devices focus the title instead, so that the on-screen keyboard does not
+  // open.
   useEffect(() => {
     if (!state.open) return;
     const touch = matchMedia('(pointer:coarse)').matches;
@@ -121,7 +124,9 @@ export function Panel(p: PanelProps) {
                 render={render}
                 sheet={p.sheet}
                 now={p.now}
-                onEndVisible={() => state.open && document.visibilityState === 'visible' && session.markRead()}
+                onEndVisible={() =>
+                  state.open && document.visibilityState === 'visible' && session.readCursor.markRead()
+                }
               />
               <SupportBar />
               {OfflineForm ? (
@@ -144,150 +149,6 @@ export function Panel(p: PanelProps) {
         </div>
       </div>
     </ScreenContext.Provider>
-  );
-}
-
-function Header() {
-  const { state, language, session, host, close } = useScreen();
-  const header = useRef<HTMLDivElement>();
-  const [menu, setMenu] = useState(false);
-  const [confirming, setConfirming] = useState(false);
-  const button = useRef<HTMLButtonElement>();
-  const { settings } = state;
-  const who = state.phase === 'chat' && state.connection === 'online' ? answering(state.chat) : '';
-  const closeMenu = () => {
-    setMenu(false);
-    setConfirming(false);
-  };
-  const closeAndFocusButton = () => {
-    closeMenu();
-    button.current?.focus();
-  };
-  // Close the menu on a pointer press or focus outside the header.
-  useEffect(() => {
-    if (!menu) return undefined;
-    const onOutside = (e: Event) => header.current!.contains(e.target as Node) || closeMenu();
-    const events = ['pointerdown', 'focusin'];
-    events.forEach((type) => host.root.addEventListener(type, onOutside));
-    return () => events.forEach((type) => host.root.removeEventListener(type, onOutside));
-  }, [menu]);
-  useEffect(() => {
-    if (confirming) header.current!.querySelector<HTMLElement>('.secondary')!.focus();
-  }, [confirming]);
-  const onKeyDown = (e: KeyboardEvent) => {
-    if (e.key !== 'Escape' || !menu) return;
-    e.stopPropagation();
-    closeAndFocusButton();
-  };
-  return (
-    <div ref={header} class="header" onKeyDown={onKeyDown}>
-      <Avatar name={settings?.botName ?? settings?.name ?? ''} />
-      <div class="names">
-        <h2 class="title" tabIndex={-1}>
-          {settings?.name}
-        </h2>
-        <p class="sub">
-          {(!who || who === 'online') && settings?.botName}
-          {who && (
-            <>
-              {who !== 'away' && <span class="dot" />} {language.t(who)}
-            </>
-          )}
-        </p>
-      </div>
-      <button
-        ref={button}
-        type="button"
-        class="round"
-        aria-label={language.t('menu')}
-        aria-expanded={menu}
-        onClick={() => (menu ? closeAndFocusButton() : setMenu(true))}
-      >
-        <Icon name="more" />
-      </button>
-      <button type="button" class="round" aria-label={language.t('close')} onClick={close}>
-        <Icon name="close" />
-      </button>
-      {menu && (
-        <div class="menu" role="group" aria-label={language.t('menu')}>
-          {confirming ? (
-            <>
-              <p>{language.t('forgetConfirm')}</p>
-              <div class="pair">
-                <button type="button" class="secondary" onClick={closeAndFocusButton}>
-                  {language.t('cancel')}
-                </button>
-                <button
-                  type="button"
-                  class="danger"
-                  onClick={() => {
-                    closeAndFocusButton();
-                    session.end();
-                  }}
-                >
-                  {language.t('forgetYes')}
-                </button>
-              </div>
-            </>
-          ) : (
-            <>
-              <button
-                type="button"
-                class="item"
-                aria-pressed={state.sound}
-                onClick={() => session.setSound(!state.sound)}
-              >
-                <Icon name={state.sound ? 'bell' : 'mute'} />
-                {language.t(state.sound ? 'soundOff' : 'soundOn')}
-              </button>
-              {session.registered && (
-                <button type="button" class="item" onClick={() => setConfirming(true)}>
-                  <Icon name="trash" />
-                  {language.t('forget')}
-                </button>
-              )}
-            </>
-          )}
-        </div>
-      )}
-    </div>
-  );
-}
-
-/** Connection problems and rate limiting, or a hint that storage is blocked. */
-function Banner() {
-  const { state, language, session } = useScreen();
-  const c = state.connection;
-  const key = state.slow ? 'slowDown' : c === 'offline' || c === 'unavailable' || c === 'reconnecting' ? c : undefined;
-  if (!key && !session.storage.blocked) return null;
-  return <p class={key ? 'banner' : 'banner calm'}>{language.t(key ?? 'storageBlocked')}</p>;
-}
-
-function Loading() {
-  const { language } = useScreen();
-  return (
-    <div class="scroll blank">
-      <p class="sr">{language.t('loading')}</p>
-      <div class="ghost" />
-      <div class="ghost mine" />
-      <div class="ghost" />
-    </div>
-  );
-}
-
-function Failed() {
-  const { state, session, language } = useScreen();
-  const refused = state.phase === 'refused';
-  return (
-    <div class="scroll blank center">
-      <Icon name="alert" />
-      <p>{language.t(refused ? 'notAllowed' : 'loadFailed')}</p>
-      {!refused && (
-        <button type="button" class="primary" onClick={() => session.retryLoading()}>
-          {language.t('tryAgain')}
-        </button>
-      )}
-    </div>
   );
 }
 

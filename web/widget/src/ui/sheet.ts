@@ -1,4 +1,6 @@
-/** A style sheet with one rule for custom properties set at runtime. It avoids style attributes, which a CSP may forbid. */
+/**
+ * A style sheet with one rule for custom properties set at runtime. It avoids style attributes, which a CSP may forbid.
+ */
 export class Sheet {
   readonly sheet = new CSSStyleSheet();
 

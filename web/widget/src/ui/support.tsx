@@ -22,8 +22,8 @@ export function noticeText(m: Message, language: Language, now: number): string 
 }
 
 /**
- * Who answers now: the bot is online, the agents are online or away. Who has an agent has one after hours too. Empty if that is unknown, or
- * nobody does because the chat has ended.
+ * Who answers now: the bot is online, the agents are online or away. Who has an agent has one after hours too. Empty if
+ * that is unknown, or nobody does because the chat has ended.
  */
 export function answering(chat: ChatState | undefined): '' | 'online' | 'agentsOnline' | 'away' {
   if (!chat || chat.status === 'closed') return '';
@@ -31,7 +31,10 @@ export function answering(chat: ChatState | undefined): '' | 'online' | 'agentsO
   return chat.online && (chat.available || !chat.waiting) ? 'agentsOnline' : 'away';
 }
 
-/** Whether to show the offline form: the chat waits for agents, none is available, and it was not handed over by that form. */
+/**
+ * Whether to show the offline form: the chat waits for agents, none is available, and it was not handed over by that
+ * form.
+ */
 export const isAway = (chat: ChatState | undefined): boolean =>
   !!chat?.waiting && !chat.available && chat.handoverBy !== 'offline_form';
 

@@ -47,7 +47,10 @@ export function palette(configs: Data, dark: boolean): Palette {
   };
 }
 
-/** The second colour of the header gradient, if the header text keeps a contrast of 4.5:1 on it; else the primary colour. */
+/**
+ * The second colour of the header gradient, if the header text keeps a contrast of 4.5:1 on it; else the primary
+ * colour.
+ */
 function headerShade(primary: Rgb, front: Rgb): Rgb {
   const ink = readable(front, [primary]);
   const shade = mix(primary, luminance(ink) > 0.5 ? BLACK : WHITE, 0.18);
