@@ -56,7 +56,10 @@ func (c *slowClient) Write(p []byte) (int, error) {
 	return 0, c.stall()
 }
 
-func (c *slowClient) SetReadDeadline(time.Time) error  { c.end.Do(func() { close(c.ended) }); return nil }
+func (c *slowClient) SetReadDeadline(time.Time) error {
+	c.end.Do(func() { close(c.ended) })
+	return nil
+}
 func (c *slowClient) SetWriteDeadline(time.Time) error { return c.SetReadDeadline(time.Time{}) }
 
 // memoryAPI has a route that reads a body and one with a large answer. Memory has room for four of each: a

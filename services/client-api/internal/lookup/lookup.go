@@ -13,8 +13,13 @@ import (
 // MaxPageBytes bounds the data of one page of messages.
 const MaxPageBytes = 2 << 20
 
-// templateBatch is the size of one read of templates, templateScan the maximum that a page with a status filter reads.
-const templateBatch, templateScan = 100, 1000
+const (
+	// MaxTemplateBytes bounds one page of templates; the last one may be beyond it.
+	MaxTemplateBytes = 1 << 20
+	// templateBatch is the size of one read of templates, each of which may have 125 KiB; templateScan is the
+	// maximum that a page with a status filter reads.
+	templateBatch, templateScan = 16, 1000
+)
 
 // Store reads the records.
 type Store interface {
@@ -99,17 +104,19 @@ func (s *Service) Templates(
 	p store.Page,
 ) (found []chat.MessageTemplate, next string, err error) {
 	found = []chat.MessageTemplate{}
+	size := 0
 	for scanned := 0; scanned < templateScan; scanned += templateBatch {
 		batch, err := s.store.Templates(ctx, companyID, store.Page{After: p.After, Limit: templateBatch})
 		if err != nil {
 			return nil, "", err
 		}
 		for _, t := range batch {
-			if len(found) == p.Limit {
+			if len(found) == p.Limit || size >= MaxTemplateBytes {
 				return found, p.After, nil
 			}
 			if p.After = t.ID; status == "" || t.Status == status {
 				found = append(found, t)
+				size += store.SizeOfTemplate(t)
 			}
 		}
 		if len(batch) < templateBatch {
