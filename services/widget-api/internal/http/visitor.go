@@ -32,6 +32,7 @@ func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerF
 		if err := httpapi.CheckQuery(c, parameters...); err != nil {
 			return err
 		}
+		httpapi.HoldFor(c, httpapi.Owner{Application: who.AppID, Visitor: who.ChatUserID})
 		return a.Limits.AuthFailures.Failed(c, next(c, who)) // the visitor may be deleted, or the tokens revoked
 	}
 }
