@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/slot"
 )
 
 // Validator is a request body that validates itself.
@@ -41,8 +43,11 @@ func Decode(c echo.Context, dst any) error {
 	}
 	buf := bodies.Get().(*[]byte)
 	defer putBody(buf)
-	if err := readBody(req, maxBodyOf(req.Context()), buf); err != nil {
+	if err := readBody(c, maxBodyOf(req.Context()), buf); err != nil {
 		return err
+	}
+	if len(*buf) > smallBody {
+		defer decoding(req.Context())()
 	}
 	return decode(*buf, dst)
 }
@@ -105,7 +110,8 @@ func covered(fields apperr.Fields, name string) bool {
 // bodies pools the buffers of request bodies. Large buffers are not reused.
 var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
 
-const maxKeptBody = 64 << 10
+// maxKeptBody is small, so that no small body occupies a large buffer, which [Memory] would not count.
+const maxKeptBody = 2 * smallBody
 
 func putBody(buf *[]byte) {
 	if cap(*buf) <= maxKeptBody {
@@ -121,16 +127,30 @@ func maxBodyOf(ctx context.Context) int64 {
 	return defaultMaxBody
 }
 
-func readBody(req *http.Request, limit int64, buf *[]byte) error {
+// readBody reads the body. A body that is not small takes memory first, see [Memory].
+func readBody(c echo.Context, limit int64, buf *[]byte) error {
+	req := c.Request()
 	if req.ContentLength > limit {
 		return tooLarge(limit)
 	}
-	b := *buf
+	b, held, counted := *buf, new(slot.Slot), false
 	for {
+		if !counted && max(req.ContentLength, int64(len(b))) > smallBody {
+			var err error
+			if held, err = holdBody(c, sizeOr(req.ContentLength, limit)); err != nil {
+				return err
+			}
+			counted = true
+			if req.ContentLength > 0 {
+				b = slices.Grow(b, int(req.ContentLength)+1) // one more, for the read that finds the end
+			}
+		}
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
 		}
+		held.Await()
 		n, err := req.Body.Read(b[len(b):min(int64(cap(b)), limit+1)])
+		held.Moved(n)
 		b = b[:len(b)+n]
 		*buf = b
 		switch {
@@ -139,12 +159,24 @@ func readBody(req *http.Request, limit int64, buf *[]byte) error {
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
-				return tooLarge(e.Limit)
-			}
-			return apperr.BadRequest.WithMessage("Request body could not be read.").Wrap(err)
+			return unreadable(err)
 		}
 	}
+}
+
+// sizeOr returns the Content-Length, or the limit of a body without one.
+func sizeOr(length, limit int64) int64 {
+	if length < 0 {
+		return limit
+	}
+	return length
+}
+
+func unreadable(err error) error {
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge(e.Limit)
+	}
+	return apperr.BadRequest.WithMessage("Request body could not be read.").Wrap(err)
 }
 
 // checkObject checks for the most common faults of a body first, with specific messages.

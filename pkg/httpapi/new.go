@@ -21,6 +21,7 @@ type Config struct {
 	Registerer prometheus.Registerer // nil: no metrics
 	Tracer     *tracing.Tracer       // nil: no traces
 	MaxBody    int64                 // limit of a body in bytes; zero: 1 MiB
+	Memory     *Memory               // bounds bodies and answers in flight; nil: no bound
 	Proxies    []netip.Prefix        // networks whose X-Forwarded-For is trusted, see [ClientAddress]
 	Challenge  string                // WWW-Authenticate of a 401 (RFC 9110, 11.6.1); empty: Bearer
 }

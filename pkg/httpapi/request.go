@@ -20,12 +20,19 @@ import (
 type requests struct {
 	series    *seriesTable
 	maxBody   int64
+	memory    *Memory // nil: no bound
 	challenge string
 	tracer    *tracing.Tracer // nil: no traces
 }
 
 func newRequests(cfg Config) *requests {
-	r := &requests{series: newSeriesTable(cfg), maxBody: cfg.MaxBody, challenge: cfg.Challenge, tracer: cfg.Tracer}
+	r := &requests{
+		series:    newSeriesTable(cfg),
+		maxBody:   cfg.MaxBody,
+		memory:    cfg.Memory,
+		challenge: cfg.Challenge,
+		tracer:    cfg.Tracer,
+	}
 	if r.maxBody <= 0 {
 		r.maxBody = defaultMaxBody
 	}
@@ -38,7 +45,8 @@ func newRequests(cfg Config) *requests {
 func (r *requests) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started := time.Now()
-		r.begin(c)
+		scope := r.begin(c)
+		defer scope.release()
 		if lastParameterHasSlash(c) {
 			next = notFound
 		}
@@ -66,9 +74,9 @@ func lastParameterHasSlash(c echo.Context) bool {
 func notFound(echo.Context) error { return echo.ErrNotFound }
 
 // begin sets the request's id, trace and context.
-func (r *requests) begin(c echo.Context) {
+func (r *requests) begin(c echo.Context) *requestScope {
 	req := c.Request()
-	scope := &requestScope{Context: req.Context(), maxBody: r.maxBody}
+	scope := &requestScope{Context: req.Context(), maxBody: r.maxBody, memory: r.memory}
 	scope.origin.RequestID = requestIDOf(req.Header)
 	if tp := req.Header["Traceparent"]; len(tp) == 1 && event.ValidTraceParent(tp[0]) {
 		scope.origin.TraceParent = tp[0]
@@ -80,6 +88,7 @@ func (r *requests) begin(c echo.Context) {
 	header := c.Response().Header()
 	header[echo.HeaderXRequestID] = scope.header[:]
 	c.SetRequest(req.WithContext(scope))
+	return scope
 }
 
 // panicError is the internal error for a handler's panic, with its stack.

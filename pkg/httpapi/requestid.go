@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
@@ -17,6 +18,16 @@ type requestScope struct {
 	span    *tracing.Span
 	header  [1]string // the value of X-Request-Id in the response
 	maxBody int64
+
+	memory       *Memory // nil: no bound
+	owner        Owner
+	body, answer *slot.Slot // what the request holds; nil: nothing
+}
+
+// release gives back what the request holds.
+func (s *requestScope) release() {
+	s.body.Release()
+	s.answer.Release()
 }
 
 type scopeKey struct{}

@@ -70,7 +70,8 @@ func (r *request) freeing() (units int64) {
 	return units
 }
 
-// NewPool returns a pool of that many units. Each new slot takes some; it may give a part back ([Slot.Shrink]).
+// NewPool returns a pool of that many units. A slot of [Pool.Acquire] takes so many of them (each); it may give
+// a part back ([Slot.Shrink]).
 func NewPool(units, each int64) *Pool {
 	return &Pool{each: each, free: units, used: map[string]int64{}, slots: map[*Slot]struct{}{}}
 }
@@ -92,7 +93,14 @@ func (e *FullError) Error() string {
 // returns a [*FullError] then, or the error of ctx if that ends first. A caller that does not wait cuts off
 // nobody.
 func (p *Pool) Acquire(ctx context.Context, atMost time.Duration, shares ...Share) (*Slot, error) {
-	r := p.request(&Slot{pool: p, units: p.each, shares: shares})
+	return p.AcquireUnits(ctx, p.each, atMost, shares...)
+}
+
+// AcquireUnits is Acquire for a slot of another size. No share may be smaller than that.
+func (p *Pool) AcquireUnits(
+	ctx context.Context, units int64, atMost time.Duration, shares ...Share,
+) (*Slot, error) {
+	r := p.request(&Slot{pool: p, units: units, shares: shares})
 	if atMost <= 0 {
 		return p.withdraw(r)
 	}
@@ -137,8 +145,7 @@ func (p *Pool) withdraw(r *request) (*Slot, error) {
 	return nil, &FullError{Share: p.fullShare(r.slot).Of}
 }
 
-// grant takes the slots of requests that fit, one after the other. As new slots are of one size, none starves
-// for its size: what remains waits for the units of its own share, or all wait for the pool.
+// grant takes the slots of requests whose turn it is, one after the other, while they fit.
 func (p *Pool) grant() {
 	for {
 		place := p.next()
@@ -153,16 +160,20 @@ func (p *Pool) grant() {
 	}
 }
 
-// next returns the place in the queue of the request whose turn it is, or -1 if none fits.
+// next returns the place in the queue of the request whose turn it is, or -1 if the pool has no room for it or
+// nobody waits for the pool. Smaller requests do not overtake it: it would starve.
 func (p *Pool) next() int {
 	best, fewest := -1, int64(0)
 	for place, r := range p.waiting {
-		if p.free < r.slot.units || p.fullShare(r.slot) != (Share{}) {
+		if p.fullShare(r.slot) != (Share{}) {
 			continue
 		}
 		if used := p.usedBeside(r.slot); best < 0 || used < fewest {
 			best, fewest = place, used
 		}
+	}
+	if best >= 0 && p.free < p.waiting[best].slot.units {
+		return -1
 	}
 	return best
 }

@@ -246,3 +246,35 @@ func TestWithoutWaitingNobodyIsCutOff(t *testing.T) {
 		}
 	})
 }
+
+// A large slot waits for its turn, and smaller ones that come later do not take what becomes free before it has
+// enough.
+func TestALargeSlotDoesNotStarve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const size = 4
+		p := NewPool(size, 1)
+		var held [size]*Slot
+		for n := range held {
+			held[n] = acquire(t, p)
+		}
+		large := make(chan *Slot, 1)
+		go func() {
+			s, err := p.AcquireUnits(t.Context(), size, time.Hour)
+			if err != nil {
+				t.Errorf("the large slot: got %v, want it", err)
+			}
+			large <- s
+		}()
+		synctest.Wait()
+		held[0].Release()
+		if _, err := p.Acquire(t.Context(), time.Second); err == nil {
+			t.Error("a later small slot overtook the large one")
+		}
+		for _, s := range held[1:] {
+			s.Release()
+		}
+		(<-large).Release()
+		acquire(t, p).Release()
+	})
+}

@@ -30,6 +30,7 @@ type CacheConfig struct {
 	TokenTTL   time.Duration         // how long an access token is cached; default 1 s
 	TTL        time.Duration         // how long everything else is cached; default 2 s
 	Size       int                   // entries per kind; default 10,000
+	Bytes      int                   // estimated memory per kind; default 8 MiB
 	Now        func() time.Time      // default time.Now
 	Registerer prometheus.Registerer // optional
 	// TokenUsed is called with each access token read from the store, on a miss or a refresh. A token in constant use is
@@ -37,8 +38,7 @@ type CacheConfig struct {
 	TokenUsed func(chat.AccessToken)
 }
 
-// Cache caches lookups by id for a short time. Concurrent callers with the same id share one read. Missing values and
-// errors are not cached. It is safe for concurrent use; its results are shared and must not be modified.
+// Cache caches lookups by id for a short time. Concurrent callers with the same id share one read. Missing values and errors are not cached. It is safe for concurrent use; its results are shared and must not be modified.
 type Cache struct {
 	tokens       *lookups[chat.AccessToken]
 	applications *lookups[chat.Application]
@@ -70,11 +70,11 @@ func NewCache(s Cached, c CacheConfig) *Cache {
 	c = c.withDefaults()
 	requests := requestCounter(c.Registerer)
 	return &Cache{
-		tokens:       newLookups(c, CachedAccessToken, c.TokenTTL, requests, c.reportingUse(s.AccessToken)),
-		applications: newLookups(c, CachedApplication, c.TTL, requests, s.Application),
-		templates:    newLookups(c, CachedTemplate, c.TTL, requests, s.Template),
-		chats:        newLookups(c, CachedChat, c.TTL, requests, s.Chat),
-		visitors:     newLookups(c, CachedVisitor, c.TTL, requests, s.Visitor),
+		tokens:       newLookups(c, CachedAccessToken, c.TokenTTL, requests, c.reportingUse(s.AccessToken), sizeOfToken),
+		applications: newLookups(c, CachedApplication, c.TTL, requests, s.Application, sizeOfApplication),
+		templates:    newLookups(c, CachedTemplate, c.TTL, requests, s.Template, SizeOfTemplate),
+		chats:        newLookups(c, CachedChat, c.TTL, requests, s.Chat, sizeOfChat),
+		visitors:     newLookups(c, CachedVisitor, c.TTL, requests, s.Visitor, sizeOfVisitor),
 		webhooks: newLookups(
 			c,
 			CachedWebhooks,
@@ -83,6 +83,7 @@ func NewCache(s Cached, c CacheConfig) *Cache {
 			func(ctx context.Context, companyID string) (CompanyWebhooks, error) {
 				return companyWebhooks(ctx, s, companyID)
 			},
+			sizeOfWebhooks,
 		),
 	}
 }
@@ -96,6 +97,9 @@ func (c CacheConfig) withDefaults() CacheConfig {
 	}
 	if c.Size <= 0 {
 		c.Size = 10_000
+	}
+	if c.Bytes <= 0 {
+		c.Bytes = 8 << 20
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -191,15 +195,33 @@ type lookups[V any] struct {
 	read         func(ctx context.Context, key string) (V, error)
 	hits, misses prometheus.Counter
 
+	size  func(V) int
+	most  struct{ entries, bytes int }
+	reads chan struct{} // holds an element for each read that runs; nil: they are not bounded
+
 	entries *lru.Cache[string, entry[V]]
 	flights singleflight.Group
 
 	mu        sync.Mutex // guards writes against concurrent invalidations
 	forgotten uint64     // number of invalidations
+	bytes     int        // of the entries
+}
+
+// readsAtOnce bounds the reads of a kind whose values may be large: enough for thousands of them in a second.
+const readsAtOnce = 16
+
+// newReads bounds the reads of a kind. An application may have 1 MiB and a template 125 KiB, several times in
+// memory while it is read; values of the other kinds are small.
+func newReads(kind string) chan struct{} {
+	if kind == CachedApplication || kind == CachedTemplate {
+		return make(chan struct{}, readsAtOnce)
+	}
+	return nil
 }
 
 type entry[V any] struct {
 	value    V
+	bytes    int
 	renew    time.Time // at or after this time, the next hit starts a refresh in the background
 	until    time.Time // expiry
 	renewing *atomic.Bool
@@ -211,15 +233,18 @@ func newLookups[V any](
 	ttl time.Duration,
 	requests *prometheus.CounterVec,
 	read func(context.Context, string) (V, error),
+	size func(V) int,
 ) *lookups[V] {
 	entries, err := lru.New[string, entry[V]](c.Size)
 	if err != nil {
 		panic("store: creating a cache: " + err.Error()) // only for a size <= 0; withDefaults sets a positive one
 	}
-	return &lookups[V]{
-		ttl: ttl, now: c.Now, read: read, entries: entries,
+	l := &lookups[V]{
+		ttl: ttl, now: c.Now, read: read, entries: entries, size: size, reads: newReads(kind),
 		hits: requests.WithLabelValues(kind, "hit"), misses: requests.WithLabelValues(kind, "miss"),
 	}
+	l.most.entries, l.most.bytes = c.Size, c.Bytes
+	return l
 }
 
 func (l *lookups[V]) get(ctx context.Context, key string) (V, error) {
@@ -259,27 +284,57 @@ func (l *lookups[V]) load(ctx context.Context, key string) (V, error) {
 	l.mu.Lock()
 	forgotten := l.forgotten
 	l.mu.Unlock()
+	if l.reads != nil {
+		l.reads <- struct{}{}
+	}
 	began := l.now()
 	value, err := l.read(ctx, key)
+	if l.reads != nil {
+		<-l.reads
+	}
 	if err != nil {
 		return value, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if forgotten == l.forgotten {
-		l.entries.Add(
-			key,
-			entry[V]{value: value, renew: began.Add(l.ttl * 7 / 8), until: began.Add(l.ttl), renewing: new(atomic.Bool)},
-		)
+		l.add(key, entry[V]{
+			value: value, bytes: l.size(value),
+			renew: began.Add(l.ttl * 7 / 8), until: began.Add(l.ttl), renewing: new(atomic.Bool),
+		})
 	}
 	return value, nil
+}
+
+// add caches an entry. Those that have expired go, and then the ones that were used the longest ago, until all
+// have room.
+func (l *lookups[V]) add(key string, e entry[V]) {
+	l.remove(key)
+	for {
+		oldest, old, found := l.entries.GetOldest()
+		expired := !l.now().Before(old.until)
+		full := l.entries.Len() >= l.most.entries || l.bytes+e.bytes > l.most.bytes
+		if !found || !expired && !full {
+			break
+		}
+		l.remove(oldest)
+	}
+	l.entries.Add(key, e)
+	l.bytes += e.bytes
+}
+
+func (l *lookups[V]) remove(key string) {
+	if e, found := l.entries.Peek(key); found {
+		l.entries.Remove(key)
+		l.bytes -= e.bytes
+	}
 }
 
 func (l *lookups[V]) forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forgotten++
-	l.entries.Remove(key)
+	l.remove(key)
 	l.flights.Forget(key)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,8 +31,10 @@ func nth(read int64) (string, error) { return strconv.FormatInt(read, 10), nil }
 
 func newTestLookups(c CacheConfig, from *counted) *lookups[string] {
 	c = c.withDefaults()
-	return newLookups(c, CachedChat, c.TTL, requestCounter(nil), from.read)
+	return newLookups(c, CachedChat, c.TTL, requestCounter(nil), from.read, sizeOfText)
 }
+
+func sizeOfText(text string) int { return len(text) }
 
 func wantValue(t *testing.T, s *lookups[string], key, want string) {
 	t.Helper()
@@ -102,8 +105,8 @@ func TestCacheCountsFromTheReadsStart(t *testing.T) {
 func TestCacheDefaults(t *testing.T) {
 	t.Parallel()
 	got := CacheConfig{}.withDefaults()
-	if got.TokenTTL != time.Second || got.TTL != 2*time.Second || got.Size != 10_000 || got.Now == nil {
-		t.Fatalf("got %+v, want 1 s for tokens, 2 s for the rest, 10,000 entries and a clock", got)
+	if got.TokenTTL != time.Second || got.TTL != 2*time.Second || got.Size != 10_000 || got.Bytes != 8<<20 || got.Now == nil {
+		t.Fatalf("got %+v, want 1 s for tokens, 2 s for the rest, 10,000 entries of 8 MiB and a clock", got)
 	}
 }
 
@@ -205,13 +208,59 @@ func TestCacheIsBounded(t *testing.T) {
 	wantValue(t, s, "0", "101")
 }
 
+// A cache is bounded by bytes too: a large value displaces those that were used the longest ago, and one that has
+// expired goes before any other.
+func TestCacheIsBoundedByBytes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const kib = 1 << 10
+		large := &counted{answer: func(int64) (string, error) { return strings.Repeat("x", kib), nil }}
+		s := newTestLookups(CacheConfig{TTL: time.Minute, Bytes: 10 * kib}, large)
+		for n := range 100 {
+			wantValue(t, s, strconv.Itoa(n), strings.Repeat("x", kib))
+		}
+		if got := s.entries.Len(); got != 10 || s.bytes != 10*kib {
+			t.Errorf("got %d entries of %d bytes, want 10 of %d", got, s.bytes, 10*kib)
+		}
+		s.forget("99")
+		time.Sleep(time.Minute)
+		wantValue(t, s, "100", strings.Repeat("x", kib))
+		if got := s.entries.Len(); got != 1 || s.bytes != kib {
+			t.Errorf("after the others have expired: got %d entries of %d bytes, want the new one", got, s.bytes)
+		}
+	})
+}
+
+// Only some reads of large values run at once: they are in memory before they are cached.
+func TestCacheReadsAFewAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		from := &counted{answer: func(read int64) (string, error) { <-release; return nth(read) }}
+		c := CacheConfig{}.withDefaults()
+		s := newLookups(c, CachedApplication, c.TTL, requestCounter(nil), from.read, sizeOfText)
+		for n := range 10 * readsAtOnce {
+			go func() { _, _ = s.get(t.Context(), strconv.Itoa(n)) }()
+		}
+		synctest.Wait()
+		if got := from.reads.Load(); got != readsAtOnce {
+			t.Errorf("got %d reads at once, want %d", got, readsAtOnce)
+		}
+		close(release)
+		synctest.Wait()
+		if got := from.reads.Load(); got != 10*readsAtOnce {
+			t.Errorf("got %d reads, want all", got)
+		}
+	})
+}
+
 // TestTwoCachesShareOneCounter covers several services in one process.
 func TestTwoCachesShareOneCounter(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	for range 2 {
 		c := CacheConfig{}.withDefaults()
-		s := newLookups(c, CachedChat, c.TTL, requestCounter(registry), (&counted{answer: nth}).read)
+		s := newLookups(c, CachedChat, c.TTL, requestCounter(registry), (&counted{answer: nth}).read, sizeOfText)
 		wantValue(t, s, "k", "1")
 		wantValue(t, s, "k", "1")
 	}
@@ -226,7 +275,7 @@ func TestTwoCachesShareOneCounter(t *testing.T) {
 func BenchmarkCacheHit(b *testing.B) {
 	s := newLookups(CacheConfig{}.withDefaults(), CachedChat, time.Hour, requestCounter(nil), func(context.Context, string) (chat.Chat, error) {
 		return chat.Chat{ID: "k"}, nil
-	})
+	}, sizeOfChat)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

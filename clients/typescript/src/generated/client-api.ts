@@ -1101,7 +1101,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The body is larger than 1 MiB. */
+        /** @description The body is larger than 128 KiB. */
         PayloadTooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

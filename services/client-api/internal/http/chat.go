@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -81,6 +82,9 @@ func (a api) getChats(c echo.Context, companyID string) error {
 	if err := q.wrong.Err(); err != nil {
 		return err
 	}
+	if _, err := httpapi.HoldAnswer(c, chatsPageCost); err != nil {
+		return err
+	}
 	entries, next, err := a.Lookups.Chats(c.Request().Context(), companyID, filter, page)
 	if err != nil {
 		return err
@@ -124,6 +128,10 @@ func (a api) getMessages(c echo.Context, companyID string) error {
 	if err := q.wrong.Err(); err != nil {
 		return err
 	}
+	held, err := httpapi.HoldAnswer(c, pageCost)
+	if err != nil {
+		return err
+	}
 	id, messages, more, err := a.Lookups.Messages(c.Request().Context(), companyID, c.Param("id"), history)
 	if err != nil {
 		return err
@@ -131,15 +139,20 @@ func (a api) getMessages(c echo.Context, companyID string) error {
 	if more {
 		q.setNext(c, "before", messages[0].ID)
 	}
-	body := []byte{'['}
-	for i, m := range messages { // encoded by hand: the data must pass byte for byte
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = m.AppendDelivery(body, id)
-	}
+	held.Shrink(sizeOf(messages))
 	noStore(c)
-	return c.JSONBlob(http.StatusOK, append(body, ']'))
+	return httpapi.WriteArray(c, len(messages), func(to []byte, i int) []byte {
+		return messages[i].AppendDelivery(to, id) // by hand: the data must pass byte for byte
+	})
+}
+
+// sizeOf estimates the memory of the messages.
+func sizeOf(messages []chat.Message) (bytes int64) {
+	const record = 512 // without the data
+	for _, m := range messages {
+		bytes += int64(len(m.Data)) + record
+	}
+	return bytes
 }
 
 type templateView struct {
@@ -161,6 +174,9 @@ func (a api) getTemplates(c echo.Context, companyID string) error {
 	status := q.oneOf("status", chat.TemplateDraft, chat.TemplatePending, chat.TemplateApproved, chat.TemplateRejected)
 	page := store.Page{After: q.id("after"), Limit: q.limit(templatesPage, maxTemplates)}
 	if err := q.wrong.Err(); err != nil {
+		return err
+	}
+	if _, err := httpapi.HoldAnswer(c, pageCost); err != nil {
 		return err
 	}
 	found, next, err := a.Lookups.Templates(c.Request().Context(), companyID, status, page)

@@ -33,6 +33,7 @@ func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerF
 		if err := httpapi.CheckQuery(c, parameters...); err != nil {
 			return err
 		}
+		httpapi.HoldFor(c, httpapi.Owner{Company: companyID})
 		return next(c, companyID)
 	}
 }

@@ -36,11 +36,27 @@ type Config struct {
 
 type api struct{ Config }
 
+const (
+	// maxBody is the limit of a JSON body in bytes: data of a message has at most 64 KiB.
+	maxBody = 128 << 10
+
+	// The memory of bodies and answers in flight, which fits a process of 192 MiB beside the 63 MiB that it has
+	// under load (docs/benchmarks.md): 48 bodies of maxBody at once, and 8 pages while they are read.
+	bodyMemory   = 24 << 20
+	answerMemory = 48 << 20
+	// pageCost is the most that a page of messages or templates takes while it is read: its data, and the
+	// copies of the store and its driver. A page of chats has only small records.
+	pageCost      = 3 * lookup.MaxPageBytes
+	chatsPageCost = 3 << 19
+)
+
 // New returns the API.
 func New(cfg Config) *echo.Echo {
 	a := api{cfg}
 	e := httpapi.New(httpapi.Config{
 		Service:    "client-api",
+		MaxBody:    maxBody,
+		Memory:     httpapi.NewMemory(bodyMemory, answerMemory),
 		Logger:     cfg.Logger,
 		Registerer: cfg.Registerer,
 		Proxies:    cfg.Proxies,

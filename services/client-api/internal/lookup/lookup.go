@@ -14,8 +14,10 @@ import (
 const MaxPageBytes = 2 << 20
 
 const (
-	// templateBatch is the size of one read of templates.
-	templateBatch = 100
+	// MaxTemplateBytes bounds one page of templates; the last one may be beyond it.
+	MaxTemplateBytes = 1 << 20
+	// templateBatch is the size of one read of templates, each of which may have 125 KiB.
+	templateBatch = 16
 	// templateScan is the maximum that a page with a status filter reads.
 	templateScan = 1000
 )
@@ -104,18 +106,20 @@ func (s *Service) Templates(
 	p store.Page,
 ) (found []chat.MessageTemplate, next string, err error) {
 	found = []chat.MessageTemplate{}
+	size := 0
 	for scanned := 0; scanned < templateScan; scanned += templateBatch {
 		batch, err := s.store.Templates(ctx, companyID, store.Page{After: p.After, Limit: templateBatch})
 		if err != nil {
 			return nil, "", err
 		}
 		for _, t := range batch {
-			if len(found) == p.Limit {
+			if len(found) == p.Limit || size >= MaxTemplateBytes {
 				return found, p.After, nil
 			}
 			p.After = t.ID
 			if status == "" || t.Status == status {
 				found = append(found, t)
+				size += store.SizeOfTemplate(t)
 			}
 		}
 		if len(batch) < templateBatch {

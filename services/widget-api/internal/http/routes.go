@@ -47,12 +47,21 @@ type api struct{ Config }
 // has at most 8 KiB. Anyone may post, and decoding costs processor time by the byte.
 const maxBody = 128 << 10
 
+// The memory of bodies and answers in flight, which fits a process of 384 MiB beside the histories (64 MiB),
+// uploads and downloads (40 MiB) and caches. The answers are settings of up to 1 MiB; histories have a bound of
+// their own.
+const (
+	bodyMemory   = 32 << 20
+	answerMemory = 32 << 20
+)
+
 // New returns the API.
 func New(cfg Config) *echo.Echo {
 	a := api{Config: cfg}
 	e := httpapi.New(httpapi.Config{
 		Service:    "widget-api",
 		MaxBody:    maxBody,
+		Memory:     httpapi.NewMemory(bodyMemory, answerMemory),
 		Logger:     cfg.Logger,
 		Registerer: cfg.Registerer,
 		Tracer:     cfg.Tracer,

@@ -3,12 +3,15 @@ package http
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
 )
 
@@ -20,35 +23,67 @@ func (a api) getSettings(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	httpapi.HoldFor(c, httpapi.Owner{Application: app.ID})
 	if err := application.CheckOrigin(app, c.Request().Header.Get(echo.HeaderOrigin)); err != nil {
 		return err
 	}
-	body := settingsOf(app)
-	tag := entityTag(body)
+	head, tail := settingsAround(app)
+	tag := entityTag(head, app.WidgetConfigs, tail)
 	header := c.Response().Header()
 	header.Set("ETag", tag)
 	header.Set(echo.HeaderCacheControl, settingsMaxAge)
 	if hasTag(c.Request().Header.Values("If-None-Match"), tag) {
 		return c.NoContent(http.StatusNotModified)
 	}
-	return c.JSONBlob(http.StatusOK, body)
+	return writeSettings(c, head, app.WidgetConfigs, tail)
 }
 
-// settingsOf returns the settings; widgetConfigs is passed byte for byte.
-func settingsOf(app chat.Application) []byte {
-	body := chat.AppendString([]byte(`{"id":`), app.ID)
-	body = chat.AppendString(append(body, `,"botName":`...), app.BotName)
-	body = chat.AppendString(append(body, `,"name":`...), app.Name)
-	body = append(body, `,"widgetConfigs":`...)
-	if len(app.WidgetConfigs) == 0 {
-		return append(body, `{}}`...)
+// largeSettings is the size from which settings count as memory. All requests share the cached ones, but slow
+// clients would keep those that have changed since.
+const largeSettings = 16 << 10
+
+// writeSettings answers with the parts as they are: widgetConfigs has up to 1 MiB, and a copy for each request
+// would stay in memory for as long as its client reads.
+func writeSettings(c echo.Context, parts ...[]byte) error {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
 	}
-	return append(append(body, app.WidgetConfigs...), '}')
+	if size >= largeSettings {
+		if _, err := httpapi.HoldAnswer(c, int64(size)); err != nil {
+			return err
+		}
+	}
+	response := c.Response()
+	response.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	response.Header().Set(echo.HeaderContentLength, strconv.Itoa(size))
+	response.WriteHeader(http.StatusOK)
+	for _, part := range parts {
+		if _, err := response.Write(part); err != nil {
+			return fmt.Errorf("sending settings: %w", err)
+		}
+	}
+	return nil
 }
 
-func entityTag(body []byte) string {
-	sum := sha256.Sum256(body)
-	return `"` + hex.EncodeToString(sum[:12]) + `"`
+// settingsAround returns the settings before and after widgetConfigs, which is passed byte for byte.
+func settingsAround(app chat.Application) (head, tail []byte) {
+	head = chat.AppendString([]byte(`{"id":`), app.ID)
+	head = chat.AppendString(append(head, `,"botName":`...), app.BotName)
+	head = chat.AppendString(append(head, `,"name":`...), app.Name)
+	head = append(head, `,"widgetConfigs":`...)
+	if len(app.WidgetConfigs) == 0 {
+		return head, []byte(`{}}`)
+	}
+	return head, []byte(`}`)
+}
+
+func entityTag(parts ...[]byte) string {
+	hash := sha256.New()
+	for _, part := range parts {
+		hash.Write(part)
+	}
+	return `"` + hex.EncodeToString(hash.Sum(nil)[:12]) + `"`
 }
 
 // hasTag reports whether the values of If-None-Match name tag (RFC 9110, 13.1.2: weak comparison).

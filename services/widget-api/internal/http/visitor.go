@@ -32,6 +32,7 @@ func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerF
 		if err := httpapi.CheckQuery(c, parameters...); err != nil {
 			return err
 		}
+		httpapi.HoldFor(c, httpapi.Owner{Application: who.AppID, Visitor: who.ChatUserID})
 		err = next(c, who)
 		return a.Limits.AuthFailures.CountFailure(c, err) // the visitor may be deleted, or the tokens revoked
 	}

@@ -1,0 +1,224 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/slot"
+)
+
+// This file bounds the memory that requests hold while their clients send a body or read an answer, which
+// takes as long as the clients want. [Decode] takes the memory of a body, [HoldAnswer] that of an answer; the
+// request gives both back when it has ended. A client that is slow while others wait is cut off.
+//
+// A request that is small on both ways takes none: it costs hardly more than its connection.
+
+const (
+	// smallBody is the size up to which a body takes no memory of the bound: that of the buffer which each
+	// connection has anyway.
+	smallBody = 4 << 10
+	// bodyCost is what a body takes per byte: the body, its decoded form, and the copies in the handler.
+	bodyCost = 4
+
+	// The parts that an owner may hold at most. A part is a divisor.
+	partOfVisitor     = 16
+	partOfAddress     = 8
+	partOfSite        = 4 // an IPv6 /48
+	partOfApplication = 2
+	partOfCompany     = 2
+
+	// memoryWait is how long a request waits for memory: longer than it takes to cut off some slow clients.
+	memoryWait = 10 * time.Second
+	// waitingAtOnce bounds the requests that wait; each costs its connection.
+	waitingAtOnce = 512
+	// memoryRetryAfter is the Retry-After of a request that got none.
+	memoryRetryAfter = time.Second
+)
+
+// Memory bounds the memory of all requests of an API together, and of each [Owner]. A nil Memory bounds
+// nothing. It is safe for concurrent use.
+type Memory struct {
+	bodies, answers, waiting shared
+	// decoders bounds the large bodies that are decoded at once: a body of many small members takes much more
+	// than bodyCost while it is checked. More of them than processors would be no faster.
+	decoders chan struct{}
+}
+
+// NewMemory returns a bound of that many bytes for bodies, and for answers.
+func NewMemory(bodies, answers int64) *Memory {
+	return &Memory{
+		bodies:   newShared(bodies),
+		answers:  newShared(answers),
+		waiting:  newShared(waitingAtOnce),
+		decoders: make(chan struct{}, runtime.GOMAXPROCS(0)),
+	}
+}
+
+// Owner is for whom a request holds memory: a company, or else a visitor of an application at an address, or
+// the address alone.
+type Owner struct{ Company, Application, Visitor string }
+
+// HoldFor sets the owner of what the request holds from now on. Without it the address of the client holds it.
+func HoldFor(c echo.Context, o Owner) {
+	if s := scopeOf(c.Request().Context()); s != nil {
+		s.owner = o
+	}
+}
+
+// HoldAnswer takes the memory of an answer until the request ends; the handler may shrink it when it knows the
+// answer. From now on the client must read the answer. Errors: TooMany if the owner holds as much as it may,
+// else Unavailable.
+func HoldAnswer(c echo.Context, bytes int64) (*slot.Slot, error) {
+	s := scopeOf(c.Request().Context())
+	if s == nil || s.memory == nil {
+		return new(slot.Slot), nil
+	}
+	held, err := s.memory.take(c, s.memory.answers, bytes, s.owner)
+	if err != nil {
+		return nil, err
+	}
+	s.answer = held
+	Pace(c, held)
+	return held, nil
+}
+
+// holdBody takes the memory of a body until the request ends.
+func holdBody(c echo.Context, bytes int64) (*slot.Slot, error) {
+	s := scopeOf(c.Request().Context())
+	if s == nil || s.memory == nil {
+		return new(slot.Slot), nil
+	}
+	held, err := s.memory.take(c, s.memory.bodies, bytes*bodyCost, s.owner)
+	if err != nil {
+		return nil, err
+	}
+	s.body = held
+	connection := http.NewResponseController(c.Response().Writer)
+	held.Watch(func() { _ = connection.SetReadDeadline(time.Now()) })
+	return held, nil
+}
+
+// decoding waits for a decoder of large bodies; the result ends it.
+func decoding(ctx context.Context) (end func()) {
+	s := scopeOf(ctx)
+	if s == nil || s.memory == nil {
+		return func() {}
+	}
+	s.memory.decoders <- struct{}{}
+	return func() { <-s.memory.decoders }
+}
+
+// take takes memory, and waits for it if there is none. A request waits in the name of its owner too.
+func (m *Memory) take(c echo.Context, from shared, units int64, o Owner) (*slot.Slot, error) {
+	ctx, address := c.Request().Context(), ""
+	if o.Company == "" {
+		address = ClientAddress(c)
+	}
+	held, err := from.acquire(ctx, units, 0, o, address)
+	if err == nil {
+		return held, nil
+	}
+	place, err := m.waiting.acquire(ctx, 1, 0, o, address)
+	if err != nil {
+		return nil, noMemory(err)
+	}
+	defer place.Release()
+	held, err = from.acquire(ctx, units, memoryWait, o, address)
+	return held, noMemory(err)
+}
+
+// noMemory returns the public error of a request that got no memory.
+func noMemory(err error) error {
+	full, ok := errors.AsType[*slot.FullError](err)
+	if !ok {
+		return err
+	}
+	refused := apperr.ServiceUnavailable.New()
+	if full.Share != "" {
+		refused = apperr.TooManyRequests.New()
+	}
+	refused.RetryAfter = memoryRetryAfter
+	return refused
+}
+
+// shared is a pool of which each owner may hold a part.
+type shared struct {
+	pool  *slot.Pool
+	units int64
+}
+
+func newShared(units int64) shared { return shared{pool: slot.NewPool(units, 1), units: units} }
+
+func (s shared) acquire(
+	ctx context.Context, units int64, wait time.Duration, o Owner, address string,
+) (*slot.Slot, error) {
+	units = min(units, s.units/partOfCompany) // what never fits would be in the way of all others
+	part := func(of, key string, divisor int64) slot.Share {
+		return slot.Share{Of: of, Key: key, Most: max(s.units/divisor, units)}
+	}
+	if o.Company != "" {
+		return s.pool.AcquireUnits(ctx, units, wait, part("company", o.Company, partOfCompany))
+	}
+	shares := make([]slot.Share, 0, 4) // the widest last, see [slot.Pool.Acquire]
+	if o.Visitor != "" {
+		shares = append(shares, part("visitor", o.Visitor, partOfVisitor))
+	}
+	shares = append(shares, part("address", address, partOfAddress), part("site", siteOf(address), partOfSite))
+	if o.Application != "" {
+		shares = append(shares, part("application", o.Application, partOfApplication))
+	}
+	return s.pool.AcquireUnits(ctx, units, wait, shares...)
+}
+
+// siteLength is the length of the prefix that a site gets, such as a company or a server's customer (RFC 6177).
+const siteLength = 48
+
+// siteOf returns the network of a [ClientAddress] that one site may have: an IPv4 address, or the /48 of an
+// IPv6 one.
+func siteOf(address string) string {
+	network, err := netip.ParsePrefix(address)
+	if err != nil {
+		return address
+	}
+	wider, err := network.Addr().Prefix(siteLength)
+	if err != nil {
+		return address
+	}
+	return wider.String()
+}
+
+// Pace reports to the slot of a request how its client reads the answer. A client that is cut off loses its
+// connection.
+func Pace(c echo.Context, held *slot.Slot) {
+	c.Response().Writer = &pacedWriter{ResponseWriter: c.Response().Writer, held: held}
+}
+
+// pacedWriter writes an answer.
+type pacedWriter struct {
+	http.ResponseWriter
+	held    *slot.Slot
+	watched bool
+}
+
+// Write implements [io.Writer].
+func (w *pacedWriter) Write(p []byte) (int, error) {
+	if !w.watched {
+		w.watched = true
+		connection := http.NewResponseController(w.ResponseWriter)
+		w.held.Watch(func() { _ = connection.SetWriteDeadline(time.Now()) })
+	}
+	w.held.Await()
+	n, err := w.ResponseWriter.Write(p)
+	w.held.Moved(n)
+	return n, err
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
