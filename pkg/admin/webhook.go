@@ -107,7 +107,7 @@ func (s *Service) changeWebhookEndpoint(
 		if e, err = s.store.WebhookEndpoint(ctx, id); err != nil {
 			return e, err
 		}
-		before := endpointFields(e)
+		before := e
 		if err = apply(&e); err != nil {
 			return e, err
 		}
@@ -117,7 +117,10 @@ func (s *Service) changeWebhookEndpoint(
 		if err != nil {
 			return e, err
 		}
-		return e, s.changedWebhooks(ctx, by, e, change{action: action, before: before, after: endpointFields(e)})
+		return e, s.changedWebhooks(ctx, by, e, change{
+			action: action, before: endpointFields(before), after: endpointFields(e),
+			hidden: !maps.Equal(before.Headers, e.Headers) || !slices.Equal(before.Secrets, e.Secrets),
+		})
 	}
 	return e, err
 }
