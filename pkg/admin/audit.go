@@ -46,7 +46,8 @@ func sideOf(f fields) (side, error) {
 
 // same reports whether nothing has changed.
 func (s side) same(other side) bool {
-	return s != nil && other != nil && maps.EqualFunc(s, other, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+	equal := func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
+	return s != nil && other != nil && maps.EqualFunc(s, other, equal)
 }
 
 // bounded encodes the side in at most maxAuditSide bytes: large values, and then the largest of the others, are

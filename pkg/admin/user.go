@@ -124,7 +124,9 @@ func (s *Service) admitUser(ctx context.Context, companyID string) error {
 
 // InviteUser adds a user without a password, and returns the user with its id and the invitation's token. Errors:
 // as [Service.CreateUser].
-func (s *Service) InviteUser(ctx context.Context, by Actor, u account.User) (invited account.User, token string, err error) {
+func (s *Service) InviteUser(
+	ctx context.Context, by Actor, u account.User,
+) (invited account.User, token string, err error) {
 	secret := account.NewSecret()
 	u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationTTL)
 	if u, err = s.createUser(ctx, by, "user.invite", u); err != nil {
