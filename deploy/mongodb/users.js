@@ -44,7 +44,7 @@ const roles = {
     "webhookEndpoints": ["find", "update"]
   },
   "panel": {
-    "accessTokens": ["find", "insert", "update"],
+    "accessTokens": ["find", "insert", "remove", "update"],
     "applications": ["find", "insert", "update"],
     "audit": ["find", "insert"],
     "chats": ["find", "remove", "update"],

@@ -13,11 +13,21 @@ import (
 const DeviceTTL = 180 * 24 * time.Hour
 
 // NewDevice returns the value of the cookie by which a device of the user is recognised: a random id, the end
-// of its validity and their signature with the user's [User.DeviceKey]. Nothing is stored for a device; a new
-// key ends all of the user's devices.
-func NewDevice(key string, now time.Time) string {
-	signed := NewSecret() + "." + strconv.FormatInt(now.Add(DeviceTTL).Unix(), 10)
-	return signed + "." + signDevice(key, signed)
+// of its validity, the user's id and their signature with the [User.DeviceKey]. Nothing is stored for a device;
+// a new key ends all of the user's devices.
+func (u User) NewDevice(now time.Time) string {
+	signed := NewSecret() + "." + strconv.FormatInt(now.Add(DeviceTTL).Unix(), 10) + "." + u.ID
+	return signed + "." + signDevice(u.DeviceKey, signed)
+}
+
+// DeviceOwner returns the id of the user that a device's cookie names; [User.VerifyDevice] tells whether it is
+// right. Empty for none: older cookies name no user.
+func DeviceOwner(cookie string) string {
+	const ofID = 2
+	if parts := strings.Split(cookie, "."); len(parts) == ofID+2 {
+		return parts[ofID]
+	}
+	return ""
 }
 
 // VerifyDevice returns the id of a device that the user has signed in on; false if the cookie is not one of
@@ -31,7 +41,8 @@ func (u User) VerifyDevice(cookie string, now time.Time) (id string, ok bool) {
 	if !hmac.Equal([]byte(signature), []byte(signDevice(u.DeviceKey, signed))) {
 		return "", false
 	}
-	id, expiry, _ := strings.Cut(signed, ".")
+	id, rest, _ := strings.Cut(signed, ".")
+	expiry, _, _ := strings.Cut(rest, ".")
 	until, err := strconv.ParseInt(expiry, 10, 64)
 	return id, err == nil && now.Before(time.Unix(until, 0))
 }

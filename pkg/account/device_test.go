@@ -10,7 +10,7 @@ func TestDevice(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ada, bob := User{DeviceKey: NewSecret()}, User{DeviceKey: NewSecret()}
-	cookie := NewDevice(ada.DeviceKey, now)
+	cookie := ada.NewDevice(now)
 	id, expiry, _ := strings.Cut(cookie, ".")
 	for _, test := range []struct {
 		name, cookie string
@@ -22,7 +22,7 @@ func TestDevice(t *testing.T) {
 		{"at its end", cookie, ada, now.Add(DeviceTTL), false},
 		{"another user", cookie, bob, now, false},
 		{"a user who has signed out everywhere", cookie, User{}, now, false},
-		{"a signature of no key", NewDevice("", now), User{}, now, false},
+		{"a signature of no key", User{}.NewDevice(now), User{}, now, false},
 		{"another id", "x" + cookie, ada, now, false},
 		{"a later end", id + ".9" + expiry, ada, now, false},
 		{"nothing", "", ada, now, false},

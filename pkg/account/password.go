@@ -47,34 +47,70 @@ func CheckPassword(field, password string) error {
 // NewPassword returns a random password.
 func NewPassword() string { return NewSecret()[:20] }
 
-// HashPassword returns the password's hash in the PHC string format. It waits for a free hashing slot.
-func HashPassword(ctx context.Context, password string) (string, error) {
-	var salt [argonSalt]byte
-	_, _ = rand.Read(salt[:]) // never fails (crypto/rand)
-	key, err := argonOf(ctx, password, salt[:], argonTime, argonMemory, argonLanes)
+// HashPassword returns the password's hash in the PHC string format. It waits for a free hashing slot. The hash
+// has the salt of one of the others, if there are any: the users of one address share a salt, so that
+// [VerifyPasswords] compares a password with all of them for the price of one.
+func HashPassword(ctx context.Context, password string, others ...string) (string, error) {
+	p := phc{time: argonTime, memory: argonMemory, lanes: argonLanes, salt: make([]byte, argonSalt)}
+	_, _ = rand.Read(p.salt) // never fails (crypto/rand)
+	for _, other := range others {
+		if known, ok := parsePHC(other); ok {
+			p.salt = known.salt
+			break
+		}
+	}
+	key, err := p.hash(ctx, password)
 	if err != nil {
 		return "", err
 	}
 	encode := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf(
 		"$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
-		encode(salt[:]), encode(key),
+		encode(p.salt), encode(key),
 	), nil
 }
 
 // VerifyPassword reports whether the password matches the hash. With an empty hash it takes the same time and returns
 // false, so that timing does not reveal whether a user exists.
 func VerifyPassword(ctx context.Context, password, hash string) (bool, error) {
+	right, err := VerifyPasswords(ctx, password, hash)
+	return err == nil && right[0], err
+}
+
+// VerifyPasswords reports for each hash whether the password matches. Hashes with one salt take the time of one;
+// without any hash it takes that time too.
+func VerifyPasswords(ctx context.Context, password string, hashes ...string) ([]bool, error) {
+	right := make([]bool, len(hashes))
 	if len(password) > 4*maxPassword {
-		return false, nil
+		return right, nil
 	}
-	p, ok := parsePHC(hash)
-	if !ok {
-		_, err := argonOf(ctx, password, make([]byte, argonSalt), argonTime, argonMemory, argonLanes)
-		return false, err
+	keys := map[string][]byte{}
+	for n, hash := range hashes {
+		p, ok := parsePHC(hash)
+		if !ok {
+			continue
+		}
+		input := fmt.Sprint(p.time, p.memory, p.lanes, p.salt)
+		if keys[input] == nil {
+			key, err := p.hash(ctx, password)
+			if err != nil {
+				return nil, err
+			}
+			keys[input] = key
+		}
+		right[n] = subtle.ConstantTimeCompare(keys[input], p.key) == 1
 	}
-	key, err := argonOf(ctx, password, p.salt, p.time, p.memory, p.lanes)
-	return err == nil && subtle.ConstantTimeCompare(key, p.key) == 1, err
+	if len(keys) > 0 {
+		return right, nil
+	}
+	nobody := phc{time: argonTime, memory: argonMemory, lanes: argonLanes, salt: make([]byte, argonSalt)}
+	_, err := nobody.hash(ctx, password)
+	return right, err
+}
+
+// hash computes the key of a password.
+func (p phc) hash(ctx context.Context, password string) ([]byte, error) {
+	return argonOf(ctx, password, p.salt, p.time, p.memory, p.lanes)
 }
 
 func argonOf(ctx context.Context, password string, salt []byte, time, memory uint32, lanes uint8) ([]byte, error) {

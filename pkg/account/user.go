@@ -26,7 +26,7 @@ const (
 
 // User is a person who signs in to the panel.
 type User struct {
-	ID        string // derived from the e-mail address, see [UserID]
+	ID        string // derived from the e-mail address, see [UserIDs]
 	Email     string // in canonical form
 	Name      string
 	Role      Role
@@ -83,16 +83,32 @@ func (u *User) RemoveTOTP() { u.TOTPSecret, u.TOTPPending, u.RecoveryCodes = "",
 // userNamespace is the UUID namespace of user ids.
 var userNamespace = uuid.MustParse("6f1f9f0c-6d4a-5c0e-9a55-7f6d2c9f3b11")
 
-// UserID returns the id of the user with that address. It is derived from the address, so an address has at most one
-// user.
+// Slots is the maximum number of users with one e-mail address, at most one of each company. The first slot is
+// an operator's, so that nobody keeps an operator's address; before there were slots, it had every user.
+const Slots = 8
+
+// UserID returns the id of an operator with that address. It also stands for the address where attempts to sign
+// in are counted.
 func UserID(email string) string {
 	return uuid.NewSHA1(userNamespace, []byte(CanonicalEmail(email))).String()
+}
+
+// UserIDs returns the ids that users with that address have, one for each slot. They are derived from the
+// address, so that all of its users are found without a search.
+func UserIDs(email string) (ids [Slots]string) {
+	ids[0] = UserID(email)
+	for slot := 1; slot < Slots; slot++ {
+		// a namespace for each slot: no address has the ids of another one
+		namespace := uuid.NewSHA1(userNamespace, []byte{byte(slot)})
+		ids[slot] = uuid.NewSHA1(namespace, []byte(CanonicalEmail(email))).String()
+	}
+	return ids
 }
 
 // CanonicalEmail returns the form in which addresses are stored and compared.
 func CanonicalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
-// NewUser returns a user with its id.
+// NewUser returns a user with the id of the address's first slot.
 func NewUser(email, name string, role Role, companyID string, now time.Time) User {
 	return User{
 		ID:        UserID(email),

@@ -7,8 +7,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/account"
@@ -62,11 +60,25 @@ func New(s store.Store, b Bus, now func() time.Time) *Service {
 // change is an audit log entry without its id and time.
 type change struct {
 	companyID, action, target, id string
-	before, after                 any // without secrets; nil: nothing
+	before, after                 fields // without secrets; nil: nothing
+	// hidden: something has changed that before and after do not show, such as a password
+	hidden bool
 }
 
-// audit writes the audit log entry of a completed change.
+// audit writes the audit log entry of a completed change, of at most 8 KiB. A change that has changed nothing
+// has none.
 func (s *Service) audit(ctx context.Context, by Actor, c change) error {
+	before, err := sideOf(c.before)
+	if err != nil {
+		return err
+	}
+	after, err := sideOf(c.after)
+	if err != nil {
+		return err
+	}
+	if before.same(after) && !c.hidden {
+		return nil
+	}
 	e := account.AuditEntry{
 		ID:        chat.NewID(),
 		CompanyID: c.companyID,
@@ -77,18 +89,11 @@ func (s *Service) audit(ctx context.Context, by Actor, c change) error {
 		Target:    c.target,
 		TargetID:  c.id,
 	}
-	for _, side := range []struct {
-		value any
-		into  *json.RawMessage
-	}{{c.before, &e.Before}, {c.after, &e.After}} {
-		if side.value == nil {
-			continue
-		}
-		text, err := json.Marshal(side.value)
-		if err != nil {
-			return fmt.Errorf("encoding an audit entry: %w", err)
-		}
-		*side.into = text
+	if e.Before, err = before.bounded(c.before); err != nil {
+		return err
+	}
+	if e.After, err = after.bounded(c.after); err != nil {
+		return err
 	}
 	return s.store.AppendAuditEntry(ctx, e)
 }

@@ -186,14 +186,16 @@ func (s *Service) HandBack(ctx context.Context, by Actor, c chat.Chat) (chat.Cha
 	return s.changeControl(ctx, by, "chat.hand-back", c, chat.Control{}, time.Time{})
 }
 
-// Assign assigns a chat to a user; an empty id removes the assignee.
+// Assign assigns a chat to a user of its company; an empty id removes the assignee. Operators, who belong to no
+// company, assign only themselves: their ids follow from their addresses, so that others could find out who is one.
 func (s *Service) Assign(ctx context.Context, by Actor, c chat.Chat, userID string) (chat.Chat, error) {
 	if userID != "" {
 		u, err := s.store.User(ctx, userID)
 		if err != nil && !apperr.Is(err, apperr.NotFound) {
 			return c, err
 		}
-		if err != nil || u.CompanyID != "" && u.CompanyID != c.CompanyID || !u.Role.May(account.Inbox) || u.Disabled {
+		foreign := u.CompanyID != c.CompanyID && (u.CompanyID != "" || u.ID != by.UserID)
+		if err != nil || foreign || !u.Role.May(account.Inbox) || u.Disabled {
 			return c, apperr.Fields{{Name: "userId", Message: "must be a user who may use the inbox"}}.Err()
 		}
 	}

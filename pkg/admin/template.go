@@ -12,6 +12,9 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
+// MaxTemplates is the maximum number of templates of a company, of up to 125 KiB each.
+const MaxTemplates = 1000
+
 // CheckTemplate validates a template. Besides what a push checks, it rejects a parameter that does not occur in the
 // text.
 func CheckTemplate(t chat.MessageTemplate) error {
@@ -52,7 +55,8 @@ func templateFields(t chat.MessageTemplate) fields {
 	return fields{"name": t.Name, "text": t.Text, "parameters": parameters, "status": t.Status}
 }
 
-// PutTemplate creates or replaces a template with the given status. With an empty id it generates one.
+// PutTemplate creates or replaces a template with the given status. With an empty id it generates one. Errors:
+// Invalid; Conflict with the reason TOO_MANY_TEMPLATES.
 func (s *Service) PutTemplate(ctx context.Context, by Actor, t chat.MessageTemplate) (chat.MessageTemplate, error) {
 	if err := CheckTemplate(t); err != nil {
 		return t, err
@@ -67,9 +71,22 @@ func (s *Service) PutTemplate(ctx context.Context, by Actor, t chat.MessageTempl
 			return t, err
 		}
 	}
+	if c.before == nil {
+		if err := s.admitTemplate(ctx, t.CompanyID); err != nil {
+			return t, err
+		}
+	}
 	t.ID = cmp.Or(t.ID, chat.NewID())
 	c.id = t.ID
 	return t, s.writeTemplate(ctx, by, t, c)
+}
+
+func (s *Service) admitTemplate(ctx context.Context, companyID string) error {
+	existing, err := s.store.TemplateIDs(ctx, companyID, store.Page{Limit: MaxTemplates})
+	if err == nil && len(existing) >= MaxTemplates {
+		err = apperr.TooManyTemplates.New()
+	}
+	return err
 }
 
 func (s *Service) writeTemplate(ctx context.Context, by Actor, t chat.MessageTemplate, c change) error {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -13,8 +14,12 @@ import (
 // MaxOverlap is the longest time for which a rotated token or secret stays valid.
 const MaxOverlap = 30 * 24 * time.Hour
 
+// MaxTokens is the maximum number of access tokens of a company. Revoked and expired ones count too, and make
+// room for new ones.
+const MaxTokens = 500
+
 // CreateToken creates an access token for a company. The secret is returned once and not stored. A zero expiresAt: no
-// expiry.
+// expiry. Errors: Invalid; NotFound; Conflict with the reason TOO_MANY_TOKENS.
 func (s *Service) CreateToken(
 	ctx context.Context,
 	by Actor,
@@ -27,6 +32,9 @@ func (s *Service) CreateToken(
 func (s *Service) createToken(
 	ctx context.Context, by Actor, action, companyID, name string, expiresAt time.Time,
 ) (secret string, t chat.AccessToken, err error) {
+	if err := s.admitToken(ctx, companyID); err != nil {
+		return "", t, err
+	}
 	secret, t = credential.NewAccessToken(companyID, name, s.now(), expiresAt)
 	t.CreatedBy = by.createdBy()
 	if err := s.store.CreateAccessToken(ctx, t); err != nil {
@@ -41,6 +49,20 @@ func (s *Service) createToken(
 		by,
 		change{companyID: companyID, action: action, target: "token", id: t.Hash, after: tokenFields(t)},
 	)
+}
+
+// admitToken removes the oldest revoked or expired token of a company that has MaxTokens; the audit log keeps its
+// prefix. TOO_MANY_TOKENS if all are valid.
+func (s *Service) admitToken(ctx context.Context, companyID string) error {
+	existing, err := s.store.AccessTokens(ctx, companyID, store.Page{Limit: MaxTokens})
+	if err != nil || len(existing) < MaxTokens {
+		return err
+	}
+	ended := slices.IndexFunc(existing, func(t chat.AccessToken) bool { return !t.Valid(s.now()) })
+	if ended < 0 {
+		return apperr.TooManyTokens.New()
+	}
+	return s.store.DeleteAccessToken(ctx, existing[ended].Hash)
 }
 
 func tokenFields(t chat.AccessToken) fields {

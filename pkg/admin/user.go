@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,38 +23,87 @@ func userFields(u account.User) fields {
 	return fields{"email": u.Email, "name": u.Name, "role": u.Role, "status": u.Status(), "totp": u.TOTPSecret != ""}
 }
 
-// CreateUser adds a user with a password.
-func (s *Service) CreateUser(ctx context.Context, by Actor, u account.User, password string) error {
+// CreateUser adds a user with a password, and returns the user with its id. Errors: Invalid; NotFound; Conflict
+// with the reason EMAIL_TAKEN or TOO_MANY_USERS.
+func (s *Service) CreateUser(ctx context.Context, by Actor, u account.User, password string) (account.User, error) {
 	if err := u.Check(); err != nil {
-		return err
+		return u, err
 	}
-	if err := account.CheckPassword("password", password); err != nil {
-		return err
-	}
-	hash, err := account.HashPassword(ctx, password)
+	hash, err := s.hashPassword(ctx, u, "password", password)
 	if err != nil {
-		return err
+		return u, err
 	}
 	u.PasswordHash = hash
 	return s.createUser(ctx, by, "user.create", u)
 }
 
-func (s *Service) createUser(ctx context.Context, by Actor, action string, u account.User) error {
-	if u.CompanyID != "" {
-		if err := s.admitUser(ctx, u.CompanyID); err != nil {
-			return err
+// hashPassword returns the hash of a user's new password; field is its name in the error of an unfit one.
+func (s *Service) hashPassword(ctx context.Context, u account.User, field, password string) (string, error) {
+	if err := account.CheckPassword(field, password); err != nil {
+		return "", err
+	}
+	namesakes, err := store.UsersByEmail(ctx, s.store, u.Email)
+	if err != nil {
+		return "", err
+	}
+	var others []string
+	for _, other := range namesakes {
+		if other.CompanyID != u.CompanyID {
+			others = append(others, other.PasswordHash)
 		}
 	}
-	if err := s.store.CreateUser(ctx, u); err != nil {
-		return err
+	return account.HashPassword(ctx, password, others...)
+}
+
+func (s *Service) createUser(ctx context.Context, by Actor, action string, u account.User) (account.User, error) {
+	if err := u.Check(); err != nil {
+		return u, err
 	}
-	return s.audit(ctx, by, change{
-		companyID: u.CompanyID,
-		action:    action,
-		target:    "user",
-		id:        u.ID,
-		after:     userFields(u),
-	})
+	if u.CompanyID != "" {
+		if err := s.admitUser(ctx, u.CompanyID); err != nil {
+			return u, err
+		}
+	}
+	u, err := s.insertUser(ctx, u)
+	if err != nil {
+		return u, err
+	}
+	created := change{companyID: u.CompanyID, action: action, target: "user", id: u.ID, after: userFields(u)}
+	return u, s.audit(ctx, by, created)
+}
+
+// insertUser adds a user in the first free slot of the address. An address has one user of each company, so that
+// no company keeps another one's people out. EMAIL_TAKEN if the user's own company has the address, or if there
+// is no free slot.
+func (s *Service) insertUser(ctx context.Context, u account.User) (account.User, error) {
+	for range account.Slots {
+		namesakes, err := store.UsersByEmail(ctx, s.store, u.Email)
+		if err != nil {
+			return u, err
+		}
+		taken := map[string]bool{}
+		for _, other := range namesakes {
+			if other.CompanyID == u.CompanyID {
+				return u, apperr.EmailTaken.New()
+			}
+			taken[other.ID] = true
+		}
+		ids := account.UserIDs(u.Email)
+		free := ids[1:]
+		if u.CompanyID == "" { // an operator
+			free = ids[:1]
+		}
+		slot := slices.IndexFunc(free, func(id string) bool { return !taken[id] })
+		if slot < 0 {
+			return u, apperr.EmailTaken.New()
+		}
+		u.ID = free[slot]
+		err = s.store.CreateUser(ctx, u)
+		if apperr.ReasonOf(err) != apperr.EmailTaken.Reason { // else taken meanwhile
+			return u, err
+		}
+	}
+	return u, apperr.EmailTaken.New()
 }
 
 // admitUser returns NotFound if there is no such company, and Conflict with the reason TOO_MANY_USERS if it
@@ -72,14 +122,17 @@ func (s *Service) admitUser(ctx context.Context, companyID string) error {
 	return nil
 }
 
-// InviteUser adds a user without a password and returns the invitation's token.
-func (s *Service) InviteUser(ctx context.Context, by Actor, u account.User) (token string, err error) {
+// InviteUser adds a user without a password, and returns the user with its id and the invitation's token. Errors:
+// as [Service.CreateUser].
+func (s *Service) InviteUser(
+	ctx context.Context, by Actor, u account.User,
+) (invited account.User, token string, err error) {
 	secret := account.NewSecret()
 	u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationTTL)
-	if err := s.createUser(ctx, by, "user.invite", u); err != nil {
-		return "", err
+	if u, err = s.createUser(ctx, by, "user.invite", u); err != nil {
+		return u, "", err
 	}
-	return u.ID + "." + secret, nil
+	return u, u.ID + "." + secret, nil
 }
 
 // RenewInvitation replaces a user's open invitation. It returns Conflict with the reason NOT_INVITED if the user has
@@ -98,15 +151,21 @@ func (s *Service) RenewInvitation(ctx context.Context, by Actor, id string) (u a
 
 // Invited returns the user of an invitation's token. It returns NotFound if the token is wrong, used or expired.
 func (s *Service) Invited(ctx context.Context, token string) (account.User, error) {
-	id, secret, _ := strings.Cut(token, ".")
+	id, _, _ := strings.Cut(token, ".")
 	u, err := s.store.User(ctx, id)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return u, err
 	}
-	if err != nil || !u.Invited(s.now()) || !account.SameSecret(secret, u.InvitationHash) {
+	if err != nil || !s.invites(token, u) {
 		return account.User{}, apperr.InvitationNotFound.New()
 	}
 	return u, nil
+}
+
+// invites reports whether the token is that of the user's open invitation.
+func (s *Service) invites(token string, u account.User) bool {
+	_, secret, _ := strings.Cut(token, ".")
+	return u.Invited(s.now()) && account.SameSecret(secret, u.InvitationHash)
 }
 
 // AcceptInvitation sets the invited user's name and password.
@@ -115,16 +174,12 @@ func (s *Service) AcceptInvitation(ctx context.Context, token, name, password st
 	if err != nil {
 		return u, err
 	}
-	if err := account.CheckPassword("password", password); err != nil {
-		return u, err
-	}
-	hash, err := account.HashPassword(ctx, password)
+	hash, err := s.hashPassword(ctx, u, "password", password)
 	if err != nil {
 		return u, err
 	}
 	return s.UpdateUser(ctx, ActorOf(u), "user.accept", u.ID, func(u *account.User) error {
-		_, secret, _ := strings.Cut(token, ".")
-		if !u.Invited(s.now()) || !account.SameSecret(secret, u.InvitationHash) {
+		if !s.invites(token, *u) {
 			return apperr.InvitationNotFound.New()
 		}
 		name = strings.TrimSpace(name)
@@ -143,11 +198,11 @@ func endInvitation(u *account.User) {
 	u.InvitationExpiresAt = time.Time{}
 }
 
-// BindIdentity returns the user of an e-mail address that an OpenID Connect issuer has proven. The first call
-// binds the user to the issuer's subject and accepts an open invitation. Errors: NotFound; Conflict with
-// IDENTITY_BOUND if the user is bound to another subject; NotFound with INVITATION_NOT_FOUND if the
-// invitation has expired.
-func (s *Service) BindIdentity(ctx context.Context, id, issuer, subject string) (account.User, error) {
+// BindIdentity binds a user to the subject of an OpenID Connect issuer that has proven the user's e-mail address.
+// An open invitation is accepted only with its token: whoever invites somebody chooses the company. Errors:
+// NotFound; Conflict with IDENTITY_BOUND if the user is bound to another subject; NotFound with
+// INVITATION_NOT_FOUND.
+func (s *Service) BindIdentity(ctx context.Context, id, issuer, subject, invitation string) (account.User, error) {
 	u, err := s.store.User(ctx, id)
 	if err != nil {
 		return u, err
@@ -160,7 +215,7 @@ func (s *Service) BindIdentity(ctx context.Context, id, issuer, subject string) 
 		if u.Subject != "" && (u.Subject != subject || u.Issuer != issuer) {
 			return apperr.IdentityBound.New()
 		}
-		if u.Status() == account.StatusInvited && !u.Invited(s.now()) {
+		if u.Status() == account.StatusInvited && !s.invites(invitation, *u) {
 			return apperr.InvitationNotFound.New()
 		}
 		if !u.Disabled {
@@ -230,6 +285,7 @@ func (s *Service) UpdateUser(
 			id:        u.ID,
 			before:    userFields(before),
 			after:     userFields(u),
+			hidden:    true,
 		})
 	}
 }
@@ -310,14 +366,15 @@ func (s *Service) DeleteUser(ctx context.Context, by Actor, id string) error {
 
 // SetPassword changes a user's password, ends all sessions and forgets the user's devices.
 func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password string) (account.User, error) {
-	if err := account.CheckPassword(field, password); err != nil {
-		return account.User{}, err
+	u, err := s.store.User(ctx, id)
+	if err != nil {
+		return u, err
 	}
-	hash, err := account.HashPassword(ctx, password)
+	hash, err := s.hashPassword(ctx, u, field, password)
 	if err != nil {
 		return account.User{}, err
 	}
-	u, err := s.UpdateUser(ctx, by, "user.password", id, func(u *account.User) error {
+	u, err = s.UpdateUser(ctx, by, "user.password", id, func(u *account.User) error {
 		u.PasswordHash = hash
 		u.TOTPPending = ""
 		u.DeviceKey = ""
@@ -332,11 +389,17 @@ func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password
 
 // EndSessions ends all of a user's sessions and forgets the user's devices.
 func (s *Service) EndSessions(ctx context.Context, by Actor, u account.User) error {
-	_, err := s.UpdateUser(ctx, by, "", u.ID, func(u *account.User) error {
+	sessions, err := s.store.UserSessions(ctx, u.ID, store.Page{Limit: 1})
+	if err != nil {
+		return err
+	}
+	devices := false
+	_, err = s.UpdateUser(ctx, by, "", u.ID, func(u *account.User) error {
+		devices = u.DeviceKey != ""
 		u.DeviceKey = ""
 		return nil
 	})
-	if err != nil {
+	if err != nil || !devices && len(sessions) == 0 {
 		return err
 	}
 	if err := s.store.DeleteSessions(ctx, store.SessionFilter{UserID: u.ID}); err != nil {

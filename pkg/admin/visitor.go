@@ -67,6 +67,13 @@ type Receipt struct {
 	Events     int       `json:"events"` // in streams, including dead letters
 }
 
+func (r Receipt) fields() fields {
+	return fields{
+		"id": r.ID, "visitorId": r.VisitorID, "at": r.At, "by": r.By, "chats": r.Chats, "messages": r.Messages,
+		"files": r.Files, "identities": r.Identities, "statuses": r.Statuses, "events": r.Events,
+	}
+}
+
 const (
 	// eraseWait is how long an erasure waits for another company's.
 	eraseWait = 30 * time.Second
@@ -130,7 +137,7 @@ func (s *Service) EraseVisitor(
 			action:    "visitor.erase",
 			target:    "visitor",
 			id:        v.ID,
-			after:     r,
+			after:     r.fields(),
 		}),
 	)
 	return r, errors.Join(failures...)

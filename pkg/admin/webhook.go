@@ -110,7 +110,7 @@ func (s *Service) changeWebhookEndpoint(
 		if err != nil {
 			return e, err
 		}
-		before := endpointFields(e)
+		before := e
 		err = apply(&e)
 		if err != nil {
 			return e, err
@@ -122,7 +122,10 @@ func (s *Service) changeWebhookEndpoint(
 		if err != nil {
 			return e, err
 		}
-		return e, s.changedWebhooks(ctx, by, e, change{action: action, before: before, after: endpointFields(e)})
+		return e, s.changedWebhooks(ctx, by, e, change{
+			action: action, before: endpointFields(before), after: endpointFields(e),
+			hidden: !maps.Equal(before.Headers, e.Headers) || !slices.Equal(before.Secrets, e.Secrets),
+		})
 	}
 	return e, err
 }

@@ -190,6 +190,8 @@ var (
 		"The company has reached its limit of applications",
 	)
 	TooManyUsers            = define(Conflict, "TOO_MANY_USERS", "The company has reached its limit of users")
+	TooManyTemplates        = define(Conflict, "TOO_MANY_TEMPLATES", "The company has reached its limit of templates")
+	TooManyTokens           = define(Conflict, "TOO_MANY_TOKENS", "The company has reached its limit of access tokens")
 	EndpointDisabled        = define(Conflict, "ENDPOINT_DISABLED", "The webhook endpoint is disabled")
 	WebhookEndpointNotFound = define(NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND", "Webhook endpoint not found")
 	WebhookDeliveryNotFound = define(NotFound, "WEBHOOK_DELIVERY_NOT_FOUND", "Webhook delivery not found")

@@ -61,6 +61,8 @@ type AccessTokens interface {
 	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation.
 	// NotFound if the page's cursor is not the hash of one of them.
 	AccessTokens(ctx context.Context, companyID string, p Page) ([]chat.AccessToken, error)
+	// DeleteAccessToken removes a token. NotFound if it does not exist.
+	DeleteAccessToken(ctx context.Context, hash string) error
 	// ChangeAccessToken records what has happened to the token. NotFound if the token does not exist. After a
 	// revocation or an expiry the caller invalidates [CachedAccessToken] on all replicas.
 	ChangeAccessToken(ctx context.Context, hash string, change TokenChange) error
@@ -140,6 +142,8 @@ type Templates interface {
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
 	// PutTemplate writes the template, whether or not it exists.
 	PutTemplate(ctx context.Context, t chat.MessageTemplate) error
+	// TemplateIDs lists the ids of the templates of a company, sorted. It reads no texts.
+	TemplateIDs(ctx context.Context, companyID string, p Page) ([]string, error)
 	// Templates lists the templates of a company, or all if companyID is empty, ordered by id.
 	Templates(ctx context.Context, companyID string, p Page) ([]chat.MessageTemplate, error)
 }
@@ -359,9 +363,10 @@ type FileOwner struct{ Sender, Address, Application, Company string }
 
 // Users stores the panel's users.
 type Users interface {
-	// User returns the user, or NotFound. [account.UserID] returns the id of an e-mail address.
+	// User returns the user, or NotFound. [UsersByEmail] finds users by their e-mail address.
 	User(ctx context.Context, id string) (account.User, error)
-	// CreateUser adds a user. Errors: Invalid (see [account.User.Check]), Conflict with the reason EMAIL_TAKEN.
+	// CreateUser adds a user. Errors: Invalid (see [account.User.Check]), Conflict with the reason EMAIL_TAKEN if the
+	// id exists.
 	CreateUser(ctx context.Context, u account.User) error
 	// UpdateUser replaces the user, if its Revision is still the stored one, and increments it. Errors: NotFound;
 	// Conflict with the reason CHANGED_MEANWHILE.
@@ -396,11 +401,11 @@ type AuditFilter struct {
 	TargetID  string
 }
 
-// AuditLog records all changes by users. Entries are never modified or removed.
+// AuditLog records all changes by users. Entries are never modified. They are kept for [account.AuditRetention].
 type AuditLog interface {
 	// AppendAuditEntry adds an entry; a repeat changes nothing.
 	AppendAuditEntry(ctx context.Context, e account.AuditEntry) error
-	// AuditEntries lists entries, newest first.
+	// AuditEntries lists entries, newest first, and none that is older than the retention.
 	AuditEntries(ctx context.Context, f AuditFilter, p Page) ([]account.AuditEntry, error)
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -120,14 +119,43 @@ func newOIDCWorld(t *testing.T, i *issuer, options ...func(*panel.Config)) *worl
 func (w *world) throughIssuer() (b *browser, callback string) {
 	w.t.Helper()
 	b = w.browser(w.base)
+	return b, b.throughIssuer()
+}
+
+func (b *browser) throughIssuer() (callback string) {
+	b.w.t.Helper()
 	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	start := b.done(http.StatusFound, http.MethodGet, "/api/oidc/start", "")
-	toIssuer, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, start.Header.Get("Location"), nil)
-	w.must(err)
+	return b.authorize(b.done(http.StatusFound, http.MethodGet, "/api/oidc/start", "").Header.Get("Location"))
+}
+
+// authorize goes to the issuer's address and returns the path to which the issuer sends the browser back.
+func (b *browser) authorize(location string) (callback string) {
+	b.w.t.Helper()
+	toIssuer, err := http.NewRequestWithContext(b.w.t.Context(), http.MethodGet, location, nil)
+	b.w.must(err)
+	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	there, err := (&http.Client{Transport: b.streams, CheckRedirect: b.client.CheckRedirect}).Do(toIssuer)
-	w.must(err)
+	b.w.must(err)
 	there.Body.Close()
-	return b, strings.TrimPrefix(there.Header.Get("Location"), w.base)
+	return strings.TrimPrefix(there.Header.Get("Location"), b.w.base)
+}
+
+// withIssuer signs in with the issuer, as the user to whom the issuer's claims belong, and returns the location
+// to which the panel sends the browser. A session cookie that the browser has is sent too.
+func (b *browser) withIssuer() (location string) {
+	b.w.t.Helper()
+	session := b.cookie
+	callback := b.throughIssuer()
+	if session != "" {
+		b.cookie = session + "; " + b.cookie
+	}
+	device := b.device
+	b.device = "" // SameSite=Strict: not sent on the way back
+	location = b.done(http.StatusFound, http.MethodGet, callback, "").Header.Get("Location")
+	if b.device == "" {
+		b.device = device
+	}
+	return location
 }
 
 func TestOIDC(t *testing.T) {
@@ -137,7 +165,7 @@ func TestOIDC(t *testing.T) {
 	if a := w.browser(w.base).done(http.StatusOK, http.MethodGet, "/api/meta", ""); !strings.Contains(a.Body, `"oidc":{"name":"Example"}`) {
 		t.Errorf("got %s, want the issuer's name", a.Body)
 	}
-	email := w.acme.users[account.Owner].Email
+	email := w.operator.Email
 	for name, test := range map[string]struct {
 		claims map[string]any
 		bend   func(callback string) string
@@ -212,34 +240,126 @@ func TestOIDCStateComesFirst(t *testing.T) {
 	}
 }
 
-// The first sign-in binds a user to the issuer's subject; it accepts an invitation only before that expires.
+// The first sign-in binds a user to the issuer's subject.
 func TestOIDCBindsUsers(t *testing.T) {
 	t.Parallel()
 	i := startIssuer(t)
 	w := newOIDCWorld(t, i, unlimited)
-	invited := account.NewUser("invited@acme.example", "", account.Agent, w.acme.id, time.Now())
-	invited.InvitationHash, invited.InvitationExpiresAt = "h", time.Now().Add(time.Hour)
-	late := account.NewUser("late@acme.example", "", account.Agent, w.acme.id, time.Now())
-	late.InvitationHash, late.InvitationExpiresAt = "h", time.Now().Add(-time.Second)
-	w.must(errors.Join(w.store.CreateUser(t.Context(), invited), w.store.CreateUser(t.Context(), late)))
-	for _, step := range []struct{ name, email, subject, want string }{
-		{"an active user", w.operator.Email, "s-1", "/"},
-		{"again", w.operator.Email, "s-1", "/"},
-		{"another subject", w.operator.Email, "s-2", "/?error=oidc"},
-		{"an invited user", invited.Email, "s-3", "/"},
-		{"another subject of the invited user", invited.Email, "s-4", "/?error=oidc"},
-		{"an expired invitation", late.Email, "s-5", "/?error=oidc"},
-	} {
-		i.claims = map[string]any{"email": step.email, "email_verified": true, "sub": step.subject}
-		if got := w.callback(); got != step.want {
-			t.Errorf("%s: got to %s, want %s", step.name, got, step.want)
+	owner := w.acme.users[account.Owner]
+	freed, err := w.store.User(t.Context(), w.other.users[account.Owner].ID) // an unbound user without a password
+	w.must(err)
+	freed.PasswordHash = ""
+	w.must(w.store.UpdateUser(t.Context(), freed))
+	sign := func(b *browser, email, subject, want string) {
+		t.Helper()
+		i.claims = map[string]any{"email": email, "email_verified": true, "sub": subject}
+		if got := b.withIssuer(); got != want {
+			t.Errorf("%s as %s: got to %s, want %s", email, subject, got, want)
 		}
 	}
-	if u, err := w.store.User(t.Context(), invited.ID); err != nil || u.Issuer != i.url || u.Subject != "s-3" || u.Status() != account.StatusActive {
-		t.Errorf("got %+v, %v, want an active user bound to s-3 of %s", u, err, i.url)
+	const in, refused = "/", "/?error=oidc"
+	sign(w.browser(w.base), w.operator.Email, "s-1", in)
+	sign(w.browser(w.base), w.operator.Email, "s-1", in)
+	sign(w.browser(w.base), w.operator.Email, "s-2", refused)
+	sign(w.browser(w.base), freed.Email, "s-3", in)
+	sign(w.browser(w.base), owner.Email, "s-4", refused) // whoever has set the password may be somebody else
+	sign(w.as(owner), owner.Email, "s-4", in)
+	sign(w.browser(w.base), owner.Email, "s-4", in)
+}
+
+// An invitation is accepted with the issuer only by whoever has its token, and only before it expires. So nobody
+// comes into a company by signing in as usual.
+func TestOIDCAcceptsInvitations(t *testing.T) {
+	t.Parallel()
+	i := startIssuer(t)
+	w := newOIDCWorld(t, i, unlimited)
+	invite := func(c company, email string) (id, token string) {
+		t.Helper()
+		var invited struct {
+			User          struct{ ID string }
+			InvitationURL string
+		}
+		w.session(c.users[account.Owner]).
+			done(http.StatusCreated, http.MethodPost, "/api/users", `{"email":"`+email+`","role":"agent"}`).Into(t, &invited)
+		_, token, _ = strings.Cut(invited.InvitationURL, "/#/invitation/")
+		return invited.User.ID, token
 	}
-	if u, err := w.store.User(t.Context(), late.ID); err != nil || u.Subject != "" || u.Status() != account.StatusInvited {
-		t.Errorf("got %+v, %v, want the user still invited", u, err)
+	accept := func(token string) (location string) {
+		t.Helper()
+		b := w.browser(w.base)
+		var to struct{ Location string }
+		b.done(http.StatusOK, http.MethodPost, "/api/oidc/start", `{"token":"`+token+`"}`).Into(t, &to)
+		return b.done(http.StatusFound, http.MethodGet, b.authorize(to.Location), "").Header.Get("Location")
+	}
+	wantUser := func(id, status, subject string) {
+		t.Helper()
+		u, err := w.store.User(t.Context(), id)
+		if err != nil || u.Status() != status || u.Subject != subject {
+			t.Errorf("got %+v, %v, want an %s user bound to %q", u, err, status, subject)
+		}
+	}
+	const ceo = "ceo@other.example"
+	stranger, strangersToken := invite(w.acme, ceo) // an invitation by a company that the person does not know
+	i.claims = map[string]any{"email": ceo, "email_verified": true, "sub": "s-1"}
+	if got := w.callback(); got != "/?error=oidc" {
+		t.Errorf("without a token: got to %s, want it refused", got)
+	}
+	wantUser(stranger, account.StatusInvited, "")
+	own, token := invite(w.other, ceo)
+	if a := w.browser(w.base).do(http.MethodPost, "/api/oidc/start", `{"token":"`+token+`x"}`); a.Status != http.StatusNotFound {
+		t.Errorf("a wrong token: got %d %s, want 404", a.Status, a.Body)
+	}
+	if got := accept(token); got != "/" {
+		t.Errorf("with the token: got to %s, want /", got)
+	}
+	wantUser(own, account.StatusActive, "s-1")
+	if got := w.callback(); got != "/" {
+		t.Errorf("afterwards: got to %s, want /", got)
+	}
+	i.claims = map[string]any{"email": "somebody@other.example", "email_verified": true, "sub": "s-2"}
+	if got := accept(strangersToken); got != "/?error=oidc" {
+		t.Errorf("another address: got to %s, want it refused", got)
+	}
+	wantUser(stranger, account.StatusInvited, "")
+}
+
+// Failures of strangers behind the same address do not keep a known device from signing in with the issuer.
+func TestOIDCOfAKnownDevice(t *testing.T) {
+	t.Parallel()
+	i := startIssuer(t)
+	w := newOIDCWorld(t, i, limited)
+	i.claims = map[string]any{"email": w.operator.Email, "email_verified": true}
+	laptop := w.browser(w.base)
+	if got := laptop.withIssuer(); got != "/" {
+		t.Fatalf("the first sign-in: got to %s, want /", got)
+	}
+	fail := func(b *browser) (location string) {
+		t.Helper()
+		b.throughIssuer()
+		data, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(b.cookie, "parley-panel-oidc="))
+		w.must(err)
+		var attempt struct{ State string }
+		w.must(json.Unmarshal(data, &attempt))
+		return b.done(http.StatusFound, http.MethodGet, "/api/oidc/callback?code=x&state="+attempt.State, "").Header.Get("Location")
+	}
+	for range 4 {
+		fail(w.browser(w.base))
+	}
+	if got := w.callback(); got != "/?error=oidc" {
+		t.Errorf("an unknown device after four failures: got to %s, want it refused", got)
+	}
+	laptop.cookie = ""
+	if got := laptop.withIssuer(); got != "/" {
+		t.Errorf("the known device: got to %s, want /", got)
+	}
+	thief := w.browser(w.base)
+	thief.device = laptop.device
+	for range 4 {
+		fail(thief)
+	}
+	thief.cookie = ""
+	if got := thief.withIssuer(); got != "/?error=oidc" {
+		t.Errorf("a device after four failures: got to %s, want it refused", got)
 	}
 }
 

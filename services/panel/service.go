@@ -68,9 +68,13 @@ type Config struct {
 	RateSignIn  config.Rate `env:"-" none:"100/15m" constant:"20/15m" doc:"failed sign-ins from one address (an IPv6 /64) or on one known device"`
 	RateUser    config.Rate `env:"-" constant:"1200/1m"` // requests of one user; of one company's users together ten times as many
 	RateAccount config.Rate `env:"-" constant:"100/1h"`  // failed sign-ins as one user on unknown devices
+	RateChanges config.Rate `env:"-" none:"0" small:"10000/168h" medium:"20000/168h" large:"80000/168h" doc:"changes in the panel by one company's users; of one user an eighth"`
+	RateStarts  config.Rate `env:"-" none:"0" constant:"100/24h" doc:"sign-ins of one user"`
 
 	Presence presence.Store `env:"-"` // nil: Redis if configured
 	Listener net.Listener   `env:"-"` // used instead of HTTPAddr
+
+	Heartbeat time.Duration `env:"-"` // of event streams; zero: 15 s
 }
 
 // Validate returns the errors of the panel's own variables; see [config.Check].
@@ -168,6 +172,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 			Admin:     operations,
 			ByAddress: limiter("sign-in", s.cfg.RateSignIn),
 			ByAccount: limiter("account", s.cfg.RateAccount),
+			Starts:    limiter("sign-ins", s.cfg.RateStarts),
 			Logger:    s.cfg.Logger, Now: s.cfg.Now,
 		}),
 		OIDC:  s.cfg.oidc(),
@@ -178,9 +183,12 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		Limits: api.Limits{
 			User: limiter("user", s.cfg.RateUser), Company: limiter("company", companyRate(s.cfg.RateUser)),
 			Address: limiter("panel-address", s.cfg.RateUser), Failures: limiter("panel-failures", s.cfg.RateUser),
+			UserChanges:    limiter("panel-user-changes", userShare(s.cfg.RateChanges)),
+			CompanyChanges: limiter("panel-changes", s.cfg.RateChanges),
 		},
 		Idempotent:    httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)},
 		Stopping:      streaming,
+		Heartbeat:     s.cfg.Heartbeat,
 		PublicURL:     s.cfg.PanelURL,
 		WidgetBaseURL: s.cfg.WidgetURL,
 		ClientBaseURL: s.cfg.ClientURL,
@@ -199,6 +207,16 @@ func companyRate(user config.Rate) config.Rate {
 	const busyUsers = 10
 	user.Count *= busyUsers
 	return user
+}
+
+// userShare returns what one user of a company may change: a company's users share what they may change
+// together, and none of them alone uses it up.
+func userShare(company config.Rate) config.Rate {
+	const users = 8
+	if company.Count > 0 {
+		company.Count = max(company.Count/users, 1)
+	}
+	return company
 }
 
 // attachments stores agents' files. The Widget APIs sweep them.

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/testkit/httpapitest"
@@ -181,22 +184,73 @@ func TestInvitationOfAStranger(t *testing.T) {
 	}
 }
 
-// An address that has a user cannot be invited again, by the same company or by another one.
+// An address has one user of each company: the own company cannot invite it again, and another company does not
+// notice that it has a user.
 func TestInvitationOfAnExistingUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
 	user := w.acme.users[account.Agent]
 	before, err := w.store.User(t.Context(), user.ID)
 	w.must(err)
+	invite := func(c company) httpapitest.Response {
+		body := `{"email":"` + strings.ToUpper(user.Email) + `","role":"owner"}`
+		return w.session(c.users[account.Owner]).do(http.MethodPost, "/api/users", body)
+	}
+	if a := invite(w.other); a.Status != http.StatusCreated {
+		t.Errorf("another company: got %d %s, want 201", a.Status, a.Body)
+	}
 	for _, c := range []company{w.acme, w.other} {
-		owner := w.session(c.users[account.Owner])
-		a := owner.do(http.MethodPost, "/api/users", `{"email":"`+strings.ToUpper(user.Email)+`","role":"owner"}`)
-		if a.Status != http.StatusConflict || !strings.Contains(a.Body, "EMAIL_TAKEN") {
-			t.Errorf("got %d %s, want 409 EMAIL_TAKEN", a.Status, a.Body)
+		if a := invite(c); a.Status != http.StatusConflict || !strings.Contains(a.Body, "EMAIL_TAKEN") {
+			t.Errorf("again: got %d %s, want 409 EMAIL_TAKEN", a.Status, a.Body)
 		}
 	}
 	if after, err := w.store.User(t.Context(), user.ID); err != nil || after != before {
 		t.Errorf("got %+v, %v, want %+v", after, err, before)
+	}
+}
+
+// Each user of an address signs in with a password of their own, and nobody keeps an operator's address.
+func TestUsersOfOneAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, limited)
+	const email, own, strangers = "ceo@other.example", "the password of the person", "the password of a stranger"
+	operations := admin.New(w.store, nil, time.Now)
+	add := func(role account.Role, companyID, password string) account.User {
+		t.Helper()
+		u, err := operations.CreateUser(t.Context(), admin.Actor{Name: "test"}, account.NewUser(email, "", role, companyID, time.Now()), password)
+		w.must(err)
+		return u
+	}
+	stranger := add(account.Owner, w.acme.id, strangers)
+	person := add(account.Owner, w.other.id, own)
+	operator := add(account.Operator, "", password)
+	for given, want := range map[string]account.User{strangers: stranger, own: person, password: operator} {
+		var session struct{ User struct{ ID, Role string } }
+		a := w.browser(w.base).tries("192.0.2.1", email, given)
+		a.Into(t, &session)
+		if a.Status != http.StatusOK || session.User.ID != want.ID || session.User.Role != string(want.Role) {
+			t.Errorf("%s: got %d %s, want the user %s", given, a.Status, a.Body, want.ID)
+		}
+	}
+	if operator.ID != account.UserID(email) {
+		t.Errorf("the operator: got the id %s, want that of the first slot", operator.ID)
+	}
+	// The device of one user has no guesses of another one's password, beside those that any stranger has.
+	laptop := w.browser(w.base)
+	laptop.tries("192.0.2.2", email, strangers)
+	for n := range 3 {
+		laptop.tries("192.0.2.3", email, fmt.Sprint("guess ", n))
+	}
+	if a := w.browser(w.base).tries("192.0.2.3", email, own); a.Status != http.StatusTooManyRequests {
+		t.Errorf("the address after three guesses: got %d %s, want 429", a.Status, a.Body)
+	}
+	for n := range account.Slots {
+		u := account.NewUser(email, "", account.Agent, chat.NewID(), time.Now())
+		w.must(w.store.PutCompany(t.Context(), chat.Company{ID: u.CompanyID, Name: "x"}))
+		_, _, err := operations.InviteUser(t.Context(), admin.Actor{Name: "test"}, u)
+		if full := n >= account.Slots-3; (apperr.ReasonOf(err) == apperr.EmailTaken.Reason) != full {
+			t.Errorf("company %d: got %v, want EMAIL_TAKEN %v", n+3, err, full)
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/admin/view"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -18,8 +20,8 @@ func (a *app) user() resource[account.User, view.User] {
 	return resource[account.User, view.User]{
 		app:      a,
 		argument: "EMAIL",
-		parse:    func(email string) (string, error) { return account.UserID(email), nil },
-		find:     store.Store.User,
+		parse:    func(email string) (string, error) { return email, nil },
+		find:     findUser,
 		open:     a.stored,
 		view:     view.UserOf,
 		id:       func(v view.User) string { return v.ID },
@@ -34,6 +36,24 @@ func (a *app) user() resource[account.User, view.User] {
 			{"last sign-in", func(v view.User) string { return v.LastSignInAt.String() }},
 		},
 	}
+}
+
+// findUser finds a user by the e-mail address, or by the id if users of several companies have the address.
+func findUser(s store.Store, ctx context.Context, reference string) (account.User, error) {
+	if id, ok := chat.ParseID(reference); ok {
+		return s.User(ctx, id)
+	}
+	found, err := store.UsersByEmail(ctx, s, reference)
+	switch {
+	case err != nil:
+		return account.User{}, err
+	case len(found) == 0:
+		return account.User{}, apperr.UserNotFound.New()
+	case len(found) > 1:
+		ids := view.ListOf(found, func(u account.User) string { return u.ID })
+		return account.User{}, usage(reference + " has several users; name one by its id: " + strings.Join(ids, ", "))
+	}
+	return found[0], nil
 }
 
 // self returns parleyctl as the actor in the audit log.
@@ -66,10 +86,11 @@ to no company and may do everything; owner, developer and agent belong to one.`,
 	p.add(a, c)
 	return withOperations(c, a.stored, func(ctx context.Context, o operations) error {
 		u := account.NewUser(email, title, account.Role(role), company, a.Now())
-		if err := o.CreateUser(ctx, self(), u, p.text); err != nil {
+		u, err := o.CreateUser(ctx, self(), u, p.text)
+		if err != nil {
 			return err
 		}
-		u, err := o.store.User(ctx, u.ID)
+		u, err = o.store.User(ctx, u.ID)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func TestUnbindIdentity(t *testing.T) {
 	_, session := account.NewSession(u.ID, "", "", u.CreatedAt)
 	w.must(w.store.CreateSession(t.Context(), session))
 	operations := admin.New(w.store, nil, time.Now)
-	if _, err := operations.BindIdentity(t.Context(), u.ID, u.Issuer, "s-2"); apperr.ReasonOf(err) != apperr.IdentityBound.Reason {
+	if _, err := operations.BindIdentity(t.Context(), u.ID, u.Issuer, "s-2", ""); apperr.ReasonOf(err) != apperr.IdentityBound.Reason {
 		t.Errorf("another subject: got %v, want IDENTITY_BOUND", err)
 	}
 	w.ctl("users", "unbind", "nobody@example.com", "--yes").fails(parleyctl.ExitNotFound, "User not found")
@@ -68,7 +68,7 @@ func TestUnbindIdentity(t *testing.T) {
 		t.Errorf("got %v and the devices' key %q, want none", err, found.DeviceKey)
 	}
 	w.ctl("users", "unbind", "ada@example.com", "--yes").fails(parleyctl.ExitRefused, "has not signed in with the identity provider")
-	if bound, err := operations.BindIdentity(t.Context(), u.ID, u.Issuer, "s-2"); err != nil || bound.Subject != "s-2" {
+	if bound, err := operations.BindIdentity(t.Context(), u.ID, u.Issuer, "s-2", ""); err != nil || bound.Subject != "s-2" {
 		t.Errorf("the next sign-in: got %+v, %v, want it bound", bound, err)
 	}
 	log, err := w.store.AuditEntries(t.Context(), store.AuditFilter{}, store.Page{})

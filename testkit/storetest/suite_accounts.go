@@ -68,6 +68,9 @@ func testAccessTokens(t *testing.T, open Opener) {
 	first.LastUsedAt, first.RevokedAt = at(4*time.Hour), at(2*time.Hour)
 	want(t, "a token that was used and revoked", get[chat.AccessToken](t)(s.AccessToken(ctx, hash(1))), first)
 	wantCode(t, "use of an unknown token", s.ChangeAccessToken(ctx, hash(9), store.TokenChange{UsedAt: noon}), apperr.NotFound)
+	must(t, s.DeleteAccessToken(ctx, hash(1)))
+	wantCode(t, "a deleted token", errorOf(s.AccessToken(ctx, hash(1))), apperr.NotFound)
+	wantCode(t, "deleting it again", s.DeleteAccessToken(ctx, hash(1)), apperr.NotFound)
 	wantCode(t, "revocation of an unknown token", s.ChangeAccessToken(ctx, hash(9), store.TokenChange{RevokedAt: noon}), apperr.NotFound)
 }
 

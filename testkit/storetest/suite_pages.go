@@ -93,7 +93,7 @@ func paged(t *testing.T, s store.Store) []listed {
 		}))
 		must(
 			t,
-			s.AppendAuditEntry(ctx, account.AuditEntry{ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company.ID, At: at(0)}),
+			s.AppendAuditEntry(ctx, account.AuditEntry{ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company.ID, At: start}),
 		)
 		hook := endpoint(company.ID)
 		must(t, s.CreateWebhookEndpoint(ctx, hook))
@@ -109,6 +109,7 @@ func paged(t *testing.T, s store.Store) []listed {
 		list("tokens", of(s.AccessTokens, company.ID), func(t chat.AccessToken) string { return t.Hash }),
 		list("applications", of(s.Applications, company.ID), func(a chat.Application) string { return a.ID }),
 		list("ids of applications", of(s.ApplicationIDs, company.ID), func(id string) string { return id }),
+		list("ids of templates", of(s.TemplateIDs, company.ID), func(id string) string { return id }),
 		list("templates", of(s.Templates, company.ID), func(t chat.MessageTemplate) string { return t.ID }),
 		list("users", of(s.Users, company.ID), func(u account.User) string { return u.ID }),
 		list("sessions", of(s.UserSessions, user), func(s account.Session) string { return s.ID }),

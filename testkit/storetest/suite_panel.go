@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,10 +103,20 @@ func testSessions(t *testing.T, open Opener) {
 func testAudit(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	company, other := newID(), newID()
+	start := store.UTC(time.Now()) // not noon, which the retention passes
+	aged := func(age time.Duration) account.AuditEntry {
+		id := uuid.Must(uuid.NewV7())
+		binary.BigEndian.PutUint64(id[:8], uint64(start.Add(-age).UnixMilli())<<16|7<<12)
+		return account.AuditEntry{ID: id.String(), CompanyID: company, At: start.Add(-age), Action: "token.create"}
+	}
+	old, kept := aged(account.AuditRetention+time.Hour), aged(account.AuditRetention-time.Hour)
+	must(t, errors.Join(s.AppendAuditEntry(ctx, old), s.AppendAuditEntry(ctx, kept)))
+	want(t, "what is kept", get[[]account.AuditEntry](t)(s.AuditEntries(ctx, store.AuditFilter{CompanyID: company}, store.Page{})), []account.AuditEntry{kept})
+	company = newID()
 	var all []account.AuditEntry
 	for i := range 5 {
 		e := account.AuditEntry{
-			ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company, At: at(time.Duration(i) * time.Second), UserID: newID(), User: "ada@example.com",
+			ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company, At: start.Add(time.Duration(i) * time.Second), UserID: newID(), User: "ada@example.com",
 			Action: "token.create", Target: "token", TargetID: fmt.Sprint("t", i%2), After: json.RawMessage(`{"n":1e999, "é":1}`),
 		}
 		if i == 4 {
@@ -115,7 +126,7 @@ func testAudit(t *testing.T, open Opener) {
 		must(t, errors.Join(s.AppendAuditEntry(ctx, e), s.AppendAuditEntry(ctx, account.AuditEntry{ID: e.ID})))
 	}
 	slices.Reverse(all)
-	want(t, "all entries", get[[]account.AuditEntry](t)(s.AuditEntries(ctx, store.AuditFilter{}, store.Page{})), all)
+	want(t, "all entries", get[[]account.AuditEntry](t)(s.AuditEntries(ctx, store.AuditFilter{}, store.Page{})), append(slices.Clone(all), kept))
 	want(t, "a company's", get[[]account.AuditEntry](t)(s.AuditEntries(ctx, store.AuditFilter{CompanyID: company}, store.Page{})), all[1:])
 	want(t, "a page", get[[]account.AuditEntry](t)(s.AuditEntries(ctx, store.AuditFilter{CompanyID: company}, store.Page{After: all[1].ID, Limit: 2})), all[2:4])
 	want(t, "of a target", get[[]account.AuditEntry](t)(s.AuditEntries(ctx, store.AuditFilter{CompanyID: company, TargetID: "t0"}, store.Page{})),

@@ -80,3 +80,12 @@ func (s *Store) ChangeAccessToken(ctx context.Context, hash string, change store
 	}
 	return s.change(ctx, accessTokens, hash, times)
 }
+
+// DeleteAccessToken implements [store.AccessTokens].
+func (s *Store) DeleteAccessToken(ctx context.Context, hash string) error {
+	n, err := s.deleteAll(ctx, accessTokens, byID(hash))
+	if err == nil && n == 0 {
+		err = apperr.AccessTokenNotFound.New()
+	}
+	return err
+}

@@ -6,18 +6,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/parley-chat/parley/pkg/account"
 )
 
 // Index is an index required by the store's queries.
 type Index struct {
 	Collection string
 	Name       string
-	Keys       bson.D // field -> 1 ascending, -1 descending
-	Expires    bool   // MongoDB deletes a document after the time in the only key
+	Keys       bson.D        // field -> 1 ascending, -1 descending
+	Expires    bool          // MongoDB deletes a document after the time in the only key
+	After      time.Duration // how long after it
 }
 
 // Indexes lists all indexes except those of _id. [Store.EnsureIndexes] creates them, in the same operator step as the
@@ -65,6 +69,10 @@ func Indexes() []Index {
 		expiry(sessions),
 		expiry(files),
 		expiry(requestKeys),
+		{
+			Collection: string(audit), Name: "expiry", Keys: bson.D{asc("at")},
+			Expires: true, After: account.AuditRetention,
+		},
 	}
 }
 
@@ -89,6 +97,9 @@ func (i Index) String() string {
 	if i.Expires {
 		text += " expiring"
 	}
+	if i.After > 0 {
+		text += fmt.Sprintf(" after %d s", int(i.After.Seconds()))
+	}
 	return text
 }
 
@@ -99,7 +110,7 @@ func (s *Store) EnsureIndexes(ctx context.Context) error {
 	for _, i := range Indexes() {
 		o := options.Index().SetName(i.Name)
 		if i.Expires {
-			o.SetExpireAfterSeconds(0)
+			o.SetExpireAfterSeconds(int32(i.After.Seconds()))
 		}
 		_, err := s.in(collection(i.Collection)).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: i.Keys, Options: o})
 		if err != nil {
@@ -137,6 +148,9 @@ func (s *Store) existingIndexes(ctx context.Context, c string) (indexes []Index,
 		}
 		for _, spec := range specifications {
 			i := Index{Collection: c, Name: spec.Name, Expires: spec.ExpireAfterSeconds != nil}
+			if i.Expires {
+				i.After = time.Duration(*spec.ExpireAfterSeconds) * time.Second
+			}
 			if err := bson.Unmarshal(spec.KeysDocument, &i.Keys); err != nil {
 				return err
 			}

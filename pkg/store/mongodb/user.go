@@ -219,8 +219,10 @@ func (s *Store) AuditEntries(ctx context.Context, f store.AuditFilter, p store.P
 			q.filter = append(q.filter, condition)
 		}
 	}
+	ids := bson.D{{Key: "$gt", Value: account.OldestAuditID(time.Now())}}
 	if p.After != "" {
-		q.filter = append(q.filter, bson.E{Key: "_id", Value: bson.D{{Key: "$lt", Value: p.After}}})
+		ids = append(ids, bson.E{Key: "$lt", Value: p.After})
 	}
+	q.filter = append(q.filter, bson.E{Key: "_id", Value: ids})
 	return list(ctx, s, audit, q, func(d auditDocument) (account.AuditEntry, bool) { return d.entry(), true })
 }

@@ -129,3 +129,14 @@ func (s *Store) ChangeAccessToken(ctx context.Context, hash string, change store
 		return err
 	})
 }
+
+// DeleteAccessToken implements [store.AccessTokens].
+func (s *Store) DeleteAccessToken(ctx context.Context, hash string) error {
+	return update(ctx, s, "deleting an access token", func(c *conn) error {
+		changed, err := c.exec(`DELETE FROM access_tokens WHERE hash = ?`, hash)
+		if err == nil && changed == 0 {
+			err = apperr.AccessTokenNotFound.New()
+		}
+		return err
+	})
+}

@@ -53,13 +53,13 @@ func (s *Store) AppendAuditEntry(ctx context.Context, e account.AuditEntry) erro
 
 // AuditEntries implements [store.AuditLog].
 func (s *Store) AuditEntries(ctx context.Context, f store.AuditFilter, p store.Page) ([]account.AuditEntry, error) {
-	sql, args := auditList(f, p)
+	sql, args := auditList(f, p, account.OldestAuditID(s.now()))
 	return all(ctx, s, "reading the audit log", sql, readAuditEntry, args...)
 }
 
 // auditList returns the query of a list; the target is the more selective condition.
-func auditList(f store.AuditFilter, p store.Page) (sql string, args []any) {
-	sql = `SELECT ` + auditColumns + ` FROM audit WHERE TRUE`
+func auditList(f store.AuditFilter, p store.Page, oldest string) (sql string, args []any) {
+	sql, args = `SELECT `+auditColumns+` FROM audit WHERE id > ?`, []any{oldest}
 	company := " AND company_id = ?"
 	if f.TargetID != "" {
 		sql, args = sql+" AND target_id = ?", append(args, f.TargetID)

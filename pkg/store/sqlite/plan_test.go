@@ -86,9 +86,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 		}
 	}
 	for filter, index := range map[store.AuditFilter]string{
-		{}: "SCAN audit", {CompanyID: "c"}: "audit_company (company_id=?", {CompanyID: "c", TargetID: "t"}: "audit_target (target_id=?",
+		{}: "SEARCH audit USING", {CompanyID: "c"}: "audit_company (company_id=?", {CompanyID: "c", TargetID: "t"}: "audit_target (target_id=?",
 	} {
-		sql, _ := auditList(filter, store.Page{After: "x"})
+		sql, _ := auditList(filter, store.Page{After: "x"}, "0")
 		if got := plan(t, s, sql); !strings.Contains(got, index) && filter != (store.AuditFilter{}) || strings.Contains(got, "TEMP B-TREE") {
 			t.Errorf("%s:\ngot  %s\nwant the index %s, unsorted", sql, got, index)
 		}

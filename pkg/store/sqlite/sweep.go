@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -52,16 +53,24 @@ const (
 	expiredFiles      = `DELETE FROM files WHERE id IN (SELECT id FROM files WHERE expires_at <= ?1 LIMIT ?2)`
 	expiredDeliveries = `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE expires_at <= ?1 LIMIT ?2)`
 	expiredSessions   = `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at <= ?1 LIMIT ?2)`
+	expiredEntries    = `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id <= ?1 LIMIT ?2)` // their ids sort by time
 )
 
-// sweep removes all expired idempotency records, files, sessions and webhook deliveries. Records with
-// a valid lease are kept: they are in use.
+// sweep removes all expired idempotency records, files, sessions, webhook deliveries and entries of the audit
+// log. Records with a valid lease are kept: they are in use.
 func (s *Store) sweep(ctx context.Context) error {
-	for _, sql := range []string{expiredRecords, expiredFiles, expiredSessions, expiredDeliveries} {
+	now := store.UTC(s.now())
+	for _, expired := range []struct {
+		sql   string
+		until any
+	}{
+		{expiredRecords, now}, {expiredFiles, now}, {expiredSessions, now}, {expiredDeliveries, now},
+		{expiredEntries, account.OldestAuditID(now)},
+	} {
 		for removed := sweepBatch; removed == sweepBatch; {
 			var err error
 			removed, err = write(ctx, s, "removing expired rows", func(c *conn) (int, error) {
-				return c.exec(sql, store.UTC(s.now()), sweepBatch)
+				return c.exec(expired.sql, expired.until, sweepBatch)
 			})
 			if err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
@@ -231,6 +232,13 @@ func TestSweepRemovesOnlyWhatHasExpired(t *testing.T) {
 				return err
 			}
 		}
+		for id, age := range map[string]time.Duration{
+			account.OldestAuditID(now): account.AuditRetention, account.OldestAuditID(now.Add(time.Hour)): account.AuditRetention - time.Hour,
+		} {
+			if err := writeAuditEntry(c, `INSERT`, account.AuditEntry{ID: id, At: now.Add(-age)}); err != nil {
+				return err
+			}
+		}
 		for _, f := range []chat.StoredFile{{ID: "expired", ExpiresAt: past}, {ID: "kept", ExpiresAt: future}, {ID: "for ever"}} {
 			if err := writeFile(c, orFail, f); err != nil {
 				return err
@@ -243,7 +251,7 @@ func TestSweepRemovesOnlyWhatHasExpired(t *testing.T) {
 	if err := s.sweep(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for kind, want := range map[store.Kind]string{"idempotency": "kept leased", "files": "for ever kept"} {
+	for kind, want := range map[store.Kind]string{"idempotency": "kept leased", "files": "for ever kept", "audit": account.OldestAuditID(now.Add(time.Hour))} {
 		records, err := s.ReadRecords(ctx, kind, "", 10)
 		if err != nil {
 			t.Fatal(err)

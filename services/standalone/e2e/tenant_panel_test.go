@@ -100,7 +100,7 @@ func putPanelRecords(t testing.TB, s store.Store, of tenant) panelRecords {
 		r.agent, r.email, r.session = u.ID, u.Email, account.HashSecret(r.secrets[role]) // of the last, the agent
 	}
 	invited := account.NewUser("invited@"+r.company+".example", "Invited", account.Agent, r.company, time.Now())
-	r.invitation, err = admin.New(s, nil, time.Now).InviteUser(t.Context(), admin.Actor{Name: "e2e"}, invited)
+	_, r.invitation, err = admin.New(s, nil, time.Now).InviteUser(t.Context(), admin.Actor{Name: "e2e"}, invited)
 	check(t, err)
 	r.users = append(r.users, invited.ID)
 	check(t, s.CreateWebhookEndpoint(t.Context(), webhook.Endpoint{

@@ -77,6 +77,8 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"expire an access token", 1, func() error { return s.ChangeAccessToken(ctx, hash, store.TokenChange{ExpiresAt: at(1)}) }},
 		{"revoke an access token", 1, func() error { return s.ChangeAccessToken(ctx, hash, store.TokenChange{RevokedAt: at(1)}) }},
 
+		{"delete an access token", 1, func() error { return s.DeleteAccessToken(ctx, hash) }},
+
 		{"put a new application", 2, func() error { return s.PutApplication(ctx, app) }},
 		{"put a known application", 1, func() error { return s.PutApplication(ctx, app) }},
 		{"application", 1, func() error { _, err := s.Application(ctx, "app"); return err }},
@@ -96,6 +98,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 		}},
 
 		{"put a new template", 2, func() error { return s.PutTemplate(ctx, chat.MessageTemplate{ID: "template", CompanyID: company}) }},
+		{"the ids of templates", 1, func() error { _, err := s.TemplateIDs(ctx, company, store.Page{After: "a"}); return err }},
 		{"template", 1, func() error { _, err := s.Template(ctx, "template"); return err }},
 		{"templates", 1, func() error { _, err := s.Templates(ctx, company, store.Page{After: "a"}); return err }},
 

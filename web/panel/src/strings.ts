@@ -46,6 +46,8 @@ const codes: Record<string, string> = {
   WRONG_PASSWORD: 'The password is wrong.',
   TOO_MANY_ENDPOINTS: 'The company has reached its limit of endpoints. Delete one first.',
   TOO_MANY_APPLICATIONS: 'The company has reached its limit of applications.',
+  TOO_MANY_TEMPLATES: 'The company has reached its limit of templates.',
+  TOO_MANY_TOKENS: 'The company has reached its limit of access tokens. Revoke one first.',
   TOO_MANY_USERS: 'The company has reached its limit of users. Delete one first.',
   ENDPOINT_DISABLED: 'The endpoint is disabled. Enable it first.',
 };
@@ -77,6 +79,8 @@ const invitation = {
   passwordHint: (n: number) => `At least ${n} characters. A few unrelated words are strong and easy to remember.`,
   passwordShort: (n: number) => `Use at least ${n} characters.`,
   submit: 'Create account',
+  or: 'or',
+  oidc: (name: string) => `Accept with ${name}`,
   gone: 'This invitation is no longer valid',
   goneLead: 'It has been used, has expired or was replaced. Ask for a new one.',
 };
@@ -736,6 +740,7 @@ const audit = {
   empty: 'Nothing yet',
   emptyLead: 'Changes appear here.',
   noChanges: 'No fields changed.',
+  large: (bytes: string, hash: string) => `${bytes} bytes (SHA-256 ${hash}…)`,
   id: 'Id:',
 };
 

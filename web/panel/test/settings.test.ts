@@ -169,6 +169,13 @@ test('differences are listed by path', () => {
   ]);
 });
 
+test('values too large for the audit log are shown by their size', () => {
+  const digest = (n: string) => ({ bytes: 1048576, sha256: n.repeat(64) });
+  assert.deepEqual(differences({ w: digest('a') }, { w: digest('b') }), [
+    { path: 'w', before: '1,048,576 bytes (SHA-256 aaaaaaaaaaaa…)', after: '1,048,576 bytes (SHA-256 bbbbbbbbbbbb…)' },
+  ]);
+});
+
 test('browsers are recognized by their User-Agent', () => {
   assert.equal(
     browserOf('Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 Edg/140.0'),

@@ -57,6 +57,9 @@ func (a api) as(p account.Permission, handle func(echo.Context, caller) error) e
 		case !w.may(p):
 			return errForbidden
 		}
+		if err := a.chargeChange(c, w, p); err != nil {
+			return err
+		}
 		return handle(c, w)
 	}
 }

@@ -75,6 +75,9 @@ type Limits struct {
 	Company  *ratelimit.Limiter // requests of a company's users
 	Address  *ratelimit.Limiter // requests without a session from an address
 	Failures *ratelimit.Limiter // requests with an invalid session from an address
+
+	UserChanges    *ratelimit.Limiter // what a user changes, see [api.chargeChange]
+	CompanyChanges *ratelimit.Limiter // what a company's users change
 }
 
 // bounds is what runs at once. Every route passes through it, see [api.as] and [api.forAnyone], so that a new

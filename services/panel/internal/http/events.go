@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -83,7 +84,7 @@ func (a api) streaming(
 			}
 		})
 	}()
-	tick := time.NewTicker(heartbeat)
+	tick := time.NewTicker(cmp.Or(a.Heartbeat, heartbeat))
 	defer tick.Stop()
 	defer func() { cancel(); drain(events, ended) }()
 	for {

@@ -64,7 +64,7 @@ func (a api) inviteUser(c echo.Context, who caller, r inviteRequest) (any, error
 		}
 	}
 	u := account.NewUser(r.Email, r.Name, r.Role, company, a.Now())
-	token, err := a.Admin.InviteUser(ctxOf(c), who.actor(), u)
+	u, token, err := a.Admin.InviteUser(ctxOf(c), who.actor(), u)
 	if err != nil {
 		return nil, err
 	}

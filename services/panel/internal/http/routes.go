@@ -47,6 +47,7 @@ type Config struct {
 	Present       *ratelimit.Limiter // per agent and chat
 	Limits        Limits
 	Stopping      context.Context // done when event streams must end
+	Heartbeat     time.Duration   // of event streams; zero: [heartbeat]
 	PublicURL     string          // public address of the panel; empty: that of each request
 	WidgetBaseURL string
 	ClientBaseURL string
@@ -126,6 +127,7 @@ func (a api) open() []openRoute {
 		{http.MethodGet, "/api/meta", a.getMeta},
 		{http.MethodPost, "/api/session", a.signIn},
 		{http.MethodGet, oidcPath + "/start", a.startOIDC},
+		{http.MethodPost, oidcPath + "/start", a.acceptWithOIDC},
 		{http.MethodGet, oidcPath + "/callback", a.finishOIDC},
 		{http.MethodPost, "/api/invitation/check", a.checkInvitation},
 		{http.MethodPost, "/api/invitation", a.acceptInvitation},

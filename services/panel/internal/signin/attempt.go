@@ -20,14 +20,44 @@ type budget struct {
 	caller  string
 }
 
-// signInBudgets returns what a failed sign-in counts against: a device that the user has signed in on before
-// against itself and all such devices of the user, another one against its address and the user. So strangers
-// who know the user's e-mail address cannot keep the user out, and more devices do not buy more guesses.
-func (s *Service) signInBudgets(u account.User, userID string, from Caller) []budget {
-	if device, known := u.VerifyDevice(from.Device, s.Now()); known {
-		return []budget{{s.ByAddress, "device|" + device}, {s.ByAccount, "devices|" + userID}}
+// strangersBudgets returns what a failed sign-in on an unknown device counts against: its address and the e-mail
+// address.
+func (s *Service) strangersBudgets(email string, from Caller) []budget {
+	return []budget{{s.ByAddress, from.Address}, {s.ByAccount, account.UserID(email)}}
+}
+
+// deviceBudgets returns what a failed sign-in counts against on a device that the user has signed in on before:
+// itself and all such devices of the user. So strangers who know the user's e-mail address cannot keep the user
+// out, and more devices do not buy more guesses.
+func (s *Service) deviceBudgets(u account.User, device string) []budget {
+	return []budget{{s.ByAddress, "device|" + device}, {s.ByAccount, "devices|" + u.ID}}
+}
+
+// issuerBudgets is the same for a sign-in with the issuer, whose user is not known before the issuer has answered:
+// the device's cookie names its user.
+func (s *Service) issuerBudgets(ctx context.Context, from Caller) ([]budget, error) {
+	strangers := []budget{{s.ByAddress, "oidc|" + from.Address}}
+	owner := account.DeviceOwner(from.Device)
+	if owner == "" {
+		return strangers, nil
 	}
-	return []budget{{s.ByAddress, from.Address}, {s.ByAccount, userID}}
+	u, err := s.Store.User(ctx, owner)
+	if err != nil {
+		return strangers, exceptNotFound(err)
+	}
+	device, known := u.VerifyDevice(from.Device, s.Now())
+	if !known {
+		return strangers, nil
+	}
+	return []budget{{s.ByAddress, "oidc-device|" + device}, {s.ByAccount, "oidc-devices|" + u.ID}}, nil
+}
+
+// exceptNotFound returns the error unless something was not found.
+func exceptNotFound(err error) error {
+	if apperr.Is(err, apperr.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // confirmBudget is for what a signed-in user confirms with a password or a code. Sign-ins of strangers do not

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 const (
@@ -25,11 +27,13 @@ const (
 	issuerTimeout = 5 * time.Second
 	// issuerAnswer bounds its answers: endpoints, tokens and keys have a few kilobytes.
 	issuerAnswer = 1 << 20
+	// maxDevice bounds the device's cookie in an attempt: a right one has 140 bytes.
+	maxDevice = 300
 )
 
 // OIDC signs users in with an OpenID Connect issuer (OpenID Connect Core 1.0, authorization code flow with
 // PKCE). The users exist already. The issuer proves the e-mail address; the first sign-in binds the user to
-// the issuer's subject.
+// the issuer's subject, see [Service.userOf].
 type OIDC struct {
 	Issuer, ClientID, ClientSecret string
 	Name                           string // label of the button
@@ -46,6 +50,11 @@ type attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
+
+	// Invitation is the token of an invitation that the sign-in accepts; empty: none.
+	Invitation string `json:"invitation,omitempty"`
+	// Device is the device's cookie, which browsers do not send when the issuer sends them back.
+	Device string `json:"device,omitempty"`
 }
 
 var errOIDC = apperr.OIDCFailed.New()
@@ -101,13 +110,17 @@ func (o *OIDC) client(p *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// Start returns the issuer's URL for the browser, and the attempt to keep until it returns.
-func (o *OIDC) Start(ctx context.Context) (location, keep string, err error) {
+// Start returns the issuer's URL for the browser, and the attempt to keep until it returns. invitation is the token
+// of an invitation to accept, or empty; device is the device's cookie.
+func (o *OIDC) Start(ctx context.Context, invitation, device string) (location, keep string, err error) {
 	p, err := o.discover(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	a := attempt{State: account.NewSecret(), Nonce: account.NewSecret(), Verifier: oauth2.GenerateVerifier()}
+	a := attempt{
+		State: account.NewSecret(), Nonce: account.NewSecret(), Verifier: oauth2.GenerateVerifier(),
+		Invitation: invitation, Device: device[:min(len(device), maxDevice)],
+	}
 	kept, err := json.Marshal(a)
 	if err != nil {
 		return "", "", fmt.Errorf("encoding an attempt: %w", err)
@@ -119,40 +132,98 @@ func (o *OIDC) Start(ctx context.Context) (location, keep string, err error) {
 // identity is what the issuer proves.
 type identity struct{ email, issuer, subject string }
 
+// Callback is what the browser brings when the issuer has sent it back.
+type Callback struct {
+	Kept        string // the attempt
+	State, Code string
+	Session     string // the secret of the browser's session; empty: none
+}
+
 // SignInOIDC starts a session of the user that the issuer has authenticated. Unauthenticated if the response
 // is for another browser, is invalid, or names no user with a verified e-mail address. Nothing is counted,
 // and the issuer is not asked, unless this browser has started the attempt.
-func (s *Service) SignInOIDC(ctx context.Context, o *OIDC, kept, state, code string, from Caller) (Principal, error) {
+func (s *Service) SignInOIDC(ctx context.Context, o *OIDC, back Callback, from Caller) (Principal, error) {
 	var a attempt
-	if json.Unmarshal([]byte(kept), &a) != nil || a.State == "" ||
-		subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
+	if json.Unmarshal([]byte(back.Kept), &a) != nil || a.State == "" ||
+		subtle.ConstantTimeCompare([]byte(a.State), []byte(back.State)) != 1 {
 		return Principal{}, errOIDC
 	}
+	from.Device = cmp.Or(from.Device, a.Device)
+	budgets, err := s.issuerBudgets(ctx, from)
+	if err != nil {
+		return Principal{}, err
+	}
 	var u account.User
-	err := s.attempt(ctx, []budget{{s.ByAddress, "oidc|" + from.Address}}, func() (err error) {
-		u, err = s.authenticateOIDC(ctx, o, a, code)
+	err = s.attempt(ctx, budgets, func() (err error) {
+		u, err = s.authenticateOIDC(ctx, o, a, back, from)
 		return err
 	})
 	if err != nil {
 		return Principal{}, err
 	}
-	return s.Begin(ctx, u, from)
+	return s.start(ctx, u, from)
 }
 
-func (s *Service) authenticateOIDC(ctx context.Context, o *OIDC, a attempt, code string) (account.User, error) {
+func (s *Service) authenticateOIDC(
+	ctx context.Context, o *OIDC, a attempt, back Callback, from Caller,
+) (account.User, error) {
 	p, err := o.discover(ctx)
 	if err != nil {
 		return account.User{}, err
 	}
-	proven, err := o.redeem(ctx, p, a, code)
+	proven, err := o.redeem(ctx, p, a, back.Code)
 	if err != nil {
 		return account.User{}, errOIDC.Wrap(err)
 	}
-	u, err := s.Admin.BindIdentity(ctx, account.UserID(proven.email), proven.issuer, proven.subject)
+	u, err := s.userOf(ctx, proven, a.Invitation, back.Session, from)
+	if err == nil {
+		u, err = s.Admin.BindIdentity(ctx, u.ID, proven.issuer, proven.subject, a.Invitation)
+	}
 	if apperr.Is(err, apperr.NotFound) || apperr.Is(err, apperr.Conflict) {
 		err = errOIDC.Wrap(err)
 	}
 	return u, err
+}
+
+// userOf returns the user as whom an identity signs in:
+//
+//  1. the user of the invitation that the person has opened,
+//  2. the user as whom this browser is signed in,
+//  3. a user to whom the identity is bound already, first the one to whom the device is known,
+//  4. a user to whom none is bound yet, unless a company may have put its own password on somebody else's address.
+func (s *Service) userOf(
+	ctx context.Context, proven identity, invitation, session string, from Caller,
+) (account.User, error) {
+	if invitation != "" {
+		u, err := s.Admin.Invited(ctx, invitation)
+		if err == nil && u.Email != account.CanonicalEmail(proven.email) {
+			err = errOIDC.Wrap(errors.New("the invitation is for another address"))
+		}
+		return u, err
+	}
+	users, err := store.UsersByEmail(ctx, s.Store, proven.email)
+	if err != nil {
+		return account.User{}, err
+	}
+	users = slices.DeleteFunc(users, func(u account.User) bool { return u.Status() != account.StatusActive })
+	if known, device := s.deviceOf(users, from); device != "" {
+		users[0], users[known] = users[known], users[0]
+	}
+	who, err := s.Check(ctx, session)
+	if err != nil && !apperr.Is(err, apperr.Unauthenticated) {
+		return account.User{}, err
+	}
+	unbound := func(u account.User) bool { return u.Subject == "" }
+	for _, mine := range []func(account.User) bool{
+		func(u account.User) bool { return u.ID == who.User.ID },
+		func(u account.User) bool { return u.Issuer == proven.issuer && u.Subject == proven.subject },
+		func(u account.User) bool { return unbound(u) && (u.CompanyID == "" || u.PasswordHash == "") },
+	} {
+		if n := slices.IndexFunc(users, mine); n >= 0 {
+			return users[n], nil
+		}
+	}
+	return account.User{}, errOIDC.Wrap(errors.New("no user of the address may be bound to the identity"))
 }
 
 // redeem exchanges the code for the ID token, and returns what it proves.

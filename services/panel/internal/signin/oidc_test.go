@@ -52,7 +52,7 @@ func TestIssuerIsBounded(t *testing.T) {
 		began, failed := time.Now(), make(chan error)
 		for range 10 {
 			go func() {
-				_, _, err := o.Start(t.Context())
+				_, _, err := o.Start(t.Context(), "", "")
 				failed <- err
 			}()
 		}
@@ -67,7 +67,7 @@ func TestIssuerIsBounded(t *testing.T) {
 	})
 	long := &endless{}
 	o := &OIDC{Issuer: url, transport: issuerFunc(func(*http.Request) (*http.Response, error) { return answer(http.StatusOK, long), nil })}
-	if _, _, err := o.Start(t.Context()); !apperr.Is(err, apperr.Unavailable) || long.read > 4*issuerAnswer {
+	if _, _, err := o.Start(t.Context(), "", ""); !apperr.Is(err, apperr.Unavailable) || long.read > 4*issuerAnswer {
 		t.Errorf("an endless answer: got %v after %d bytes, want Unavailable after about %d", err, long.read, issuerAnswer)
 	}
 	long = &endless{}

@@ -6,8 +6,10 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/account"
@@ -40,6 +42,7 @@ type Config struct {
 	Admin     *admin.Service
 	ByAddress *ratelimit.Limiter // failures from one address, or from one known device; nil: no limit
 	ByAccount *ratelimit.Limiter // failures for one e-mail address, or one invitation; nil: no limit
+	Starts    *ratelimit.Limiter // sign-ins of one user, each of which is in the audit log; nil: no limit
 	Logger    *slog.Logger
 	Now       func() time.Time
 }
@@ -81,37 +84,94 @@ var (
 
 // SignIn starts a session. Errors: Unauthenticated with INVALID_CREDENTIALS, TOTP_REQUIRED or INVALID_CODE; TooMany.
 func (s *Service) SignIn(ctx context.Context, c Credentials, from Caller) (Principal, error) {
-	id := account.UserID(c.Email)
-	u, err := s.Store.User(ctx, id)
-	if err != nil && !apperr.Is(err, apperr.NotFound) {
+	u, err := s.authenticate(ctx, c, from)
+	if err != nil {
 		return Principal{}, err
 	}
-	err = s.checkPassword(ctx, s.signInBudgets(u, id, from), func() (err error) {
-		u, err = s.authenticate(ctx, u, c, from)
-		return err
-	})
-	if err != nil {
+	return s.start(ctx, u, from)
+}
+
+// start is Begin for a user who has proven nothing but a password or an identity: such sign-ins are limited.
+func (s *Service) start(ctx context.Context, u account.User, from Caller) (Principal, error) {
+	if err := (budget{s.Starts, u.ID}).take(ctx); err != nil {
 		return Principal{}, err
 	}
 	return s.Begin(ctx, u, from)
 }
 
-// authenticate checks the password and uses up the one-time code. Without a user it takes as long and returns
-// INVALID_CREDENTIALS.
-func (s *Service) authenticate(ctx context.Context, u account.User, c Credentials, from Caller) (account.User, error) {
-	right, err := account.VerifyPassword(ctx, c.Password, u.PasswordHash)
-	switch {
-	case err != nil:
+// authenticate returns the user of an address whose password it is. First it tries the user to whom the device is
+// known, and counts a failure against the device; then the others, as from an unknown device.
+func (s *Service) authenticate(ctx context.Context, c Credentials, from Caller) (account.User, error) {
+	users, err := store.UsersByEmail(ctx, s.Store, c.Email)
+	if err != nil {
+		return account.User{}, err
+	}
+	strangers := s.strangersBudgets(c.Email, from)
+	known, device := s.deviceOf(users, from)
+	if device == "" {
+		return s.tryPassword(ctx, strangers, users, c, from)
+	}
+	u, err := s.tryPassword(ctx, s.deviceBudgets(users[known], device), users[known:known+1], c, from)
+	if apperr.ReasonOf(err) != apperr.InvalidCredentials.Reason {
 		return u, err
-	case !right || u.Status() != account.StatusActive:
+	}
+	others := slices.Delete(users, known, known+1)
+	if len(others) == 0 {
+		_, failed := account.VerifyPasswords(ctx, c.Password) // as long as with others
+		return u, cmp.Or(failed, err)
+	}
+	other, failed := s.tryPassword(ctx, strangers, others, c, from)
+	if apperr.Is(failed, apperr.TooMany) { // which strangers have caused
+		return u, err
+	}
+	return other, failed
+}
+
+// deviceOf returns the index of the user to whom the device is known, and the device's id; "" for none.
+func (s *Service) deviceOf(users []account.User, from Caller) (known int, device string) {
+	for n, u := range users {
+		if id, ok := u.VerifyDevice(from.Device, s.Now()); ok {
+			return n, id
+		}
+	}
+	return 0, ""
+}
+
+// tryPassword returns the first of the users whose password it is, and uses up the one-time code. However many
+// users there are, also none, it takes as long.
+func (s *Service) tryPassword(
+	ctx context.Context, budgets []budget, users []account.User, c Credentials, from Caller,
+) (u account.User, err error) {
+	hashes := make([]string, len(users))
+	for n, u := range users {
+		hashes[n] = u.PasswordHash
+	}
+	err = s.checkPassword(ctx, budgets, func() error {
+		right, err := account.VerifyPasswords(ctx, c.Password, hashes...)
+		if err != nil {
+			return err
+		}
+		for n := range users {
+			if right[n] && users[n].Status() == account.StatusActive {
+				u, err = s.checkCode(ctx, users[n], c.Code)
+				return err
+			}
+		}
 		s.Logger.InfoContext(ctx, "sign-in refused", "address", from.Address)
-		return u, errCredentials
+		return errCredentials
+	})
+	return u, err
+}
+
+// checkCode uses up the one-time code of a user whose password was right.
+func (s *Service) checkCode(ctx context.Context, u account.User, code string) (account.User, error) {
+	switch {
 	case u.TOTPSecret == "":
 		return u, nil
-	case c.Code == "":
+	case code == "":
 		return u, errCodeRequired
 	}
-	return s.spendCode(ctx, u, c.Code)
+	return s.spendCode(ctx, u, code)
 }
 
 // Begin starts a session of an authenticated user. Beyond maxSessions the user's oldest one ends.
@@ -139,7 +199,7 @@ func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Princ
 	if err != nil {
 		return Principal{}, err
 	}
-	began := Principal{User: u, Session: session, Secret: secret, Device: account.NewDevice(u.DeviceKey, now)}
+	began := Principal{User: u, Session: session, Secret: secret, Device: u.NewDevice(now)}
 	return began, s.Admin.Note(ctx, admin.ActorOf(u), "user.sign-in", u)
 }
 

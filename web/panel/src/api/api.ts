@@ -113,6 +113,7 @@ export const session = {
     post<RecoveryCodes>('totp/recovery-codes', { currentCode }).then((a) => a.recoveryCodes),
   removeTotp: (currentCode: string) => remove<void>('totp', { currentCode }),
   checkInvitation: (token: string) => post<Invitation>('invitation/check', { token }),
+  acceptInvitationWithOIDC: (token: string) => post<{ location: string }>('oidc/start', { token }),
   acceptInvitation: (body: InvitationAcceptance) => post<Session>('invitation', body),
 };
 

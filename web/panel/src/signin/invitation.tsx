@@ -3,7 +3,8 @@ import { session as api } from '../api/api.js';
 import { isStatus, messageOf } from '../api/client.js';
 import { useLoad } from '../lib/load.js';
 import { navigate } from '../lib/router.js';
-import { signedIn, signedOut } from '../state.js';
+import { useStore } from '../lib/store.js';
+import { app, signedIn, signedOut } from '../state.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Field, PasswordInput, TextInput } from '../ui/field.js';
@@ -20,6 +21,8 @@ export function AcceptInvitation({ token }: { token: string }) {
   const { data, error, reload } = useLoad(() => api.checkInvitation(token), [token]);
   const [name, setName] = useState<string>();
   const [password, setPassword] = useState('');
+  const { meta } = useStore(app);
+  const withOIDC = useSubmit(async () => location.assign((await api.acceptInvitationWithOIDC(token)).location), true);
   useTitle(s.title);
   const shownName = name ?? data?.name ?? '';
   const {
@@ -78,6 +81,17 @@ export function AcceptInvitation({ token }: { token: string }) {
                 {s.submit}
               </Button>
             </form>
+            {meta?.oidc && (
+              <>
+                <p class="or">
+                  <span>{s.or}</span>
+                </p>
+                {!!withOIDC.error && <Notice kind="bad">{messageOf(withOIDC.error)}</Notice>}
+                <Button icon="shield" busy={withOIDC.busy} onClick={() => withOIDC.submit()}>
+                  {s.oidc(meta.oidc.name)}
+                </Button>
+              </>
+            )}
           </>
         )}
       </div>

@@ -1980,6 +1980,10 @@ export interface components {
             sessions: components["schemas"]["SessionEntry"][];
             next: components["schemas"]["Next"];
         };
+        AcceptInvitationWithOIDCAnswer: {
+            /** @description Address of the issuer. For example `https://issuer.example/authorize`. */
+            location: string;
+        };
         /** @description The list. */
         ListCompaniesAnswer: {
             /** @description All for an operator, else one's own. */
@@ -2225,6 +2229,7 @@ export type InvitedUser = components['schemas']['InvitedUser'];
 export type FileForm = components['schemas']['FileForm'];
 export type Next = components['schemas']['Next'];
 export type ListSessionsAnswer = components['schemas']['ListSessionsAnswer'];
+export type AcceptInvitationWithOidcAnswer = components['schemas']['AcceptInvitationWithOIDCAnswer'];
 export type ListCompaniesAnswer = components['schemas']['ListCompaniesAnswer'];
 export type ListTokensAnswer = components['schemas']['ListTokensAnswer'];
 export type ListApplicationsAnswer = components['schemas']['ListApplicationsAnswer'];
