@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/netip"
 	"runtime"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/slot"
 )
 
@@ -170,28 +170,11 @@ func (s shared) acquire(
 	if o.Visitor != "" {
 		shares = append(shares, part("visitor", o.Visitor, partOfVisitor))
 	}
-	shares = append(shares, part("address", address, partOfAddress), part("site", siteOf(address), partOfSite))
+	shares = append(shares, part("address", address, partOfAddress), part("site", event.SiteOf(address), partOfSite))
 	if o.Application != "" {
 		shares = append(shares, part("application", o.Application, partOfApplication))
 	}
 	return s.pool.AcquireUnits(ctx, units, wait, shares...)
-}
-
-// siteLength is the length of the prefix that a site gets, such as a company or a server's customer (RFC 6177).
-const siteLength = 48
-
-// siteOf returns the network of a [ClientAddress] that one site may have: an IPv4 address, or the /48 of an
-// IPv6 one.
-func siteOf(address string) string {
-	network, err := netip.ParsePrefix(address)
-	if err != nil {
-		return address
-	}
-	wider, err := network.Addr().Prefix(siteLength)
-	if err != nil {
-		return address
-	}
-	return wider.String()
 }
 
 // Pace reports to the slot of a request how its client reads the answer. A client that is cut off loses its
