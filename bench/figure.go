@@ -36,7 +36,7 @@ type table struct{ strings.Builder }
 // newTable returns a table under a sentence that says what was measured.
 func newTable(title string, columns ...string) *table {
 	t := &table{}
-	fmt.Fprintf(t, "\n%s\n\n", title)
+	_, _ = fmt.Fprintf(t, "\n%s\n\n", title)
 	t.row(columns...)
 	t.WriteString(strings.Repeat("|---", len(columns)) + "|\n")
 	return t

@@ -77,7 +77,8 @@ const highestRate = 64_000
 // and then halves the gap, in ratio, three times: that leaves 9%. It returns 0 if even the first rate fails.
 func searchCeiling(rate int, holds func(rate int) bool) int {
 	low, high := 0, rate
-	for high <= highestRate && (holds(high) || holds(high)) {
+	again := holds
+	for high <= highestRate && (holds(high) || again(high)) {
 		low = high
 		high *= 2
 	}

@@ -90,7 +90,7 @@ func VerifyPasswords(ctx context.Context, password string, hashes ...string) ([]
 		if !ok {
 			continue
 		}
-		input := fmt.Sprint(p.time, p.memory, p.lanes, p.salt)
+		input := fmt.Sprint(p.time, p.memory, p.lanes, string(p.salt))
 		if keys[input] == nil {
 			key, err := p.hash(ctx, password)
 			if err != nil {
