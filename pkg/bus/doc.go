@@ -6,7 +6,9 @@
 //   - publish: publish.go, publish_ack.go (acknowledgements), publish_batch.go (concurrent publishes share a
 //     write), publish_guard.go (streams that stopped acknowledging).
 //   - consume: consume.go (configuration), and the way of a delivery below.
-//   - read: read.go (ranges), read_tail.go, read_last.go, read_group.go, read_accepted.go, read_deadletter.go.
+//   - read: read.go (ranges), read_direct.go (without a consumer), read_tail.go, read_last.go, read_group.go,
+//     read_state.go, read_accepted.go, read_deadletter.go.
+//   - fill.go: how full the streams are, for the budgets and for dead letters.
 //
 // The way of a delivery, one verb a hop, from the call of [Bus.Consume] to the handler:
 //
@@ -45,6 +47,7 @@
 //	classify             consume_handle.go         maps the error to acknowledge, retry or give up
 //	                                               (consume_disposition.go)
 //	finish               consume_handle.go         removes the task from the ledger, which acknowledges it
+//	                                               or, with Offsets, lets the offset advance
 //
 // consume_progress.go answers what operators ask about a delivery on this way.
 //
@@ -55,16 +58,18 @@
 //   - A Bus never creates or changes a stream. streams.go declares the streams, and [Bus.ApplyStreams]
 //     (apply.go) makes the server match.
 //   - If Publish returns nil, the event is in its stream. If Publish fails, the event may be stored
-//     nevertheless. Publishing the same event again is idempotent because the event id is its Nats-Msg-Id.
+//     nevertheless. Publishing the same event again within two minutes (PARTS: ten seconds) stores it once,
+//     because the event id is its Nats-Msg-Id.
 //   - Nothing is buffered while NATS is disconnected: Publish fails at once.
 //   - Deliveries of one key are handled one at a time in stream order, also after a crash and while
 //     partitions move between replicas. A delivery that waits for a retry blocks its own key only.
 //   - A delivery leaves the consumer in one of two ways: it is acknowledged, or it is terminated after DEAD
-//     has stored it.
+//     has stored it. Only what a used up budget has refused is terminated without DEAD once that is half full.
 //   - Each replica of a consumer computes the same assignment of partitions, and the server pins one reader
 //     per partition. Pinning needs nats-server 2.11 or later. A consumer with Offsets uses neither pins nor
 //     acknowledgements: after a crash, or while a partition moves, it may handle deliveries again, in order.
 //   - Subjects in this API are published subjects. Streams store events under the partition and the subject;
-//     only this package and other readers of the stream see the stored form.
+//     only this package and other readers of the stream see the stored form. [Bus.After] and [Bus.LastSequence]
+//     take the stored form, from [Bus.Stored].
 //   - Consume returns only when no handler runs and every handled delivery has been acknowledged or terminated.
 package bus

@@ -109,5 +109,5 @@ func (c Chat) WindowExpiresAt() time.Time { return c.WindowStartedAt.Add(Window)
 func (c Chat) InWindow(now time.Time) bool { return c.Open(now) && !now.After(c.WindowExpiresAt()) }
 
 // Windowed reports whether the window also binds agents: it is a rule of phone channels. In the widget an
-// agent may write as long as the chat is open.
+// agent may write as long as the chat is open. Companies' systems are bound on every channel.
 func (c Chat) Windowed() bool { return c.Channel != ChannelWidget }

@@ -25,7 +25,7 @@ type KeySource interface {
 	Key(ctx context.Context, kid string) (ed25519.PublicKey, error)
 }
 
-// Kind and key of the invalidation (see bus.Invalidate) published after a signing service has reloaded its keys.
+// Kind and key of the invalidation (see rpc.Conn.Invalidate) published after a signing service has reloaded its keys.
 const (
 	KindVisitorKeys = "visitor_keys"
 	AllVisitorKeys  = "all"

@@ -40,6 +40,7 @@ func kinds() []kind {
 		{"chat.in.visitor.rated.", "rating"},
 		{"chat.in.control.", "control"},
 		{"chat.reply.", "reply"},
+		{"chat.part.", "part"},
 		{"chat.out.", "outbound"},
 		{"chat.status.", "status"},
 		{"chat.dead.", "dead"},

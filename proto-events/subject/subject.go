@@ -13,7 +13,7 @@ import (
 
 // Streams. A message is stored in the stream that its subject belongs to.
 const (
-	Inbound  = "INBOUND"  // visitors' registrations and messages, and changes of control
+	Inbound  = "INBOUND"  // visitors' registrations, messages and ratings, and changes of control
 	Sends    = "SENDS"    // companies' messages and pushes
 	Replies  = "REPLIES"  // messages to widget visitors
 	Outbound = "OUTBOUND" // messages to channel connectors

@@ -88,6 +88,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	if err != nil {
 		return nil, err
 	}
+	// It publishes to SENDS only; how full the other two are, where its messages end, decides who may still send.
 	b, err := p.Bus(s.meter(redis), subject.Sends, subject.Replies, subject.Outbound)
 	if err != nil {
 		return nil, err

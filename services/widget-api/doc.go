@@ -1,7 +1,6 @@
-// Package widgetapi serves the Widget API, the backend of the web chat widget: its settings (GET
-// /settings/:id), visitors' registration (POST /register), the history of their open chat (GET /message),
-// what they write or upload (POST /message), the uploaded files (GET /files/:id/:name), and the public keys
-// of their tokens (GET /.well-known/jwks.json).
+// Package widgetapi serves the Widget API, the backend of the web chat widget: its settings, visitors'
+// registration, their history and chats, what they write, upload and rate, the uploaded files, and the public
+// keys of their tokens. internal/http/routes.go lists its routes.
 //
 // It publishes VisitorRegistered, VisitorMessageAccepted, ChatRated and handovers on INBOUND and consumes
 // only invalidations of its cache. Replies reach visitors through the socket gateway. It answers a success

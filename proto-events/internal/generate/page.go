@@ -23,7 +23,7 @@ func page(c contract) []byte {
 		"Every event carries its id as `Nats-Msg-Id` and `ce-id`, its type as `ce-type`, and `ce-source`, " +
 		"`ce-time`, `traceparent`. Empty members\n" +
 		"may be omitted; unknown members must be ignored.\n\n" +
-		"INBOUND, REPLIES and PARTS are divided into partitions: they store a message under its subject with " +
+		"INBOUND, SENDS, REPLIES and PARTS are divided into partitions: they store a message under its subject with " +
 		"the partition in front, so a consumer of the\n" +
 		"stream receives `7.chat.reply.{appId}.{chatUserId}` and filters with `*.chat.reply.>` (all) or " +
 		"`7.chat.reply.>` (one). Publishers, and subscribers\n" +
@@ -39,7 +39,7 @@ func page(c contract) []byte {
 		}
 	}
 	fmt.Fprintf(&b, "| any, with `Parley-Dead-*` headers | `chat.dead.{stream}.{consumer}` | %s | processor, "+
-		"socket-gateway | parleyctl, client-api |\n", subject.Dead)
+		"socket-gateway | parleyctl, panel, processor |\n", subject.Dead)
 	for _, d := range c.messages {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", d.Name(), description(d))
 		b.WriteString("| member | type | |\n|---|---|---|\n")

@@ -44,7 +44,7 @@ type Sent struct {
 }
 
 // Send accepts a valid draft of a company. Errors: NotFound for an unknown chat or another company's; Invalid
-// with CHAT_TOO_OLD for a chat older than 24 hours, and with CHAT_CLOSED for a younger one that is closed.
+// with CHAT_TOO_OLD for a chat outside its window, and with CHAT_CLOSED for one in it that is closed.
 // The message gets the identity's id and time, or new ones if the identity is zero.
 func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity chat.MessageIdentity) (Sent, error) {
 	_, sent, err := idempotency.SentBefore(ctx, s.messages, identity)

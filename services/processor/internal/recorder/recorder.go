@@ -65,7 +65,7 @@ func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChange
 		return err
 	}
 	if c.CompanyID != e.CompanyID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another company")
 	}
 	changed := store.ChatChange{Control: e.ControlOf(), ClosedAt: e.ClosedAt}
 	if _, err := r.cfg.Controls.ChangeChat(ctx, e.ChatID, changed); err != nil {

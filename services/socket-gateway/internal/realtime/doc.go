@@ -4,10 +4,11 @@
 //
 //	Read             publish.go    reads batches from the stream REPLIES
 //	publish          publish.go    encodes each reply (encode.go) and publishes it to all gateways over Redis
+//	EmitAll          pkg/socketio  hands the batch to the adapter, or to this gateway if there is none
 //	handleBroadcast  room.go       takes what Redis delivers to this gateway
 //	emit             room.go       drops duplicates, in the order of the stream
 //	enqueue          pkg/socketio  queues the encoded event for each socket of the room
-//	write            engineio      writes the queue of a session to its client
+//	Send             engineio      writes to the client of a session at once, or queues
 //
 // The way of a socket: connect.go (authentication and rooms), origin.go (allowed pages), token.go and expiry.go
 // (token renewal and expiry), revocation.go, recover.go (replay to a client that reconnects), presence.go

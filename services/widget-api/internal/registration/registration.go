@@ -80,6 +80,7 @@ func (s *Service) Register(ctx context.Context, f Form) (token string, err error
 	if err != nil {
 		return "", fmt.Errorf("reading the widgetConfigs of application %s: %w", app.ID, err)
 	}
+	// before the claims of a token fill the form: they do not count as the visitor's answers
 	if names := f.missing(rules.RequiredFields); len(names) > 0 {
 		return "", missingFields(names)
 	}
