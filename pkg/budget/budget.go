@@ -74,7 +74,8 @@ type Meter struct {
 	companyVisitors  *ratelimit.Limiter
 
 	littleVisitor, littleFrom *ratelimit.Limiter // who may use the reserve: visitors and networks
-	littleCompany             *ratelimit.Limiter // who may use the rest of a stream
+	littleCompany             *ratelimit.Limiter // who may use the rest of a stream: systems, agents and bots
+	littleCompanyVisitors     *ratelimit.Limiter // and a company's visitors, counted apart
 	reserve                   *ratelimit.Limiter // of a company
 	// without these limits nobody may use the reserve: it would have no bound
 	reserves bool
@@ -109,8 +110,10 @@ func New(cfg Config) *Meter {
 		littleVisitor: quiet("bytes-little-visitor", within(rates.BytesVisitor, littleShare, 24*time.Hour)),
 		littleFrom:    quiet("bytes-little-address", within(rates.BytesAddress, littleShare, 24*time.Hour)),
 		littleCompany: quiet("bytes-little-company", within(rates.BytesCompany, littleCompanyShare, 24*time.Hour)),
-		reserve:       limiter("bytes-reserve", part(rates.BytesCompany, 1, reserveShare)),
-		reserves:      rates.BytesVisitor.Count > 0 && rates.BytesAddress.Count > 0 && rates.BytesCompany.Count > 0,
+		littleCompanyVisitors: quiet(
+			"bytes-little-company-visitors", within(rates.BytesCompany, littleCompanyShare, 24*time.Hour)),
+		reserve:  limiter("bytes-reserve", part(rates.BytesCompany, 1, reserveShare)),
+		reserves: rates.BytesVisitor.Count > 0 && rates.BytesAddress.Count > 0 && rates.BytesCompany.Count > 0,
 
 		agent:          limiter("bytes-agent", rates.BytesAddress),
 		answered:       limiter("bytes-answers-visitor", rates.BytesVisitor),
@@ -176,11 +179,22 @@ func (m *Meter) Charge(ctx context.Context, a event.Account, bytes int, fill flo
 
 // chargeCompany charges an event of a company's systems, agents or bots.
 func (m *Meter) chargeCompany(ctx context.Context, a event.Account, n int, fill float64, charges ...charge) error {
-	usesLittle := m.spend(ctx, n, charge{m.littleCompany, a.CompanyID}) == nil
-	if fill >= reservedFill && !usesLittle {
+	return m.withinLittle(ctx, charge{m.littleCompany, a.CompanyID}, n, fill >= reservedFill, func() error {
+		return m.spend(ctx, n, charges...)
+	})
+}
+
+// withinLittle charges an event by pay. If the rest of the stream is reserved, the account must have used little;
+// otherwise what it uses is counted once it is accepted, so that refused events take nothing of the little.
+func (m *Meter) withinLittle(ctx context.Context, little charge, n int, reserved bool, pay func() error) error {
+	if reserved && m.spend(ctx, n, little) != nil {
 		return streamReserved()
 	}
-	return m.spend(ctx, n, charges...)
+	err := pay()
+	if err == nil && !reserved {
+		_ = m.spend(ctx, n, little) // only the count matters
+	}
+	return err
 }
 
 func streamReserved() error {
@@ -189,18 +203,24 @@ func streamReserved() error {
 	return refused
 }
 
-// chargeVisitor charges a visitor's event to the application and the company, or, where these are used up, to
-// the reserve.
+// chargeVisitor charges a visitor's event to the visitor and the address, and then to the tenant.
 func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int, fill float64) error {
 	own, little := visitorCharges(m, a)
 	if err := m.spend(ctx, n, own...); err != nil {
 		return err
 	}
 	usesLittle := m.spend(ctx, n, little...) == nil
-	companyUsesLittle := m.spend(ctx, n, charge{m.littleCompany, a.CompanyID}) == nil
-	if fill >= reservedFill && !usesLittle || fill >= reservedCompanyFill && !companyUsesLittle {
+	if fill >= reservedFill && !usesLittle {
 		return streamReserved()
 	}
+	company := charge{m.littleCompanyVisitors, a.CompanyID}
+	return m.withinLittle(ctx, company, n, fill >= reservedCompanyFill, func() error {
+		return m.chargeTenant(ctx, a, n, usesLittle)
+	})
+}
+
+// chargeTenant charges a visitor's event to the application and the company, or to the reserve.
+func (m *Meter) chargeTenant(ctx context.Context, a event.Account, n int, usesLittle bool) error {
 	used := m.spend(ctx, n,
 		charge{m.applicationHour, a.AppID}, charge{m.application, a.AppID}, charge{m.companyVisitors, a.CompanyID})
 	if used == nil {

@@ -180,7 +180,8 @@ func TestTheRestOfAStreamIsForThoseWhoUseLittle(t *testing.T) {
 		}
 		heavy := event.ForVisitor("heavy", "a", "v", "192.0.2.1")
 		for _, a := range []event.Account{
-			heavy, event.ForCompany("heavy"), event.ForAgent("heavy", "u"), event.ForBot("heavy", "a", "v"),
+			heavy, event.ForVisitor("heavy", "z", "z", "203.0.113.1"),
+			event.ForCompany("heavy"), event.ForAgent("heavy", "u"), event.ForBot("heavy", "a", "v"),
 		} {
 			if err := charge(a, 8*mib, 0.5); err != nil {
 				t.Fatalf("%+v in a stream that is half full: got %v, want it accepted", a, err)

@@ -71,8 +71,10 @@ func newDeadLetter(c Consumer, t *task) *nats.Msg {
 	return m
 }
 
-// overBudget reports whether a budget refused what a handler had to do.
-func overBudget(err error) bool { return apperr.Is(err, apperr.TooMany) }
+// overBudget reports whether a budget refused what a handler had to do, or the rest of a stream is kept for others.
+func overBudget(err error) bool {
+	return apperr.Is(err, apperr.TooMany) || apperr.ReasonOf(err) == apperr.StreamFull.Reason
+}
 
 // keepsDead reports whether DEAD has room for the reason for which a consumer gives up.
 func (b *Bus) keepsDead(reason error) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -190,17 +191,29 @@ type pacedWriter struct {
 	watched bool
 }
 
-// Write implements [io.Writer].
-func (w *pacedWriter) Write(p []byte) (int, error) {
+// pacedBytes is what the client is awaited for at once: half a second of the lowest rate.
+const pacedBytes = 32 << 10
+
+// Write implements [io.Writer]. A client that was too slow with its body gets its answer.
+func (w *pacedWriter) Write(p []byte) (written int, err error) {
 	if !w.watched {
 		w.watched = true
 		connection := http.NewResponseController(w.ResponseWriter)
-		w.held.Watch(func() { _ = connection.SetWriteDeadline(time.Now()) })
+		w.held.Watch(func() {
+			_ = connection.SetReadDeadline(time.Now()) // net/http may read the rest of a body before it writes
+			_ = connection.SetWriteDeadline(time.Now())
+		})
 	}
-	w.held.Await()
-	n, err := w.ResponseWriter.Write(p)
-	w.held.Moved(n)
-	return n, err
+	for part := range slices.Chunk(p, pacedBytes) {
+		w.held.Await()
+		n, err := w.ResponseWriter.Write(part)
+		w.held.Moved(n)
+		written += n
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
 }
 
 // Unwrap is for [http.ResponseController].

@@ -142,7 +142,9 @@ func (p *Pool) withdraw(r *request) (*Slot, error) {
 		return r.slot, nil
 	}
 	p.waiting = slices.Delete(p.waiting, place, place+1)
-	return nil, &FullError{Share: p.fullShare(r.slot).Of}
+	full := &FullError{Share: p.fullShare(r.slot).Of}
+	p.grant() // it may have been in the way of smaller ones
+	return nil, full
 }
 
 // grant takes the slots of requests whose turn it is, one after the other, while they fit.

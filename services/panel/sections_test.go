@@ -123,7 +123,7 @@ func TestPeople(t *testing.T) {
 		InvitationURL string
 	}
 	owner.done(http.StatusForbidden, http.MethodPost, "/api/users", `{"email":"op2@example.com","role":"operator"}`)
-	owner.done(http.StatusConflict, http.MethodPost, "/api/users", `{"email":"AGENT@other.example","role":"agent"}`)
+	owner.done(http.StatusConflict, http.MethodPost, "/api/users", `{"email":"AGENT@acme.example","role":"agent"}`)
 	owner.done(http.StatusCreated, http.MethodPost, "/api/users", `{"email":"new@acme.example","role":"agent"}`).Into(t, &invited)
 	_, token, ok := strings.Cut(invited.InvitationURL, "/#/invitation/")
 	if !ok || invited.User.Status != "invited" {

@@ -219,7 +219,7 @@ func pace(c echo.Context, held *slot.Slot) {
 	connection := http.NewResponseController(c.Response().Writer)
 	held.Watch(func() { _ = connection.SetReadDeadline(time.Now()) })
 	c.Request().Body = pacedBody{c.Request().Body, held}
-	c.Response().Writer = &pacedWriter{ResponseWriter: c.Response().Writer, held: held}
+	httpapi.Pace(c, held)
 }
 
 // pacedBody reads a body.
@@ -235,29 +235,6 @@ func (b pacedBody) Read(p []byte) (int, error) {
 	b.held.Moved(n)
 	return n, err
 }
-
-// pacedWriter writes an answer.
-type pacedWriter struct {
-	http.ResponseWriter
-	held  *slot.Slot
-	began bool
-}
-
-// Write implements io.Writer. A client that was too slow with its body gets its answer.
-func (w *pacedWriter) Write(p []byte) (int, error) {
-	if !w.began {
-		w.began = true
-		connection := http.NewResponseController(w.ResponseWriter)
-		w.held.Watch(func() { _ = connection.SetWriteDeadline(time.Now()) })
-	}
-	w.held.Await()
-	n, err := w.ResponseWriter.Write(p)
-	w.held.Moved(n)
-	return n, err
-}
-
-// Unwrap is for [http.ResponseController].
-func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // isStream reports whether the route answers with an event stream.
 func isStream(c echo.Context) bool { return c.Path() == eventsPath || c.Path() == tailPath }
