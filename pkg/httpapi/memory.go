@@ -195,7 +195,7 @@ type pacedWriter struct {
 const pacedBytes = 32 << 10
 
 // Write implements [io.Writer]. A client that was too slow with its body gets its answer.
-func (w *pacedWriter) Write(p []byte) (written int, err error) {
+func (w *pacedWriter) Write(p []byte) (int, error) {
 	if !w.watched {
 		w.watched = true
 		connection := http.NewResponseController(w.ResponseWriter)
@@ -204,6 +204,7 @@ func (w *pacedWriter) Write(p []byte) (written int, err error) {
 			_ = connection.SetWriteDeadline(time.Now())
 		})
 	}
+	written := 0
 	for part := range slices.Chunk(p, pacedBytes) {
 		w.held.Await()
 		n, err := w.ResponseWriter.Write(part)
