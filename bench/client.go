@@ -23,7 +23,10 @@ type client struct {
 // connect joins the visitor's room and returns when the gateway says so.
 func connect(ctx context.Context, addr, token string, room int) (*client, error) {
 	dialer := websocket.Dialer{ReadBufferSize: 1024, WriteBufferSize: 1024}
-	conn, _, err := dialer.DialContext(ctx, "ws://"+addr+"/socket.io/?EIO=4&transport=websocket", nil) //nolint:bodyclose // an upgraded response has no body
+	conn, response, err := dialer.DialContext(ctx, "ws://"+addr+"/socket.io/?EIO=4&transport=websocket", nil)
+	if response != nil {
+		response.Body.Close()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -151,7 +151,7 @@ func (d *deployment) freeAddr() string {
 // visitor is a visitor of the demo application.
 type visitor struct{ id, chatID, token string }
 
-// newVisitors returns visitors with tokens, whom the services do not know otherwise.
+// newVisitors returns visitors with valid tokens. The store has no records of them.
 func (d *deployment) newVisitors(n int) []visitor {
 	visitors := make([]visitor, n)
 	now := time.Now()

@@ -38,9 +38,9 @@ type Sender struct {
 	Address    string // see [httpapi.ClientAddress]
 }
 
-// record returns the record of a file of the sender, which has the whole site of a visitor's address: by its networks of
-// 64 bits one customer could hold the whole store. Agents share the address of their office, and are known: they have
-// no address.
+// record returns the record of the sender's file. It has the site of a visitor's address ([event.SiteOf]): one customer
+// has up to 65,536 networks of 64 bits and could fill the store with them. Agents have no address in it: they share
+// that of their office, and are known.
 func (s Sender) record() chat.StoredFile {
 	f := chat.StoredFile{CompanyID: s.CompanyID, AppID: s.AppID, ChatUserID: s.ChatUserID, SenderID: s.ID}
 	if s.ID == s.ChatUserID {

@@ -41,7 +41,8 @@ const (
 	// reserveShare: a quarter of the budget of a company's visitors is reserved for those who use little.
 	reserveShare = 4
 	// littleShare: a visitor or a network uses little while it has used at most a 64th of its own budget in
-	// the last day. With the defaults that is 256 KiB of a visitor and 1 MiB of a network, which is a whole site ([event.SiteOf]).
+	// the last day. With the defaults that is 256 KiB of a visitor and 1 MiB of a network, which is a whole site
+	// ([event.SiteOf]).
 	littleShare = 64
 	// littleCompanyShare: a company uses little while it has used at most a 16th of its budget in the last day, 16 MiB
 	// with the defaults.

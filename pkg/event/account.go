@@ -58,8 +58,8 @@ func (a Account) Valid() bool { return a.Payer != noPayer }
 // siteBits is the length of an IPv6 site's prefix, the usual assignment of a provider to a customer (RFC 6177).
 const siteBits = 48
 
-// SiteOf returns the network whose owner is one: an IPv4 address, or the first 48 bits of an IPv6 one. Clients' addresses
-// are networks of 64 bits, of which one customer has up to 65,536. Other texts are returned as they are.
+// SiteOf returns the network of a single customer: an IPv4 address, or the first 48 bits of an IPv6 address. Clients'
+// IPv6 addresses are networks of 64 bits, and one customer has up to 65,536 of them. Other texts are returned unchanged.
 func SiteOf(address string) string {
 	network, err := netip.ParsePrefix(address)
 	if err != nil || network.Addr().Is4() {

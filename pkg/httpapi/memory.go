@@ -62,8 +62,8 @@ func NewMemory(bodies, answers int64) *Memory {
 	}
 }
 
-// Owner is for whom a request holds memory: a company, or else a visitor of an application at an address, or
-// the address alone.
+// Owner identifies the holder of a request's memory: a company, or a visitor of an application. The client's address
+// counts too if there is no company.
 type Owner struct{ Company, Application, Visitor string }
 
 // HoldFor sets the owner of what the request holds from now on. Without it the address of the client holds it.

@@ -8,9 +8,8 @@
 //     waits the longest. So the callers of one company that wait in large numbers delay no other company.
 //   - A slot belongs to a client that moves its bytes. While somebody waits for the same units, the slot of
 //     the slowest client below [minRate] is cut off. Without anybody waiting, a slow client is left alone.
-//   - A slot is not for long while others wait: one whose client has been waited for longer than [fairTime] is cut off
-//     for a caller whose widest share holds less than its own. So clients that keep just above [minRate] keep nobody
-//     out.
+//   - While others wait, a slot is held for a limited time: if its client has taken longer than [fairTime] in total,
+//     it is cut off for a caller whose widest share holds less. Clients just above [minRate] do not block others.
 //   - A key without slots takes no memory.
 package slot
 
@@ -25,7 +24,8 @@ const (
 	// minRate is the rate in bytes a second below which a client is cut off while others wait: the largest
 	// file in seven minutes.
 	minRate = 64 << 10
-	// fairTime is how long a client may take in all while others wait that hold less: the largest file at 1 MiB/s.
+	// fairTime is the longest total waiting time for a client while others wait that hold less: the largest file at
+	// about 1 MiB/s.
 	fairTime = 30 * time.Second
 	// grace is how long a client may stall before it counts as slow.
 	grace = 2 * time.Second

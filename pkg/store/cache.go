@@ -38,7 +38,8 @@ type CacheConfig struct {
 	TokenUsed func(chat.AccessToken)
 }
 
-// Cache caches lookups by id for a short time. Concurrent callers with the same id share one read. Missing values and errors are not cached. It is safe for concurrent use; its results are shared and must not be modified.
+// Cache caches lookups by id for a short time. Concurrent callers with the same id share one read. Missing values and
+// errors are not cached. It is safe for concurrent use; its results are shared and must not be modified.
 type Cache struct {
 	tokens       *lookups[chat.AccessToken]
 	applications *lookups[chat.Application]

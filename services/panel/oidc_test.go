@@ -140,7 +140,7 @@ func (b *browser) authorize(location string) (callback string) {
 	return strings.TrimPrefix(there.Header.Get("Location"), b.w.base)
 }
 
-// withIssuer signs in with the issuer, as the user to whom the issuer's claims belong, and returns the location
+// withIssuer signs in with the issuer, as the user of the issuer's claims, and returns the location
 // to which the panel sends the browser. A session cookie that the browser has is sent too.
 func (b *browser) withIssuer() (location string) {
 	b.w.t.Helper()
@@ -262,13 +262,13 @@ func TestOIDCBindsUsers(t *testing.T) {
 	sign(w.browser(w.base), w.operator.Email, "s-1", in)
 	sign(w.browser(w.base), w.operator.Email, "s-2", refused)
 	sign(w.browser(w.base), freed.Email, "s-3", in)
-	sign(w.browser(w.base), owner.Email, "s-4", refused) // whoever has set the password may be somebody else
+	sign(w.browser(w.base), owner.Email, "s-4", refused) // a stranger may have set the password
 	sign(w.as(owner), owner.Email, "s-4", in)
 	sign(w.browser(w.base), owner.Email, "s-4", in)
 }
 
-// An invitation is accepted with the issuer only by whoever has its token, and only before it expires. So nobody
-// comes into a company by signing in as usual.
+// Accepting an invitation with the issuer needs the invitation's token, before it expires. A normal sign-in does not
+// lead into a company.
 func TestOIDCAcceptsInvitations(t *testing.T) {
 	t.Parallel()
 	i := startIssuer(t)

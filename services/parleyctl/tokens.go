@@ -152,8 +152,8 @@ func oneToken(s store.Store, ctx context.Context, reference string) (chat.Access
 // minReference is the length of the shortest beginning of a hash, or prefix, that names a token.
 const minReference = 8
 
-// tokensNamed lists the tokens with that display prefix, or whose hash begins with reference. It reads the tokens of all
-// companies: they are few, and an operator's command needs no index.
+// tokensNamed lists the tokens with reference as display prefix or as the beginning of the hash. It reads the tokens of
+// all companies: they are few, and an operator's command needs no index.
 func tokensNamed(ctx context.Context, s store.Store, reference string) (found []chat.AccessToken, err error) {
 	if len(reference) < minReference {
 		return nil, nil

@@ -187,7 +187,8 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		Tokens:    credential.NewVerifier(keys, s.cfg.Now),
 		Origins:   s.bus.RPC().AllowedOrigins,
 		Metrics:   metrics,
-		Logger:    s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate, RecoveryBytes: s.cfg.RecoveryBytes,
+		Logger:    s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer,
+		RecoveryRate: s.cfg.RecoveryRate, RecoveryBytes: s.cfg.RecoveryBytes,
 		Presence: s.presence(), ID: s.id,
 		// called only while serving: s.ingress is set
 		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.legacy.Revoke(ctx, chatUserID) },

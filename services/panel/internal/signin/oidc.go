@@ -185,12 +185,13 @@ func (s *Service) authenticateOIDC(
 	return u, err
 }
 
-// userOf returns the user as whom an identity signs in:
+// userOf returns the user of an identity, in this order:
 //
-//  1. the user of the invitation that the person has opened,
-//  2. the user as whom this browser is signed in,
-//  3. a user to whom the identity is bound already, first the one to whom the device is known,
-//  4. a user to whom none is bound yet, unless a company may have put its own password on somebody else's address.
+//  1. the user of the opened invitation,
+//  2. the user of this browser's session,
+//  3. a user already bound to the identity; of several, the user of the known device,
+//  4. a user without a bound identity. A company's user with a password is excluded: the company may have set the
+//     password for a stranger's address.
 func (s *Service) userOf(
 	ctx context.Context, proven identity, invitation, session string, from Caller,
 ) (account.User, error) {

@@ -99,8 +99,8 @@ func (s *Service) start(ctx context.Context, u account.User, from Caller) (Princ
 	return s.Begin(ctx, u, from)
 }
 
-// authenticate returns the user of an address whose password it is. First it tries the user to whom the device is
-// known, and counts a failure against the device; then the others, as from an unknown device.
+// authenticate returns the user of an address with a matching password. It first tries the user of the known device
+// and counts a failure against the device. Then it tries the other users, as from an unknown device.
 func (s *Service) authenticate(ctx context.Context, c Credentials, from Caller) (account.User, error) {
 	users, err := store.UsersByEmail(ctx, s.Store, c.Email)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Service) authenticate(ctx context.Context, c Credentials, from Caller) 
 	return other, failed
 }
 
-// deviceOf returns the index of the user to whom the device is known, and the device's id; "" for none.
+// deviceOf returns the index of the user with a sign-in on the device, and the device's id; "" if there is none.
 func (s *Service) deviceOf(users []account.User, from Caller) (known int, device string) {
 	for n, u := range users {
 		if id, ok := u.VerifyDevice(from.Device, s.Now()); ok {
@@ -137,8 +137,8 @@ func (s *Service) deviceOf(users []account.User, from Caller) (known int, device
 	return 0, ""
 }
 
-// tryPassword returns the first of the users whose password it is, and uses up the one-time code. However many
-// users there are, also none, it takes as long.
+// tryPassword returns the first user with a matching password, and uses up the one-time code. It takes the same time
+// for any number of users, also for none.
 func (s *Service) tryPassword(
 	ctx context.Context, budgets []budget, users []account.User, c Credentials, from Caller,
 ) (u account.User, err error) {
