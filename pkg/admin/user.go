@@ -199,8 +199,8 @@ func endInvitation(u *account.User) {
 }
 
 // BindIdentity binds a user to the subject of an OpenID Connect issuer that has proven the user's e-mail address.
-// An open invitation is accepted only with its token, because the inviter chooses the company. Errors: NotFound; Conflict with IDENTITY_BOUND if the user is bound to another subject; NotFound with
-// INVITATION_NOT_FOUND.
+// An open invitation is accepted only with its token, because the inviter chooses the company. Errors: NotFound;
+// Conflict with IDENTITY_BOUND if the user is bound to another subject; NotFound with INVITATION_NOT_FOUND.
 func (s *Service) BindIdentity(ctx context.Context, id, issuer, subject, invitation string) (account.User, error) {
 	u, err := s.store.User(ctx, id)
 	if err != nil {

@@ -78,7 +78,7 @@ func overBudget(err error) bool {
 
 // keepsDead reports whether DEAD has room for the reason for which a consumer gives up.
 func (b *Bus) keepsDead(reason error) bool {
-	return !overBudget(reason) || b.fills.most(subject.Dead) < deadBudgetShare
+	return !overBudget(reason) || b.fills.fullest(subject.Dead) < deadBudgetShare
 }
 
 // deadLetterHeader copies the original's headers, except for Nats- headers, which JetStream would interpret.

@@ -16,17 +16,17 @@ type fills struct {
 	byStream atomic.Pointer[map[string]float64]
 }
 
-// most returns the share of the fullest of these streams. A stream that was not measured counts as empty.
-func (f *fills) most(streams ...string) float64 {
+// fullest returns the share of the fullest of these streams. A stream that was not measured counts as empty.
+func (f *fills) fullest(streams ...string) float64 {
 	known := f.byStream.Load()
 	if known == nil {
 		return 0
 	}
-	fullest := 0.0
+	share := 0.0
 	for _, name := range streams {
-		fullest = max(fullest, (*known)[name])
+		share = max(share, (*known)[name])
 	}
-	return fullest
+	return share
 }
 
 // measureStreams measures the size and the limit of the streams.
@@ -48,17 +48,18 @@ func (b *Bus) measureStreams(ctx context.Context) error {
 	return nil
 }
 
-// reachedBy returns the streams that the events of a payer reach, at once or by the processor. The few changes of
-// control in INBOUND, by agents and bots, do not count: a flood of visitors must not silence them.
-func reachedBy(p event.Payer) []string {
+// fillFor returns the used share of the fullest stream that the events of a payer reach, directly or through the
+// processor. The few control changes in INBOUND by agents and bots do not count: a flood of visitors must not block
+// agents and bots.
+func (b *Bus) fillFor(p event.Payer) float64 {
 	switch p {
 	case event.PayerVisitor:
-		return []string{subject.Inbound}
+		return b.fills.fullest(subject.Inbound)
 	case event.PayerCompany:
-		return []string{subject.Sends, subject.Replies, subject.Outbound}
+		return b.fills.fullest(subject.Sends, subject.Replies, subject.Outbound)
 	case event.PayerAgent, event.PayerBot:
-		return []string{subject.Replies, subject.Outbound}
+		return b.fills.fullest(subject.Replies, subject.Outbound)
 	default:
-		return nil
+		return 0
 	}
 }

@@ -65,7 +65,7 @@ func (b *Bus) Charge(ctx context.Context, a event.Account, payload int) (event.A
 	if b.cfg.Meter == nil {
 		return a, nil
 	}
-	charged, err := b.cfg.Meter.Charge(ctx, a, payload+headerBytes, b.fills.most(reachedBy(a.Payer)...))
+	charged, err := b.cfg.Meter.Charge(ctx, a, payload+headerBytes, b.fillFor(a.Payer))
 	if err != nil {
 		return charged, Permanent(err)
 	}

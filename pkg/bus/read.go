@@ -42,7 +42,7 @@ func (r Range) check() error {
 		return fmt.Errorf("invalid name of a stream: %.64q", r.Stream)
 	}
 	for _, f := range r.Filters {
-		if !subject.Filter(f) {
+		if !subject.ValidFilter(f) {
 			return fmt.Errorf("invalid filter of stream %s: %.64q", r.Stream, f)
 		}
 	}

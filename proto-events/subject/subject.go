@@ -278,8 +278,8 @@ func Valid(token string) bool {
 	return len(token) <= MaxToken && !strings.Contains(token, ".") && Literal(token) && utf8.ValidString(token)
 }
 
-// Filter reports whether messages can be read by s: its tokens are valid or wildcards.
-func Filter(s string) bool {
+// ValidFilter reports whether messages can be read by s: its tokens are valid or wildcards.
+func ValidFilter(s string) bool {
 	s, _ = strings.CutSuffix(s, ".>")
 	return s == ">" || Literal(strings.ReplaceAll(s, "*", "any"))
 }
