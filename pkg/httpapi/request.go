@@ -87,6 +87,11 @@ func (r *requests) begin(c echo.Context) *requestScope {
 	scope.header[0] = scope.origin.RequestID
 	header := c.Response().Header()
 	header[echo.HeaderXRequestID] = scope.header[:]
+	if req.ContentLength != 0 && (req.Method == http.MethodGet || req.Method == http.MethodHead) {
+		// net/http reads the rest of a body before it answers, unless it closes the connection: a client that announces
+		// a body and sends none would hold what the answer holds until the read timeout.
+		header.Set(echo.HeaderConnection, "close")
+	}
 	c.SetRequest(req.WithContext(scope))
 	return scope
 }
