@@ -20,8 +20,8 @@ func (u User) NewDevice(now time.Time) string {
 	return signed + "." + signDevice(u.DeviceKey, signed)
 }
 
-// DeviceOwner returns the id of the user that a device's cookie names; [User.VerifyDevice] tells whether it is
-// right. Empty for none: older cookies name no user.
+// DeviceOwner returns the user's id in a device's cookie, unverified ([User.VerifyDevice] verifies it); "" if the cookie
+// is malformed.
 func DeviceOwner(cookie string) string {
 	const ofID = 2
 	if parts := strings.Split(cookie, "."); len(parts) == ofID+2 {

@@ -84,7 +84,7 @@ func (u *User) RemoveTOTP() { u.TOTPSecret, u.TOTPPending, u.RecoveryCodes = "",
 var userNamespace = uuid.MustParse("6f1f9f0c-6d4a-5c0e-9a55-7f6d2c9f3b11")
 
 // Slots is the maximum number of users with one e-mail address, at most one of each company. The first slot is
-// an operator's, so that nobody keeps an operator's address; before there were slots, it had every user.
+// reserved for an operator, so that no company can occupy an operator's address.
 const Slots = 8
 
 // UserID returns the id of an operator with that address. It also stands for the address where attempts to sign
