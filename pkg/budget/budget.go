@@ -106,14 +106,14 @@ func New(cfg Config) *Meter {
 		address:         limiter("bytes-address", rates.BytesAddress),
 		application:     limiter("bytes-application", rates.BytesApplication),
 		applicationHour: limiter("bytes-application-hour", within(rates.BytesApplication, hourShare, time.Hour)),
-		companyVisitors: limiter("bytes-company-visitors", part(rates.BytesCompany, reserveShare-1, reserveShare)),
+		companyVisitors: limiter("bytes-company-visitors", rates.BytesCompany.Part(reserveShare-1, reserveShare)),
 
 		littleVisitor: quiet("bytes-little-visitor", within(rates.BytesVisitor, littleShare, 24*time.Hour)),
 		littleFrom:    quiet("bytes-little-address", within(rates.BytesAddress, littleShare, 24*time.Hour)),
 		littleCompany: quiet("bytes-little-company", within(rates.BytesCompany, littleCompanyShare, 24*time.Hour)),
 		littleCompanyVisitors: quiet(
 			"bytes-little-company-visitors", within(rates.BytesCompany, littleCompanyShare, 24*time.Hour)),
-		reserve:  limiter("bytes-reserve", part(rates.BytesCompany, 1, reserveShare)),
+		reserve:  limiter("bytes-reserve", rates.BytesCompany.Part(1, reserveShare)),
 		reserves: rates.BytesVisitor.Count > 0 && rates.BytesAddress.Count > 0 && rates.BytesCompany.Count > 0,
 
 		agent:          limiter("bytes-agent", rates.BytesAddress),
@@ -126,17 +126,8 @@ func New(cfg Config) *Meter {
 // within returns a share of a budget that refills in a shorter time than the budget does. An unlimited budget
 // has unlimited shares.
 func within(r config.Rate, share int, per time.Duration) config.Rate {
-	r = part(r, 1, share)
+	r = r.Part(1, share)
 	r.Per = min(r.Per, per)
-	return r
-}
-
-// part returns n of m equal parts of a budget.
-func part(r config.Rate, n, m int) config.Rate {
-	if r.Count == 0 {
-		return r
-	}
-	r.Count = max(r.Count/m*n, 1)
 	return r
 }
 

@@ -5,6 +5,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/parley-chat/parley/pkg/event"
@@ -29,13 +30,16 @@ func (f *fills) fullest(streams ...string) float64 {
 	return share
 }
 
-// measureStreams measures the size and the limit of the streams.
+// measureStreams measures the size and the limit of the streams. One that does not answer keeps its last share.
 func (b *Bus) measureStreams(ctx context.Context) error {
 	measured := make(map[string]float64, len(b.cfg.Streams))
+	var failed error
 	for _, name := range b.cfg.Streams {
 		stream, err := b.js.Stream(ctx, name)
 		if err != nil {
-			return err
+			failed = errors.Join(failed, err)
+			measured[name] = b.fills.fullest(name)
+			continue
 		}
 		info := stream.CachedInfo()
 		b.metrics.streamBytes.WithLabelValues(name).Set(float64(info.State.Bytes))
@@ -45,7 +49,7 @@ func (b *Bus) measureStreams(ctx context.Context) error {
 		}
 	}
 	b.fills.byStream.Store(&measured)
-	return nil
+	return failed
 }
 
 // fillFor returns the used share of the fullest stream that the events of a payer reach, directly or through the

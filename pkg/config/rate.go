@@ -39,6 +39,14 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Part returns n of that many equal parts of a rate, at least one permit. An unlimited rate has unlimited parts.
+func (r Rate) Part(n, of int) Rate {
+	if r.Count > 0 {
+		r.Count = max(r.Count/of*n, 1)
+	}
+	return r
+}
+
 // cutUnit removes the byte unit from a number.
 func cutUnit(s string) (number string, unit int) {
 	for suffix, size := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
@@ -112,5 +120,5 @@ type Budgets struct {
 
 // Keys limits the idempotency keys that are stored.
 type Keys struct {
-	RateKeys Rate `env:"-" none:"0" small:"250000/24h" medium:"1000000/24h" large:"4000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application"`
+	RateKeys Rate `env:"-" none:"0" small:"250000/24h" medium:"1000000/24h" large:"4000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application and of the agents of one company; one visitor, one network or one agent may add a 64th"`
 }

@@ -13,17 +13,12 @@ const ReplayedHeader = "Idempotency-Replayed"
 type Idempotent struct{ Executor *idempotency.Executor }
 
 // Answer answers a request that has the header: with the result of act, or with the stored response of an earlier
-// request.
-func (i Idempotent) Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error {
-	key, err := idempotency.KeyOf(c.Request().Header)
-	if err != nil {
+// request. The header is the request's Key.
+func (i Idempotent) Answer(c echo.Context, r idempotency.Request, act idempotency.Act) (err error) {
+	if r.Key, err = idempotency.KeyOf(c.Request().Header); err != nil {
 		return err
 	}
-	answer, err := i.Executor.Do(
-		c.Request().Context(),
-		idempotency.Request{Scope: scope, Key: key, Fingerprint: fingerprint},
-		act,
-	)
+	answer, err := i.Executor.Do(c.Request().Context(), r, act)
 	if answer.Replayed {
 		c.Response().Header().Set(ReplayedHeader, "true")
 	}

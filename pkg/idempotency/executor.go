@@ -34,6 +34,19 @@ type Request struct {
 	Scope       string // owner and purpose of the key; keys are unique per scope
 	Key         string
 	Fingerprint string // see [Fingerprint]
+	Permit      Permit // nil: the caller may add any number of records
+}
+
+// Permit allows a caller to add one record. It returns the caller's error if there are too many; giveBack undoes
+// the permit if the request has added none.
+type Permit func() (giveBack func(), err error)
+
+// permit asks for a record more.
+func (r Request) permit() (giveBack func(), err error) {
+	if r.Permit == nil {
+		return func() {}, nil
+	}
+	return r.Permit()
 }
 
 func (r Request) id() string { return Fingerprint(r.Scope, r.Key) }
@@ -44,8 +57,8 @@ type Act func(ctx context.Context, identity chat.MessageIdentity) (Answer, error
 
 // Do returns the result of act, or the stored result of an earlier request with the same key. Additional
 // errors: Invalid with the reason IDEMPOTENCY_KEY_REUSED if the earlier request was different, Conflict with
-// the reason IDEMPOTENCY_KEY_IN_USE while the earlier request runs, and Unavailable. The context of act is
-// not cancelled with ctx.
+// the reason IDEMPOTENCY_KEY_IN_USE while the earlier request runs, Unavailable, and those of the request's Permit.
+// Without a permit only an earlier request is answered. The context of act is not cancelled with ctx.
 func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 	ctx = context.WithoutCancel(ctx)
 	claim, again, err := e.claim(ctx, r)
@@ -62,14 +75,41 @@ func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 // existed before.
 func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, err error) {
 	fresh := e.newRecord(r)
+	giveBack, refused := r.permit()
+	if refused != nil {
+		return e.claimKnown(ctx, r, fresh, refused)
+	}
 	seen, inserted, err := e.records.InsertIdempotencyRecord(ctx, fresh)
 	if apperr.Is(err, apperr.NotFound) { // an expired one was removed
+		giveBack()
 		return c, false, inUse(time.Second)
 	}
-	if err != nil || inserted {
+	if err != nil || inserted { // after an error, the record may be there
 		return fresh, false, err
 	}
-	expired := !e.now().Before(seen.ExpiresAt)
+	if !e.expired(seen) {
+		giveBack()
+	}
+	return e.claimSeen(ctx, r, seen, fresh)
+}
+
+// claimKnown is claim for a caller that may add no record. It returns refused if the key has none.
+func (e *Executor) claimKnown(ctx context.Context, r Request, fresh Record, refused error) (Record, bool, error) {
+	// A lease that has ended only reads the record, and counts.
+	seen, err := e.records.LeaseIdempotencyRecord(ctx, fresh.ID, fresh.At)
+	seen.Leases++
+	if apperr.Is(err, apperr.NotFound) || err == nil && e.expired(seen) {
+		return Record{}, false, refused
+	}
+	if err != nil {
+		return Record{}, false, err
+	}
+	return e.claimSeen(ctx, r, seen, fresh)
+}
+
+// claimSeen claims the key of a record that exists.
+func (e *Executor) claimSeen(ctx context.Context, r Request, seen, fresh Record) (c Record, again bool, err error) {
+	expired := e.expired(seen)
 	switch {
 	case !expired && seen.Fingerprint != r.Fingerprint:
 		return c, false, apperr.IdempotencyKeyReused.New()
@@ -80,6 +120,8 @@ func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, 
 	}
 	return e.takeOver(ctx, seen, fresh, expired)
 }
+
+func (e *Executor) expired(r Record) bool { return !e.now().Before(r.ExpiresAt) }
 
 func (e *Executor) newRecord(r Request) Record {
 	m := chat.NewMessageIdentity(e.now())

@@ -65,6 +65,13 @@ func (w *world) ok(r idempotency.Request, act idempotency.Act) idempotency.Answe
 	return answer
 }
 
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) acted(want int64) {
 	w.t.Helper()
 	if got := w.acts.Load(); got != want {
@@ -106,6 +113,60 @@ func TestReusedKeyIsRejected(t *testing.T) {
 		t.Error("got the answer of another scope")
 	}
 	w.acted(2)
+}
+
+// A permit is for one record: of a request that adds none it is given back, and without one only what is stored is
+// answered.
+func TestPermits(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	left := 2
+	r := request
+	r.Permit = func() (func(), error) {
+		if left == 0 {
+			return nil, apperr.TooManyRequests.New()
+		}
+		left--
+		return func() { left++ }, nil
+	}
+	use := func(key string) error {
+		r.Key = key
+		_, err := w.do(r, w.send)
+		return err
+	}
+	wantLeft := func(want int) {
+		t.Helper()
+		if left != want {
+			t.Errorf("got %d permits left, want %d", left, want)
+		}
+	}
+	for range 3 {
+		w.must(use("a"))
+		wantLeft(1)
+	}
+	fail := func(context.Context, chat.MessageIdentity) (idempotency.Answer, error) {
+		return idempotency.Answer{}, apperr.StreamFull.New()
+	}
+	r.Key = "b"
+	if _, err := w.do(r, fail); !apperr.Is(err, apperr.Unavailable) {
+		t.Fatalf("got %v, want the act's error", err)
+	}
+	wantLeft(0)
+	if err := use("c"); !apperr.Is(err, apperr.TooMany) {
+		t.Errorf("a new key without a permit: got %v, want TooMany", err)
+	}
+	for range 2 { // a replay, and an attempt after a failure
+		w.must(use("a"))
+		w.must(use("b"))
+	}
+	w.acted(2)
+	w.clock.Advance(idempotency.KeyTTL)
+	if err := use("a"); !apperr.Is(err, apperr.TooMany) {
+		t.Errorf("an expired key without a permit: got %v, want TooMany", err)
+	}
+	left = 1
+	w.must(use("a"))
+	wantLeft(0)
 }
 
 func TestRequestInProgressIsAConflict(t *testing.T) {

@@ -46,6 +46,30 @@ func (l *Limiter) Spend(c echo.Context, caller string, n int) error {
 	return nil
 }
 
+// Account is a caller of a limiter.
+type Account struct {
+	Limiter *Limiter
+	Caller  string
+}
+
+// SpendAll spends a permit of each account, or none. The narrowest account comes first, so that its refusals do
+// not touch the wider ones. giveBack returns the permits.
+func SpendAll(c echo.Context, accounts ...Account) (giveBack func(), err error) {
+	for i, a := range accounts {
+		if err := a.Limiter.Spend(c, a.Caller, 1); err != nil {
+			returnAll(accounts[:i])
+			return nil, err
+		}
+	}
+	return func() { returnAll(accounts) }, nil
+}
+
+func returnAll(accounts []Account) {
+	for _, a := range accounts {
+		a.Limiter.Return(a.Caller)
+	}
+}
+
 func (l *Limiter) respond(c echo.Context, d Decision) error {
 	h := c.Response().Header()
 	h[fieldPolicy] = append(h[fieldPolicy], l.policy)

@@ -285,14 +285,7 @@ func (l *lookups[V]) load(ctx context.Context, key string) (V, error) {
 	l.mu.Lock()
 	forgotten := l.forgotten
 	l.mu.Unlock()
-	if l.reads != nil {
-		l.reads <- struct{}{}
-	}
-	began := l.now()
-	value, err := l.read(ctx, key)
-	if l.reads != nil {
-		<-l.reads
-	}
+	began, value, err := l.boundedRead(ctx, key)
 	if err != nil {
 		return value, err
 	}
@@ -305,6 +298,21 @@ func (l *lookups[V]) load(ctx context.Context, key string) (V, error) {
 		})
 	}
 	return value, nil
+}
+
+// boundedRead reads the value when one of the reads at once is free, and returns when it began.
+func (l *lookups[V]) boundedRead(ctx context.Context, key string) (began time.Time, value V, err error) {
+	if l.reads != nil {
+		select {
+		case l.reads <- struct{}{}:
+			defer func() { <-l.reads }()
+		case <-ctx.Done():
+			return began, value, ctx.Err()
+		}
+	}
+	began = l.now()
+	value, err = l.read(ctx, key)
+	return began, value, err
 }
 
 // add caches an entry. Those that have expired go, and then the ones that were used the longest ago, until all

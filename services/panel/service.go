@@ -59,6 +59,7 @@ type Config struct {
 	config.Files
 	config.Uploads
 	config.Budgets
+	config.Keys
 
 	OIDCIssuer       string `env:"OIDC_ISSUER" doc:"URL of an OpenID Connect issuer with whose verified e-mail addresses users sign in; empty: none. Needs PANEL_URL; the redirect address is {PANEL_URL}/api/oidc/callback"`
 	OIDCClientID     string `env:"OIDC_CLIENT_ID" doc:"the panel's client id at the issuer"`
@@ -183,8 +184,10 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		Limits: api.Limits{
 			User: limiter("user", s.cfg.RateUser), Company: limiter("company", companyRate(s.cfg.RateUser)),
 			Address: limiter("panel-address", s.cfg.RateUser), Failures: limiter("panel-failures", s.cfg.RateUser),
-			UserChanges:    limiter("panel-user-changes", userShare(s.cfg.RateChanges)),
+			UserChanges:    limiter("panel-user-changes", s.cfg.RateChanges.Part(1, changesPart)),
 			CompanyChanges: limiter("panel-changes", s.cfg.RateChanges),
+			UserKeys:       limiter("idempotency-keys-agent", s.cfg.RateKeys.Part(1, keysPart)),
+			CompanyKeys:    limiter("idempotency-keys-company-agents", s.cfg.RateKeys),
 		},
 		Idempotent:    httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)},
 		Stopping:      streaming,
@@ -209,15 +212,12 @@ func companyRate(user config.Rate) config.Rate {
 	return user
 }
 
-// userShare returns what one user of a company may change: a company's users share what they may change
-// together, and none of them alone uses it up.
-func userShare(company config.Rate) config.Rate {
-	const users = 8
-	if company.Count > 0 {
-		company.Count = max(company.Count/users, 1)
-	}
-	return company
-}
+const (
+	// changesPart: a user may change an eighth of what a company's users may change together.
+	changesPart = 8
+	// keysPart: an agent may add a 64th of a company's idempotency keys.
+	keysPart = 64
+)
 
 // attachments stores agents' files. The Widget APIs sweep them.
 func (s *Service) attachments(e engines) *attachment.Service {

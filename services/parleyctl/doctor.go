@@ -49,7 +49,7 @@ const (
 	minRedis         = 7
 	clockTolerance   = 2 * time.Second
 	certificateSpare = 21 * 24 * time.Hour
-	warnFull         = 0.8  // share of a bound
+	warnFull         = 0.7  // share of a bound, as the alert ParleyStreamFilling
 	warnLag          = 1000 // undelivered events
 	engineTime       = 5 * time.Second
 	minFree          = 0.1 // share of a disk

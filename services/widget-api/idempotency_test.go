@@ -20,21 +20,32 @@ import (
 // keyed writes as a visitor with an Idempotency-Key.
 func (w *world) keyed(key, token, body string) httpapitest.Response {
 	w.t.Helper()
-	a, err := w.do(http.MethodPost, "/message", body, headers{
+	return w.keyedTo("/message", key, token, body)
+}
+
+func (w *world) keyedTo(path, key, token, body string) httpapitest.Response {
+	w.t.Helper()
+	a, err := w.do(http.MethodPost, path, body, headers{
 		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": key, "Origin": "https://shop.example.com",
 	})
 	w.must(err)
 	return a
 }
 
-// inProgress leaves the claim of a process that is still handling the request or has died.
+// inProgress leaves the claim of a process that is still writing a message or has died.
 func (w *world) inProgress(key, token, data string, at time.Time) (messageID string) {
+	w.t.Helper()
+	return w.claimed("POST /message", key, token, idempotency.Fingerprint("TEXT", data), at)
+}
+
+// claimed leaves the claim of a request.
+func (w *world) claimed(operation, key, token, fingerprint string, at time.Time) (messageID string) {
 	w.t.Helper()
 	id, err := uuid.NewV7()
 	w.must(err)
 	_, _, err = w.store.InsertIdempotencyRecord(w.t.Context(), idempotency.Record{
-		ID:          idempotency.Fingerprint("POST /message|"+w.claims(token).ChatUserID, key),
-		Fingerprint: idempotency.Fingerprint("TEXT", data), MessageID: id.String(),
+		ID:          idempotency.Fingerprint(operation+"|"+w.claims(token).ChatUserID, key),
+		Fingerprint: fingerprint, MessageID: id.String(),
 		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.KeyTTL),
 	})
 	w.must(err)
@@ -118,28 +129,36 @@ func TestFiftyAtOnceAreOneMessage(t *testing.T) {
 // A process died after publishing the message, and the chat was closed since: the message stays in its chat.
 func TestARetryStaysInTheChatOfTheFirstAttempt(t *testing.T) {
 	t.Parallel()
-	w := start(t)
-	token := w.register(bareApp, `"email":"a@example.com"`)
-	const data = `{"text":"hi"}`
-	began := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
-	id := w.inProgress("k", token, data, began)
-	v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
-	w.must(err)
-	c, err := store.CurrentChat(t.Context(), w.store, v, time.Now())
-	w.must(err)
-	w.must(w.store.AppendMessage(t.Context(), c.ID, chat.Message{ID: id, CreatedAt: began, Type: chat.Text, Data: json.RawMessage(data)}))
-	w.closeChat(token)
-	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.visitor.message.>")
-	var m record
-	got := w.keyed("k", token, hello)
-	if err := json.Unmarshal([]byte(got.Body), &m); err != nil || got.Status != http.StatusCreated || m.ID != id || !m.CreatedAt.Equal(began) {
-		t.Errorf("got %d %s, want 201 and the message %s of %s", got.Status, got.Body, id, began)
-	}
-	if a := w.get("/message", token); a.Status != http.StatusNotFound {
-		t.Errorf("GET /message: got %d %s, want 404: the retry opens no chat", a.Status, a.Body)
-	}
-	w.post("/message", token, hello)
-	if next := published.Next().Header.Get("Nats-Msg-Id"); next == id {
-		t.Error("got the message published again")
+	const email = "sara@example.com"
+	const offline = `{"message":"hi","email":"` + email + `"}`
+	for _, c := range []struct{ path, body, fingerprint string }{
+		{"/message", hello, idempotency.Fingerprint("TEXT", `{"text":"hi"}`)},
+		{"/chat/offline-message", offline, idempotency.Fingerprint("hi", email)},
+	} {
+		w := start(t)
+		w.served(bareApp, chat.Support{HandoverButton: true})
+		token := w.register(bareApp, `"email":"a@example.com"`)
+		began := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
+		id := w.claimed("POST "+c.path, "k", token, c.fingerprint, began)
+		v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
+		w.must(err)
+		current, err := store.CurrentChat(t.Context(), w.store, v, time.Now())
+		w.must(err)
+		first := chat.Message{ID: id, CreatedAt: began, Type: chat.Text, Data: json.RawMessage(`{"text":"hi"}`)}
+		w.must(w.store.AppendMessage(t.Context(), current.ID, first))
+		w.closeChat(token)
+		published := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
+		var m record
+		got := w.keyedTo(c.path, "k", token, c.body)
+		if err := json.Unmarshal([]byte(got.Body), &m); err != nil || got.Status != http.StatusCreated || m.ID != id || !m.CreatedAt.Equal(began) {
+			t.Errorf("%s: got %d %s, want 201 and the message %s of %s", c.path, got.Status, got.Body, id, began)
+		}
+		if a := w.get("/message", token); a.Status != http.StatusNotFound {
+			t.Errorf("%s: got %d %s from GET /message, want 404: the retry opens no chat", c.path, a.Status, a.Body)
+		}
+		w.post("/message", token, hello)
+		if next := published.Next(); next.Header.Get("Nats-Msg-Id") == id || !strings.Contains(next.Subject, "visitor.message") {
+			t.Errorf("%s: got the event %s published by the retry", c.path, next.Subject)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package widgetapi_test
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -226,19 +227,39 @@ func TestByteBudgets(t *testing.T) {
 	}
 }
 
-func TestIdempotencyKeysAreLimitedByApplication(t *testing.T) {
+// A visitor, a network and an application have a number of idempotency keys. A retry of a stored request costs none,
+// and is answered when none is left.
+func TestIdempotencyKeysAreLimited(t *testing.T) {
 	t.Parallel()
-	w := start(t, func(cfg *widgetapi.Config) { cfg.RateKeys = config.Rate{Count: 2, Per: time.Hour} })
-	one, two, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`), w.register(bareApp, `"email":"b@example.com"`)
-	send := func(token, key string) int {
-		a, err := w.do(http.MethodPost, "/message", hello, headers{"Content-Type": "application/json", "Authorization": "Bearer " + token, "Idempotency-Key": key})
-		w.must(err)
-		return a.Status
+	w := start(t, func(cfg *widgetapi.Config) {
+		cfg.RateKeys = config.Rate{Count: 2, Per: time.Hour} // one of a visitor, and one of a network
+		cfg.TrustedProxies = config.Prefixes{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	visitors := map[string]string{"other": w.register(bareApp, `"email":"o@example.com"`)}
+	for _, name := range []string{"ada", "bob", "eve"} {
+		visitors[name] = w.register(appID, `"email":"`+name+`@example.com"`)
 	}
-	if a, b, c, d := send(one, "k1"), send(two, "k2"), send(one, "k3"), send(other, "k4"); a != 201 || b != 201 || c != 429 || d != 201 {
-		t.Errorf("got %d, %d, %d, and %d at another application; want 201, 201, 429, 201", a, b, c, d)
-	}
-	if a := w.post("/message", one, hello); a.Status != http.StatusCreated {
-		t.Errorf("without a key: got %d, want 201", a.Status)
+	for _, c := range []struct {
+		visitor, address, key string
+		want                  int
+	}{
+		{"ada", "192.0.2.1", "k1", 201},
+		{"ada", "192.0.2.2", "k2", 429}, // the visitor's
+		{"ada", "192.0.2.2", "k1", 201}, // a retry
+		{"bob", "192.0.2.1", "k1", 429}, // the network's
+		{"bob", "192.0.2.3", "k1", 201},
+		{"eve", "192.0.2.4", "k1", 429}, // the application's
+		{"other", "192.0.2.5", "k1", 201},
+		{"eve", "192.0.2.6", "", 201},
+	} {
+		header := headers{
+			"Content-Type": "application/json", "Authorization": "Bearer " + visitors[c.visitor], "X-Forwarded-For": c.address,
+		}
+		if c.key != "" {
+			header["Idempotency-Key"] = c.key
+		}
+		if a, err := w.do(http.MethodPost, "/message", hello, header); err != nil || a.Status != c.want {
+			t.Errorf("%s with key %q from %s: got %d %s %v, want %d", c.visitor, c.key, c.address, a.Status, a.Body, err, c.want)
+		}
 	}
 }

@@ -276,6 +276,9 @@ func (e *engines) visitorChanged(ctx context.Context, chatUserID string) {
 	_ = e.bus.RPC().Invalidate(ctx, store.CachedVisitor, chatUserID)
 }
 
+// keysPart: a visitor and a site may add a 64th of an application's idempotency keys.
+const keysPart = 64
+
 func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
 		return ratelimit.New(
@@ -285,6 +288,8 @@ func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	return api.Limits{
 		Address: limiter("address", s.cfg.RateAddress), Register: limiter("register", s.cfg.RateRegister),
 		Visitor: limiter("visitor", s.cfg.RateVisitor), AuthFailures: limiter("auth-failures", s.cfg.RateAuth),
-		Keys: limiter("idempotency-keys-application", s.cfg.RateKeys),
+		Keys:        limiter("idempotency-keys-application", s.cfg.RateKeys),
+		KeysVisitor: limiter("idempotency-keys-visitor", s.cfg.RateKeys.Part(1, keysPart)),
+		KeysSite:    limiter("idempotency-keys-address", s.cfg.RateKeys.Part(1, keysPart)),
 	}
 }

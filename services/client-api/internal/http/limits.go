@@ -24,10 +24,9 @@ func (l Limits) admit(c echo.Context, secret string) error {
 	return l.Token.Admit(c, hash)
 }
 
-// key charges the request's idempotency key, if it has one.
-func (l Limits) key(c echo.Context, companyID string) error {
-	if !idempotency.HasKey(c.Request().Header) {
-		return nil
+// key allows a company's request to add an idempotency key.
+func (l Limits) key(c echo.Context, companyID string) idempotency.Permit {
+	return func() (giveBack func(), err error) {
+		return ratelimit.SpendAll(c, ratelimit.Account{Limiter: l.Keys, Caller: companyID})
 	}
-	return l.Keys.Spend(c, companyID, 1)
 }

@@ -48,9 +48,6 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 	if r.queryDryRun == dryRunYes { // with or without a key: nothing is sent
 		return a.checkMessage(c, companyID, r.draft())
 	}
-	if err := a.Limits.key(c, companyID); err != nil {
-		return err
-	}
 	if idempotency.HasKey(c.Request().Header) {
 		return a.sendOnce(c, companyID, &r)
 	}
@@ -68,8 +65,11 @@ func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
 	}
 	return a.Idempotent.Answer(
 		c,
-		"POST /message/send|"+companyID,
-		idempotency.Fingerprint(same...),
+		idempotency.Request{
+			Scope:       "POST /message/send|" + companyID,
+			Fingerprint: idempotency.Fingerprint(same...),
+			Permit:      a.Limits.key(c, companyID),
+		},
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			return onceAnswer(a.send(ctx, companyID, r.draft(), identity))
 		},

@@ -66,9 +66,6 @@ func (a api) pushMessage(c echo.Context, companyID string) error {
 	if r.queryDryRun == dryRunYes {
 		return a.checkPush(c, companyID, r.request)
 	}
-	if err := a.Limits.key(c, companyID); err != nil {
-		return err
-	}
 	if idempotency.HasKey(c.Request().Header) {
 		return a.pushOnce(c, companyID, r.request)
 	}
@@ -90,8 +87,11 @@ func (a api) pushOnce(c echo.Context, companyID string, r push.Request) error {
 	}
 	return a.Idempotent.Answer(
 		c,
-		"POST /push-message|"+companyID,
-		idempotency.Fingerprint(same...),
+		idempotency.Request{
+			Scope:       "POST /push-message|" + companyID,
+			Fingerprint: idempotency.Fingerprint(same...),
+			Permit:      a.Limits.key(c, companyID),
+		},
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			return onceAnswer(a.push(ctx, companyID, r, identity))
 		},

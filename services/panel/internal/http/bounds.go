@@ -13,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/slot"
 )
@@ -78,6 +79,20 @@ type Limits struct {
 
 	UserChanges    *ratelimit.Limiter // what a user changes, see [api.chargeChange]
 	CompanyChanges *ratelimit.Limiter // what a company's users change
+
+	UserKeys    *ratelimit.Limiter // idempotency keys of a user
+	CompanyKeys *ratelimit.Limiter // of the users who answer a company's chats
+}
+
+// key allows a reply to add an idempotency key.
+func (l Limits) key(c echo.Context, userID, companyID string) idempotency.Permit {
+	return func() (giveBack func(), err error) {
+		return ratelimit.SpendAll(
+			c,
+			ratelimit.Account{Limiter: l.UserKeys, Caller: userID},
+			ratelimit.Account{Limiter: l.CompanyKeys, Caller: companyID},
+		)
+	}
 }
 
 // bounds is what runs at once. Every route passes through it, see [api.as] and [api.forAnyone], so that a new

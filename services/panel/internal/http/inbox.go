@@ -435,7 +435,12 @@ func (a api) replyOnce(c echo.Context, who caller, found chat.Chat, draft admin.
 	if !idempotency.HasKey(c.Request().Header) {
 		return errKeyRequired
 	}
-	return a.Idempotent.Answer(c, "POST /api/chats/messages|"+who.User.ID+"|"+found.ID, fingerprint,
+	request := idempotency.Request{
+		Scope:       "POST /api/chats/messages|" + who.User.ID + "|" + found.ID,
+		Fingerprint: fingerprint,
+		Permit:      a.Limits.key(c, who.User.ID, found.CompanyID),
+	}
+	return a.Idempotent.Answer(c, request,
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err

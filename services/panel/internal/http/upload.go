@@ -57,8 +57,11 @@ func (a api) replyFile(c echo.Context, who caller) error {
 	}
 	return a.Idempotent.Answer(
 		c,
-		"POST /api/chats/files|"+who.User.ID+"|"+found.ID,
-		idempotency.Fingerprint(kept.Digest, kept.Name, caption),
+		idempotency.Request{
+			Scope:       "POST /api/chats/files|" + who.User.ID + "|" + found.ID,
+			Fingerprint: idempotency.Fingerprint(kept.Digest, kept.Name, caption),
+			Permit:      a.Limits.key(c, who.User.ID, found.CompanyID),
+		},
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, identity)
 			used = err == nil && string(m.Data) == string(data)

@@ -148,11 +148,8 @@ func (s *Service) Write(
 	// The message of an earlier attempt is in the chat that was open then. A retry after that chat has ended must
 	// not open a second one.
 	_, sent, err := idempotency.SentBefore(ctx, s.cfg.Chats, identity)
-	if err != nil {
-		return chat.Message{}, err
-	}
-	if sent {
-		return m, nil
+	if err != nil || sent {
+		return m, err
 	}
 	payer, c, err := s.chargeAndOpen(ctx, payer, visitor, app, identity.At, len(m.Data)+eventBytes)
 	if err != nil {

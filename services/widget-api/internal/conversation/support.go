@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/widget-api/internal/registration"
 )
@@ -127,6 +128,17 @@ func (s *Service) LeaveMessage(
 	if identity.ID == "" {
 		identity = chat.NewMessageIdentity(s.now())
 	}
+	m := chat.Message{
+		ID:           identity.ID,
+		CreatedAt:    identity.At,
+		Type:         chat.Text,
+		Data:         left.data(),
+		NameOfSender: visitor.Name(),
+	}
+	_, sent, err := idempotency.SentBefore(ctx, s.cfg.Chats, identity)
+	if err != nil || sent {
+		return m, err
+	}
 	payer, c, err := s.chargeAndOpen(ctx, payer, visitor, app, identity.At, len(left.Text)+eventBytes)
 	if err != nil {
 		return chat.Message{}, err
@@ -145,13 +157,6 @@ func (s *Service) LeaveMessage(
 	handoverPayer.Prepaid = 0 // the handover is another event than the message, which alone is paid for
 	if _, err := s.cfg.Controls.Requeue(ctx, handoverPayer, c, h, "offline-"+identity.ID); err != nil {
 		return chat.Message{}, err
-	}
-	m := chat.Message{
-		ID:           identity.ID,
-		CreatedAt:    identity.At,
-		Type:         chat.Text,
-		Data:         left.data(),
-		NameOfSender: visitor.Name(),
 	}
 	if err := s.publishAndRecord(ctx, payer, visitor, c, m); err != nil {
 		return chat.Message{}, err

@@ -115,9 +115,6 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if err := a.Limits.key(c, who); err != nil {
-		return err
-	}
 	if !idempotency.HasKey(c.Request().Header) {
 		m, err := a.Conversations.LeaveMessage(
 			c.Request().Context(), who, payerOf(c, who), r.message(), chat.MessageIdentity{},
@@ -129,8 +126,11 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 	}
 	return a.Idempotent.Answer(
 		c,
-		"POST /chat/offline-message|"+who.ChatUserID,
-		idempotency.Fingerprint(r.Message, r.Email),
+		idempotency.Request{
+			Scope:       "POST /chat/offline-message|" + who.ChatUserID,
+			Fingerprint: idempotency.Fingerprint(r.Message, r.Email),
+			Permit:      a.Limits.key(c, who),
+		},
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := a.Conversations.LeaveMessage(ctx, who, payerOf(c, who), r.message(), identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err

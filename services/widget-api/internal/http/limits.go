@@ -17,14 +17,20 @@ type Limits struct {
 	Visitor      *ratelimit.Limiter // requests with a visitor's tokens
 	AuthFailures *ratelimit.Limiter // authentication failures of an address
 	Keys         *ratelimit.Limiter // idempotency keys of an application's visitors
+	KeysVisitor  *ratelimit.Limiter // of one visitor
+	KeysSite     *ratelimit.Limiter // of the visitors from one site, see [event.SiteOf]
 }
 
-// key charges the request's idempotency key, if it has one.
-func (l Limits) key(c echo.Context, who credential.VisitorClaims) error {
-	if !idempotency.HasKey(c.Request().Header) {
-		return nil
+// key allows a visitor's request to add an idempotency key.
+func (l Limits) key(c echo.Context, who credential.VisitorClaims) idempotency.Permit {
+	return func() (giveBack func(), err error) {
+		return ratelimit.SpendAll(
+			c,
+			ratelimit.Account{Limiter: l.KeysVisitor, Caller: who.ChatUserID},
+			ratelimit.Account{Limiter: l.KeysSite, Caller: event.SiteOf(httpapi.ClientAddress(c))},
+			ratelimit.Account{Limiter: l.Keys, Caller: who.AppID},
+		)
 	}
-	return l.Keys.Spend(c, who.AppID, 1)
 }
 
 // payerOf returns the account of a visitor's request: the visitor at the client's address.

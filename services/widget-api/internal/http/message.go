@@ -38,9 +38,6 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if err := a.Limits.key(c, who); err != nil {
-		return err
-	}
 	if idempotency.HasKey(c.Request().Header) {
 		d := r.draft()
 		return a.writeOnce(c, who, idempotency.Fingerprint(string(d.Type), idempotency.Canonical(d.Data)),
@@ -62,7 +59,10 @@ func (a api) writeOnce(
 	fingerprint string,
 	write func(context.Context, chat.MessageIdentity) (chat.Message, error),
 ) error {
-	return a.Idempotent.Answer(c, "POST /message|"+who.ChatUserID, fingerprint,
+	request := idempotency.Request{
+		Scope: "POST /message|" + who.ChatUserID, Fingerprint: fingerprint, Permit: a.Limits.key(c, who),
+	}
+	return a.Idempotent.Answer(c, request,
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := write(ctx, identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
