@@ -31,22 +31,23 @@ const (
 	HeaderDeadMessage   = "Parley-Dead-Message" // public part of the reason
 	HeaderDeadTime      = "Parley-Dead-Time"
 	HeaderDeadMessageID = "Parley-Dead-Message-Id" // the original's Nats-Msg-Id
-	// HeaderDeadTruncated is "true" if the letter has no payload: it exceeded the limit with these headers, or a
-	// budget was used up.
+	// HeaderDeadTruncated is "true" if the letter has no payload: it exceeded the limit with these headers, a
+	// budget was used up, or DEAD is half full.
 	HeaderDeadTruncated = "Parley-Dead-Truncated"
 )
 
 const (
 	maxReason = 1024
-	// deadBudgetShare: all tenants share DEAD, and a full one stops the consumers. What a consumer gave up on because
-	// a budget was used up takes the first half only, and comes without its payload, which the original has: a flood
-	// beyond a budget would otherwise fill DEAD sooner than the stream that it came from.
-	deadBudgetShare = 0.5
+	// deadPayloadShare: all tenants share DEAD, and a full one stops the consumers. From this share on letters come
+	// without their payload, which the original has: a tenant's failing events would otherwise fill DEAD sooner than the
+	// stream that they came from. What a consumer gave up on because a budget was used up never has its payload, and
+	// is only logged from there on.
+	deadPayloadShare = 0.5
 )
 
 // newDeadLetter returns the dead letter of a task: the original event plus the reason. Its Nats-Msg-Id
 // derives from the delivery and the consumer, so that a consumer stores one dead letter per delivery.
-func newDeadLetter(c Consumer, t *task) *nats.Msg {
+func (b *Bus) newDeadLetter(c Consumer, t *task) *nats.Msg {
 	d := t.delivery
 	m := &nats.Msg{Subject: subject.DeadLetter(c.Stream, c.Durable), Data: d.Data, Header: deadLetterHeader(d)}
 	sequence := strconv.FormatUint(d.Sequence, 10)
@@ -64,7 +65,7 @@ func newDeadLetter(c Consumer, t *task) *nats.Msg {
 	if d.ID != "" {
 		set(HeaderDeadMessageID, d.ID)
 	}
-	if overBudget(t.dead) {
+	if overBudget(t.dead) || b.deadIsFilling() {
 		m.Data = nil
 		set(HeaderDeadTruncated, "true")
 	}
@@ -78,8 +79,10 @@ func overBudget(err error) bool {
 
 // keepsDead reports whether DEAD has room for the reason for which a consumer gives up.
 func (b *Bus) keepsDead(reason error) bool {
-	return !overBudget(reason) || b.fills.fullest(subject.Dead) < deadBudgetShare
+	return !overBudget(reason) || !b.deadIsFilling()
 }
+
+func (b *Bus) deadIsFilling() bool { return b.fills.fullest(subject.Dead) >= deadPayloadShare }
 
 // deadLetterHeader copies the original's headers, except for Nats- headers, which JetStream would interpret.
 func deadLetterHeader(d Delivery) nats.Header {

@@ -218,7 +218,7 @@ func (g *group) keepDead(ctx context.Context, t *task) error {
 	if !g.bus.keepsDead(t.dead) {
 		return nil
 	}
-	return g.bus.publishDead(ctx, newDeadLetter(g.cfg, t))
+	return g.bus.publishDead(ctx, g.bus.newDeadLetter(g.cfg, t))
 }
 
 // deadLetter calls GaveUp, publishes the dead letter of t, and finishes the delivery after DEAD has stored

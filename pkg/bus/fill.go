@@ -52,18 +52,28 @@ func (b *Bus) measureStreams(ctx context.Context) error {
 	return failed
 }
 
-// fillFor returns the used share of the fullest stream that the events of a payer reach, directly or through the
-// processor. The few control changes in INBOUND by agents and bots do not count: a flood of visitors must not block
-// agents and bots.
+// besideFill is the fill from which on a stream counts that a payer's events reach only in passing.
+const besideFill = 7.0 / 8
+
+// fillFor returns the used share of the fullest stream that the events of a payer reach, directly or through what is
+// derived from them. Changes of control by agents in INBOUND, and notices to visitors in REPLIES, are few: these
+// streams count when they are nearly full. So a flood of visitors blocks no agents, and one of agents no visitors.
 func (b *Bus) fillFor(p event.Payer) float64 {
+	fill, beside := 0.0, 0.0
 	switch p {
 	case event.PayerVisitor:
-		return b.fills.fullest(subject.Inbound)
+		fill = b.fills.fullest(subject.Inbound)
+		beside = b.fills.fullest(subject.Replies)
 	case event.PayerCompany:
-		return b.fills.fullest(subject.Sends, subject.Replies, subject.Outbound)
-	case event.PayerAgent, event.PayerBot:
-		return b.fills.fullest(subject.Replies, subject.Outbound)
-	default:
-		return 0
+		fill = b.fills.fullest(subject.Sends, subject.Replies, subject.Outbound, subject.Status)
+	case event.PayerAgent:
+		fill = b.fills.fullest(subject.Replies, subject.Outbound, subject.Status)
+		beside = b.fills.fullest(subject.Inbound)
+	case event.PayerBot:
+		fill = b.fills.fullest(subject.Replies, subject.Outbound)
 	}
+	if beside >= besideFill {
+		fill = max(fill, beside)
+	}
+	return fill
 }

@@ -2,48 +2,93 @@ package bus_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// fillRecorder is a Meter that notes how full the streams were at each charge.
-type fillRecorder struct{ seen []float64 }
+// charges is a Meter that notes what it is asked to charge.
+type charges struct {
+	fills []float64
+	bytes int
+}
 
-func (r *fillRecorder) Charge(_ context.Context, a event.Account, _ int, fill float64) (event.Account, error) {
-	r.seen = append(r.seen, fill)
+func (c *charges) Charge(_ context.Context, a event.Account, bytes int, fill float64) (event.Account, error) {
+	c.fills = append(c.fills, fill)
+	c.bytes += bytes
 	return a, nil
 }
 
+// A payer's own streams count as full as they are. Those that its events reach only in passing count when they are
+// nearly full.
 func TestBudgetsKnowHowFullTheirStreamsAre(t *testing.T) {
 	t.Parallel()
-	var meter fillRecorder
-	url := bustest.StartSized(t, bus.StreamSettings{MaxBytes: 4096}).URL()
-	b := bustest.OpenConfig(t, bus.Config{URL: url, Meter: &meter})
-	if _, err := b.JetStream().Publish(t.Context(), subject.Reply("app", "visitor"), make([]byte, 2400)); err != nil {
-		t.Fatal(err)
+	const limit = 8192
+	payers := []event.Account{
+		event.ForVisitor("c", "a", "v", "192.0.2.1"), event.ForCompany("c"), event.ForAgent("c", "u"), event.ForBot("c", "a", "v"),
 	}
-	if err := b.MeasureStreams(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range []event.Account{
-		event.ForAgent("c", "u"), event.ForBot("c", "a", "v"), event.ForCompany("c"), event.ForVisitor("c", "a", "v", "192.0.2.1"),
+	for _, c := range []struct {
+		name, subject string
+		bytes         int
+		want          [4]bool // which of the payers take the stream for at least half full
+	}{
+		{"INBOUND", subject.VisitorMessage("app", "visitor"), limit * 3 / 4, [4]bool{true, false, false, false}},
+		{"INBOUND, nearly full", subject.VisitorMessage("app", "visitor"), limit * 15 / 16, [4]bool{true, false, true, false}},
+		{"REPLIES", subject.Reply("app", "visitor"), limit * 3 / 4, [4]bool{false, true, true, true}},
+		{"REPLIES, nearly full", subject.Reply("app", "visitor"), limit * 15 / 16, [4]bool{true, true, true, true}},
+		{"STATUS", subject.MessageStatus("c", "m"), limit * 3 / 4, [4]bool{false, true, true, false}},
 	} {
-		if _, err := b.Charge(t.Context(), a, 1); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var meter charges
+			url := bustest.StartSized(t, bus.StreamSettings{MaxBytes: limit}).URL()
+			b := bustest.OpenConfig(t, bus.Config{URL: url, Meter: &meter})
+			if _, err := b.JetStream().Publish(t.Context(), c.subject, make([]byte, c.bytes-128)); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.MeasureStreams(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for i, payer := range payers {
+				if _, err := b.Charge(t.Context(), payer, 1); err != nil {
+					t.Fatal(err)
+				}
+				if got := meter.fills[i] >= 0.5; got != c.want[i] {
+					t.Errorf("payer %d: got a fill of %.2f, want at least half: %v", payer.Payer, meter.fills[i], c.want[i])
+				}
+			}
+		})
 	}
-	for i, payer := range []string{"an agent", "a bot", "a company, whose messages become replies"} {
-		if got := meter.seen[i]; got < 0.5 || got > 0.75 {
-			t.Errorf("%s: got REPLIES %.2f full, want more than half", payer, got)
-		}
+}
+
+// A small message that asks for reports costs what its reports take in STATUS, which nobody else pays for.
+func TestReportsAreCharged(t *testing.T) {
+	t.Parallel()
+	var meter charges
+	url := bustest.StartSized(t, bus.StreamSettings{MaxBytes: 1 << 20}).URL()
+	b := bustest.OpenConfig(t, bus.Config{URL: url, Meter: &meter})
+	id, company := chat.NewID(), chat.NewID()
+	message := chat.Message{ID: id, Type: chat.Text, Data: []byte(`{"text":"a"}`), CreatedAt: time.Now()}
+	e := event.Reply{CompanyID: company, AppID: "app", ChatUserID: "visitor", ChatID: chat.NewID(), Message: message, Receipt: true}
+	if err := b.Publish(t.Context(), event.ForAgent(company, "u"), e); err != nil {
+		t.Fatal(err)
 	}
-	if got := meter.seen[3]; got > 0.1 {
-		t.Errorf("a visitor: got INBOUND %.2f full, want it empty", got)
+	for _, status := range []string{chat.StatusDelivered, chat.StatusRead} {
+		publish(t, b, event.MessageStatusChanged{CompanyID: company, MessageID: id, Status: status, At: time.Now(), ChatID: e.ChatID})
+	}
+	stream, err := b.JetStream().Stream(t.Context(), subject.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored := int(stream.CachedInfo().State.Bytes); meter.bytes < stored {
+		t.Errorf("got %d bytes charged, want at least the %d of the reports", meter.bytes, stored)
 	}
 }
 
@@ -75,5 +120,13 @@ func TestBudgetsDoNotFillDead(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 	if got := streamMessages(t, b, subject.Dead); got != before {
 		t.Errorf("with DEAD half full: got %d dead letters, want %d as before", got, before)
+	}
+	publish(t, b, reply("visitor", 2))
+	refuse = func(context.Context, bus.Delivery) error { return bus.Permanent(apperr.BadRequest.New()) }
+	consume(t, b, bus.Consumer{Durable: "other", Handle: refuse})
+	awaitEmpty(t, b, "other")
+	found = letters(t, b, subject.Replies, "other")
+	if len(found) == 0 || slices.ContainsFunc(found, func(l bus.DeadLetter) bool { return len(l.Data) > 0 }) {
+		t.Errorf("with DEAD half full: got %+v, want letters without payload", found)
 	}
 }

@@ -101,7 +101,7 @@ func (b *Bus) publishEvent(ctx context.Context, a event.Account, e event.Event) 
 	if !a.Valid() {
 		return fmt.Errorf("%w: nobody pays for %s", nats.ErrBadSubject, env.msg.Subject)
 	}
-	if _, err := b.Charge(ctx, a, len(env.payload)); err != nil {
+	if _, err := b.Charge(ctx, a, event.ChargedBytes(e, len(env.payload))); err != nil {
 		return err
 	}
 	return b.publishMsg(ctx, &env.msg)

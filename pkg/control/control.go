@@ -38,9 +38,21 @@ type Change struct {
 	ClosedAt time.Time // zero: does not change whether the chat is open
 }
 
+// alters reports whether a chat differs after the change. The times of the control and the handover do not count.
+func (change Change) alters(c chat.Chat) bool {
+	to, is := change.To, c.Control
+	closes := !change.ClosedAt.IsZero() && c.ClosedAt.IsZero()
+	return closes || to.Agent != is.Agent || to.Assignee != is.Assignee ||
+		to.Handover.By != is.Handover.By || to.Handover.Note != is.Handover.Note
+}
+
 // Apply publishes the change, which the account pays for, stores it, and returns the resulting chat. It sets
-// the time of the change, which is always later than the previous one, even if clocks differ.
+// the time of the change, which is always later than the previous one, even if clocks differ. A change that alters
+// nothing is not published, so that repeating it fills no stream.
 func (s *Service) Apply(ctx context.Context, a event.Account, c chat.Chat, change Change) (chat.Chat, error) {
+	if !change.alters(c) {
+		return c, nil
+	}
 	to := change.To
 	to.ChangedAt = store.UTC(s.now())
 	if earliest := c.Control.ChangedAt.Add(time.Millisecond); to.ChangedAt.Before(earliest) {
@@ -83,7 +95,8 @@ func (s *Service) HandOver(
 	return s.Apply(ctx, a, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
 }
 
-// Requeue is HandOver, but also accepts a chat of the agents: if it is unassigned, it waits with the new reason.
+// Requeue is HandOver, but also accepts a chat of the agents: if it is unassigned, it waits with the new reason. A
+// chat that waits for the same reason already is unchanged, whatever the note.
 func (s *Service) Requeue(
 	ctx context.Context,
 	a event.Account,
@@ -91,7 +104,8 @@ func (s *Service) Requeue(
 	h chat.Handover,
 	eventID string,
 ) (chat.Chat, error) {
-	if c.Control.Agent && !c.Control.Waiting() {
+	waits := c.Control.Waiting() && c.Control.Handover.By == h.By
+	if waits || c.Control.Agent && !c.Control.Waiting() {
 		return c, nil
 	}
 	return s.Apply(ctx, a, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})

@@ -47,10 +47,32 @@ func ForBot(companyID, appID, chatUserID string) Account {
 	return Account{Payer: PayerBot, CompanyID: companyID, AppID: appID, ChatUserID: chatUserID}
 }
 
-// Derived returns the account of an event that follows from one that has been charged and is not larger by
-// more than a constant: the dispatch of a company's message, a notice about a change of control, a status, a
-// part of an answer.
+// Derived returns the account of an event that follows from one that has been charged: the dispatch of a company's
+// message, a notice about a change of control, a status, a part of an answer. [ChargedBytes] has what it costs.
 func Derived() Account { return Account{Payer: PayerNobody} }
+
+const (
+	// reportBytes is what the delivered and the read report of a message take in STATUS, less the headers of one event.
+	reportBytes = 800
+	// noticeBytes is what the notice about a change of control takes in REPLIES, without headers.
+	noticeBytes = 1024
+)
+
+// ChargedBytes returns what an event with a payload of that many bytes costs: the most that it, or what is derived
+// from it, takes in one stream. A budget thus bounds what its owner has in any of them.
+func ChargedBytes(e Event, payload int) int {
+	switch e := e.(type) {
+	case CompanyMessageAccepted, PushAccepted, OutboundMessage:
+		return max(payload, reportBytes)
+	case Reply:
+		if e.Receipt {
+			return max(payload, reportBytes)
+		}
+	case ChatControlChanged:
+		return max(payload, noticeBytes)
+	}
+	return payload
+}
 
 // Valid reports whether a has a payer.
 func (a Account) Valid() bool { return a.Payer != noPayer }

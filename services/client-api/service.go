@@ -89,7 +89,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		return nil, err
 	}
 	// It publishes to SENDS only; how full the other two are, where its messages end, decides who may still send.
-	b, err := p.Bus(s.meter(redis), subject.Sends, subject.Replies, subject.Outbound)
+	b, err := p.Bus(s.meter(redis), subject.Sends, subject.Replies, subject.Outbound, subject.Status)
 	if err != nil {
 		return nil, err
 	}
