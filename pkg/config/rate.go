@@ -120,5 +120,5 @@ type Budgets struct {
 
 // Keys limits the idempotency keys that are stored.
 type Keys struct {
-	RateKeys Rate `env:"-" none:"0" small:"250000/24h" medium:"1000000/24h" large:"4000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application and of the agents of one company; one visitor, one network or one agent may add a 64th"`
+	RateKeys Rate `env:"-" none:"0" small:"250000/24h" medium:"1000000/24h" large:"4000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application and of the agents of one company; one visitor or agent may add a 64th, one network a 16th"`
 }

@@ -276,8 +276,12 @@ func (e *engines) visitorChanged(ctx context.Context, chatUserID string) {
 	_ = e.bus.RPC().Invalidate(ctx, store.CachedVisitor, chatUserID)
 }
 
-// keysPart: a visitor and a site may add a 64th of an application's idempotency keys.
-const keysPart = 64
+const (
+	// visitorKeys: a visitor may add a 64th of an application's idempotency keys.
+	visitorKeys = 64
+	// siteKeys: the visitors of a site may add a 16th, so that none of them uses up its neighbours' keys alone.
+	siteKeys = 16
+)
 
 func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
@@ -289,7 +293,7 @@ func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 		Address: limiter("address", s.cfg.RateAddress), Register: limiter("register", s.cfg.RateRegister),
 		Visitor: limiter("visitor", s.cfg.RateVisitor), AuthFailures: limiter("auth-failures", s.cfg.RateAuth),
 		Keys:        limiter("idempotency-keys-application", s.cfg.RateKeys),
-		KeysVisitor: limiter("idempotency-keys-visitor", s.cfg.RateKeys.Part(1, keysPart)),
-		KeysSite:    limiter("idempotency-keys-address", s.cfg.RateKeys.Part(1, keysPart)),
+		KeysVisitor: limiter("idempotency-keys-visitor", s.cfg.RateKeys.Part(1, visitorKeys)),
+		KeysSite:    limiter("idempotency-keys-address", s.cfg.RateKeys.Part(1, siteKeys)),
 	}
 }
