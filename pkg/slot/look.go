@@ -162,8 +162,8 @@ func (q *queue) cutForTurn(r *request) {
 }
 
 // turn chooses the slots that a request gets in exchange. The request and a slot are compared by the widest shares in
-// which they differ, of those that are narrower than the full one. So companies are compared with each other, and within
-// a company that holds all of its part its visitors; nobody loses a slot to its own share. A slot is chosen if
+// which they differ, of those that are narrower than the full one. So companies are compared with each other, and
+// within a company that holds all of its part its visitors; nobody loses a slot to its own share. A slot is chosen if
 //
 //   - the share of the request, with what it gets, holds less than the other did: the larger of both becomes smaller.
 //     What it gets is the smaller of both sizes, so that a large request may take many small slots one by one;
