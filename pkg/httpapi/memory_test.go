@@ -170,6 +170,33 @@ func TestSlowClientsHoldAPartOfTheMemory(t *testing.T) {
 	}
 }
 
+// Two companies whose requests wait in large numbers leave others a place to wait.
+func TestACrowdLeavesPlacesToWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const large = 64 << 10
+		e := memoryAPI()
+		var active, seen atomic.Int64
+		var clients sync.WaitGroup
+		for n := range 600 {
+			w := &slowClient{
+				ResponseRecorder: httptest.NewRecorder(), left: large - 1,
+				ended: make(chan struct{}), active: &active, most: &seen,
+			}
+			clients.Go(func() { do(e, w, "POST", "/body", []string{"a", "b"}[n%2], w, large) })
+		}
+		synctest.Wait()
+		if holding := active.Load(); holding != 4 {
+			t.Fatalf("got %d clients that hold memory, want all of it in use", holding)
+		}
+		w, body := httptest.NewRecorder(), "{}"+strings.Repeat(" ", large)
+		if do(e, w, "POST", "/body", "c", strings.NewReader(body), int64(len(body))); w.Code != http.StatusOK {
+			t.Errorf("another company: got %d, want 200 when a slow client has been cut off", w.Code)
+		}
+		clients.Wait()
+	})
+}
+
 // Strangers share by address, by the network of a site, and by application.
 func TestMemoryOfStrangers(t *testing.T) {
 	t.Parallel()
