@@ -19,7 +19,8 @@ import (
 // takes as long as the clients want. [Decode] takes the memory of a body, [HoldAnswer] that of an answer; the
 // request gives both back when it has ended. A client that is slow while others wait is cut off.
 //
-// A request that is small on both ways takes none: it costs hardly more than its connection.
+// A request that is small on both ways takes none: it costs hardly more than its connection. It has a short deadline
+// for its body, see bodytime.go.
 
 const (
 	// smallBody is the size up to which a body takes no memory of the bound: that of the buffer which each

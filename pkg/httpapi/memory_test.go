@@ -56,11 +56,14 @@ func (c *slowClient) Write(p []byte) (int, error) {
 	return 0, c.stall()
 }
 
-func (c *slowClient) SetReadDeadline(time.Time) error {
-	c.end.Do(func() { close(c.ended) })
+// SetReadDeadline ends the connection of a client that is cut off. Other deadlines are those of stall.
+func (c *slowClient) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() && !t.After(time.Now()) {
+		c.end.Do(func() { close(c.ended) })
+	}
 	return nil
 }
-func (c *slowClient) SetWriteDeadline(time.Time) error { return c.SetReadDeadline(time.Time{}) }
+func (c *slowClient) SetWriteDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // memoryAPI has a route that reads a body and one with a large answer. Memory has room for four of each: a
 // company may hold two.
