@@ -9,8 +9,8 @@ import (
 
 // This file bounds how long a client may take to send a body. [Memory] counts the large ones. A small body is not
 // counted, and neither is one that no handler reads, of which net/http reads the rest before it answers: each of them
-// would hold a connection and its goroutine until the server's read timeout. So they have a short deadline. A client that
-// misses it has held no more than one that never finished its headers.
+// would hold a connection and its goroutine until the server's read timeout. So they have a short deadline. A client
+// that misses it has held no more than one that never finished its headers.
 //
 // Uploads have their own deadlines, see package form.
 

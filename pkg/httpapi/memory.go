@@ -52,8 +52,8 @@ func memoryParts(bytes int64) parts {
 	}
 }
 
-// waitingParts are the parts of waitingAtOnce. They are small: no request that waits is cut off for another, so that two
-// applications with half of the places each would keep all others from waiting. Eight of them fit.
+// waitingParts are the parts of waitingAtOnce. They are small, because no request that waits is cut off for another:
+// two applications with half of the places each would keep all others from waiting. Eight applications fit.
 var waitingParts = parts{visitor: 4, address: 8, site: 16, application: 64, company: 64}
 
 // Memory bounds the memory of all requests of an API together, and of each [Owner]. A nil Memory bounds

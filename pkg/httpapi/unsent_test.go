@@ -71,8 +71,8 @@ func bodyServer(t *testing.T, smallBodyTime time.Duration, proceed <-chan struct
 	return server.Listener.Addr().String()
 }
 
-// A client that does not finish a small body gets its answer soon, and loses its connection, whether a handler reads the
-// body or not.
+// A client that does not finish a small body gets its answer soon, and loses its connection, whether a handler reads
+// the body or not.
 func TestAnUnfinishedSmallBodyEndsSoon(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
