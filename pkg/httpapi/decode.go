@@ -127,11 +127,14 @@ func maxBodyOf(ctx context.Context) int64 {
 	return defaultMaxBody
 }
 
-// readBody reads the body. A body that is not small takes memory first, see [Memory].
+// readBody reads the body within its deadline. A body that is not small takes memory first, see [Memory].
 func readBody(c echo.Context, limit int64, buf *[]byte) error {
 	req := c.Request()
 	if req.ContentLength > limit {
 		return tooLarge(limit)
+	}
+	if req.ContentLength != 0 {
+		expectBody(c, smallBodyTimeOf(c)) // again: the handler may have waited for a place
 	}
 	b, held, counted := *buf, new(slot.Slot), false
 	for {
@@ -141,6 +144,7 @@ func readBody(c echo.Context, limit int64, buf *[]byte) error {
 				return err
 			}
 			counted = true
+			expectBody(c, readTimeout)
 			if req.ContentLength > 0 {
 				b = slices.Grow(b, int(req.ContentLength)+1) // one more, for the read that finds the end
 			}

@@ -19,7 +19,8 @@ import (
 // takes as long as the clients want. [Decode] takes the memory of a body, [HoldAnswer] that of an answer; the
 // request gives both back when it has ended. A client that is slow while others wait is cut off.
 //
-// A request that is small on both ways takes none: it costs hardly more than its connection.
+// A request that is small on both ways takes none: it costs hardly more than its connection. It has a short deadline
+// for its body, see bodytime.go.
 
 const (
 	// smallBody is the size up to which a body takes no memory of the bound: that of the buffer which each
@@ -28,20 +29,32 @@ const (
 	// bodyCost is what a body takes per byte: the body, its decoded form, and the copies in the handler.
 	bodyCost = 4
 
-	// The parts that an owner may hold at most. A part is a divisor.
-	partOfVisitor     = 16
-	partOfAddress     = 8
-	partOfSite        = 4 // an IPv6 /48
-	partOfApplication = 2
-	partOfCompany     = 2
-
 	// memoryWait is how long a request waits for memory: longer than it takes to cut off some slow clients.
 	memoryWait = 10 * time.Second
-	// waitingAtOnce bounds the requests that wait; each costs its connection.
+	// waitingAtOnce bounds the requests that wait; each costs its connection. See [waitingParts] for each owner.
 	waitingAtOnce = 512
 	// memoryRetryAfter is the Retry-After of a request that got none.
 	memoryRetryAfter = time.Second
 )
+
+// parts are the units that an owner of each kind may hold at most.
+type parts struct{ visitor, address, site, application, company int64 }
+
+// memoryParts returns the parts of that many bytes. An owner may use much of them while nobody else does: a client that
+// is slow loses its memory to those that wait.
+func memoryParts(bytes int64) parts {
+	return parts{
+		visitor:     bytes / 16,
+		address:     bytes / 8,
+		site:        bytes / 4, // an IPv6 /48
+		application: bytes / 2,
+		company:     bytes / 2,
+	}
+}
+
+// waitingParts are the parts of waitingAtOnce. They are small, because no request that waits is cut off for another:
+// two applications with half of the places each would keep all others from waiting. Eight applications fit.
+var waitingParts = parts{visitor: 4, address: 8, site: 16, application: 64, company: 64}
 
 // Memory bounds the memory of all requests of an API together, and of each [Owner]. A nil Memory bounds
 // nothing. It is safe for concurrent use.
@@ -55,9 +68,9 @@ type Memory struct {
 // NewMemory returns a bound of that many bytes for bodies, and for answers.
 func NewMemory(bodies, answers int64) *Memory {
 	return &Memory{
-		bodies:   newShared(bodies),
-		answers:  newShared(answers),
-		waiting:  newShared(waitingAtOnce),
+		bodies:   newShared(bodies, memoryParts(bodies)),
+		answers:  newShared(answers, memoryParts(answers)),
+		waiting:  newShared(waitingAtOnce, waitingParts),
 		decoders: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 }
@@ -152,28 +165,30 @@ func noMemory(err error) error {
 // shared is a pool of which each owner may hold a part.
 type shared struct {
 	pool  *slot.Pool
-	units int64
+	parts parts
 }
 
-func newShared(units int64) shared { return shared{pool: slot.NewPool(units, 1), units: units} }
+func newShared(units int64, p parts) shared { return shared{pool: slot.NewPool(units, 1), parts: p} }
 
 func (s shared) acquire(
 	ctx context.Context, units int64, wait time.Duration, o Owner, address string,
 ) (*slot.Slot, error) {
-	units = min(units, s.units/partOfCompany) // what never fits would be in the way of all others
-	part := func(of, key string, divisor int64) slot.Share {
-		return slot.Share{Of: of, Key: key, Most: max(s.units/divisor, units)}
+	units = min(units, s.parts.company) // what never fits would be in the way of all others
+	part := func(of, key string, most int64) slot.Share {
+		return slot.Share{Of: of, Key: key, Most: max(most, units)}
 	}
 	if o.Company != "" {
-		return s.pool.AcquireUnits(ctx, units, wait, part("company", o.Company, partOfCompany))
+		return s.pool.AcquireUnits(ctx, units, wait, part("company", o.Company, s.parts.company))
 	}
 	shares := make([]slot.Share, 0, 4) // the widest last, see [slot.Pool.Acquire]
 	if o.Visitor != "" {
-		shares = append(shares, part("visitor", o.Visitor, partOfVisitor))
+		shares = append(shares, part("visitor", o.Visitor, s.parts.visitor))
 	}
-	shares = append(shares, part("address", address, partOfAddress), part("site", event.SiteOf(address), partOfSite))
+	shares = append(shares,
+		part("address", address, s.parts.address),
+		part("site", event.SiteOf(address), s.parts.site))
 	if o.Application != "" {
-		shares = append(shares, part("application", o.Application, partOfApplication))
+		shares = append(shares, part("application", o.Application, s.parts.application))
 	}
 	return s.pool.AcquireUnits(ctx, units, wait, shares...)
 }

@@ -56,11 +56,14 @@ func (c *slowClient) Write(p []byte) (int, error) {
 	return 0, c.stall()
 }
 
-func (c *slowClient) SetReadDeadline(time.Time) error {
-	c.end.Do(func() { close(c.ended) })
+// SetReadDeadline ends the connection of a client that is cut off. Other deadlines are those of stall.
+func (c *slowClient) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() && !t.After(time.Now()) {
+		c.end.Do(func() { close(c.ended) })
+	}
 	return nil
 }
-func (c *slowClient) SetWriteDeadline(time.Time) error { return c.SetReadDeadline(time.Time{}) }
+func (c *slowClient) SetWriteDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // memoryAPI has a route that reads a body and one with a large answer. Memory has room for four of each: a
 // company may hold two.
@@ -168,6 +171,33 @@ func TestSlowClientsHoldAPartOfTheMemory(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two companies whose requests wait in large numbers leave others a place to wait.
+func TestACrowdLeavesPlacesToWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const large = 64 << 10
+		e := memoryAPI()
+		var active, seen atomic.Int64
+		var clients sync.WaitGroup
+		for n := range 600 {
+			w := &slowClient{
+				ResponseRecorder: httptest.NewRecorder(), left: large - 1,
+				ended: make(chan struct{}), active: &active, most: &seen,
+			}
+			clients.Go(func() { do(e, w, "POST", "/body", []string{"a", "b"}[n%2], w, large) })
+		}
+		synctest.Wait()
+		if holding := active.Load(); holding != 4 {
+			t.Fatalf("got %d clients that hold memory, want all of it in use", holding)
+		}
+		w, body := httptest.NewRecorder(), "{}"+strings.Repeat(" ", large)
+		if do(e, w, "POST", "/body", "c", strings.NewReader(body), int64(len(body))); w.Code != http.StatusOK {
+			t.Errorf("another company: got %d, want 200 when a slow client has been cut off", w.Code)
+		}
+		clients.Wait()
+	})
 }
 
 // Strangers share by address, by the network of a site, and by application.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +25,8 @@ type Config struct {
 	Memory     *Memory               // bounds bodies and answers in flight; nil: no bound
 	Proxies    []netip.Prefix        // networks whose X-Forwarded-For is trusted, see [ClientAddress]
 	Challenge  string                // WWW-Authenticate of a 401 (RFC 9110, 11.6.1); empty: Bearer
+
+	SmallBodyTime time.Duration // how long a client may take for a small body; zero: 10 s
 }
 
 // New returns an Echo with the conventions of this package: request ids, panic recovery, one access log line and one

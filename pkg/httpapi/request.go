@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,8 @@ type requests struct {
 	memory    *Memory // nil: no bound
 	challenge string
 	tracer    *tracing.Tracer // nil: no traces
+
+	smallBodyTime time.Duration
 }
 
 func newRequests(cfg Config) *requests {
@@ -32,6 +35,8 @@ func newRequests(cfg Config) *requests {
 		memory:    cfg.Memory,
 		challenge: cfg.Challenge,
 		tracer:    cfg.Tracer,
+
+		smallBodyTime: cmp.Or(cfg.SmallBodyTime, defaultSmallBodyTime),
 	}
 	if r.maxBody <= 0 {
 		r.maxBody = defaultMaxBody
@@ -76,7 +81,12 @@ func notFound(echo.Context) error { return echo.ErrNotFound }
 // begin sets the request's id, trace and context.
 func (r *requests) begin(c echo.Context) *requestScope {
 	req := c.Request()
-	scope := &requestScope{Context: req.Context(), maxBody: r.maxBody, memory: r.memory}
+	scope := &requestScope{
+		Context:       req.Context(),
+		maxBody:       r.maxBody,
+		smallBodyTime: r.smallBodyTime,
+		memory:        r.memory,
+	}
 	scope.origin.RequestID = requestIDOf(req.Header)
 	if tp := req.Header["Traceparent"]; len(tp) == 1 && event.ValidTraceParent(tp[0]) {
 		scope.origin.TraceParent = tp[0]
@@ -87,6 +97,9 @@ func (r *requests) begin(c echo.Context) *requestScope {
 	scope.header[0] = scope.origin.RequestID
 	header := c.Response().Header()
 	header[echo.HeaderXRequestID] = scope.header[:]
+	if req.ContentLength != 0 {
+		expectBody(c, r.smallBodyTime) // also if no handler reads it
+	}
 	if req.ContentLength != 0 && (req.Method == http.MethodGet || req.Method == http.MethodHead) {
 		// net/http reads the rest of a body before it answers, unless it closes the connection: a client that announces
 		// a body and sends none would hold what the answer holds until the read timeout.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/slot"
@@ -18,6 +19,8 @@ type requestScope struct {
 	span    *tracing.Span
 	header  [1]string // the value of X-Request-Id in the response
 	maxBody int64
+
+	smallBodyTime time.Duration
 
 	memory       *Memory // nil: no bound
 	owner        Owner

@@ -4,16 +4,22 @@
 // address, an application), or waits for them. Invariants:
 //
 //   - No share holds more than its part, so that no visitor, address or application takes the whole pool.
-//   - A free slot goes to the caller whose widest share holds the fewest units, of equals to the one that
-//     waits the longest. So the callers of one company that wait in large numbers delay no other company.
+//   - A free slot goes to the caller whose widest share holds the fewest units, of equals to the one whose next
+//     narrower share does, and so on, then to the one that waits the longest. So the callers of one company that wait in large
+//     numbers delay no other company, and those of one visitor no other visitor of the company.
 //   - A slot belongs to a client that moves its bytes. While somebody waits for the same units, the slot of
 //     the slowest client below [minRate] is cut off. Without anybody waiting, a slow client is left alone.
 //   - While others wait, a slot is held for a limited time: if its client has taken longer than [fairTime] in total,
-//     it is cut off for a caller whose widest share holds less. Clients just above [minRate] do not block others.
+//     it is cut off for a caller that holds less, see [turn]. Clients just above [minRate] do not block others, neither
+//     those of other companies nor those of their own.
+//   - A crowd of waiting callers costs one pass over the slots in [lookEvery], see [Pool.look].
 //   - A key without slots takes no memory.
+//
+// slot.go has the pool and its slots, look.go how clients are cut off for those that wait.
 package slot
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -29,8 +35,6 @@ const (
 	fairTime = 30 * time.Second
 	// grace is how long a client may stall before it counts as slow.
 	grace = 2 * time.Second
-	// lookEvery is the interval in which a waiting caller looks for slow clients.
-	lookEvery = 100 * time.Millisecond
 )
 
 // Share is one of the keys in whose name a slot is taken.
@@ -40,17 +44,32 @@ type Share struct {
 	Most int64 // units that the key may hold at once; 0: no bound
 }
 
-func (s Share) id() string { return s.Of + ":" + s.Key }
+// holder is the key of a share. A pool has it while a slot or a waiting request names it.
+type holder struct {
+	of, key string
+	units   int64 // in use
+	named   int   // slots and waiting requests
+}
+
+type holderKey struct{ of, key string }
+
+// claim is a share of a slot: the part that its holder may hold.
+type claim struct {
+	holder *holder
+	most   int64
+}
 
 // Pool bounds the units in use. It is safe for concurrent use.
 type Pool struct {
 	each int64 // units of a new slot
 
-	mu      sync.Mutex // guards all below, and the slots
+	mu      sync.Mutex // guards all below, and the slots and holders
 	free    int64
-	used    map[string]int64 // by share
+	holders map[holderKey]*holder
 	slots   map[*Slot]struct{}
 	waiting []*request // in the order of their arrival
+	looking bool       // a [Pool.look] is due
+	turnsAt time.Time  // when to look whose turn it is, see [turn]
 }
 
 // request is a caller that waits.
@@ -63,7 +82,7 @@ type request struct {
 // freeing returns the units that its cut slots still hold.
 func (r *request) freeing() (units int64) {
 	for _, s := range r.cut {
-		if _, held := r.slot.pool.slots[s]; held {
+		if _, held := r.slot.pool.slots[s]; held && s.leaves {
 			units += s.units
 		}
 	}
@@ -73,7 +92,7 @@ func (r *request) freeing() (units int64) {
 // NewPool returns a pool of that many units. A slot of [Pool.Acquire] takes so many of them (each); it may give
 // a part back ([Slot.Shrink]).
 func NewPool(units, each int64) *Pool {
-	return &Pool{each: each, free: units, used: map[string]int64{}, slots: map[*Slot]struct{}{}}
+	return &Pool{each: each, free: units, holders: map[holderKey]*holder{}, slots: map[*Slot]struct{}{}}
 }
 
 // FullError reports that no slot was free in time.
@@ -100,36 +119,39 @@ func (p *Pool) Acquire(ctx context.Context, atMost time.Duration, shares ...Shar
 func (p *Pool) AcquireUnits(
 	ctx context.Context, units int64, atMost time.Duration, shares ...Share,
 ) (*Slot, error) {
-	r := p.request(&Slot{pool: p, units: units, shares: shares})
 	if atMost <= 0 {
-		return p.withdraw(r)
+		return p.try(units, shares)
 	}
-	timeout, look := time.NewTimer(atMost), time.NewTicker(lookEvery)
+	r := p.request(units, shares)
+	timeout := time.NewTimer(atMost)
 	defer timeout.Stop()
-	defer look.Stop()
-	for {
-		select {
-		case <-r.granted:
-			return r.slot, nil
-		case <-look.C:
-			p.cutSlowest(r)
-		case <-timeout.C:
-			return p.withdraw(r)
-		case <-ctx.Done():
-			s, _ := p.withdraw(r)
-			s.Release()
-			return nil, ctx.Err()
-		}
+	select {
+	case <-r.granted:
+		return r.slot, nil
+	case <-timeout.C:
+		return p.withdraw(r)
+	case <-ctx.Done():
+		s, _ := p.withdraw(r)
+		s.Release()
+		return nil, ctx.Err()
 	}
 }
 
-// request queues, and is granted at once if the slot fits.
-func (p *Pool) request(s *Slot) *request {
+// try takes a slot if it fits now.
+func (p *Pool) try(units int64, shares []Share) (*Slot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := &request{slot: s, granted: make(chan struct{})}
-	p.waiting = append(p.waiting, r)
-	p.grant()
+	return p.leave(p.enqueue(units, shares))
+}
+
+// request queues, and is granted at once if the slot fits.
+func (p *Pool) request(units int64, shares []Share) *request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.enqueue(units, shares)
+	if len(p.waiting) > 0 && !p.looking {
+		p.lookLater()
+	}
 	return r
 }
 
@@ -137,14 +159,57 @@ func (p *Pool) request(s *Slot) *request {
 func (p *Pool) withdraw(r *request) (*Slot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.leave(r)
+}
+
+func (p *Pool) enqueue(units int64, shares []Share) *request {
+	s := &Slot{pool: p, units: units, shares: make([]claim, len(shares))}
+	for n, share := range shares {
+		s.shares[n] = claim{holder: p.holder(share), most: share.Most}
+	}
+	r := &request{slot: s, granted: make(chan struct{})}
+	p.waiting = append(p.waiting, r)
+	p.grant()
+	return r
+}
+
+// leave ends the wait of a request, see [Pool.withdraw].
+func (p *Pool) leave(r *request) (*Slot, error) {
 	place := slices.Index(p.waiting, r)
 	if place < 0 {
 		return r.slot, nil
 	}
 	p.waiting = slices.Delete(p.waiting, place, place+1)
-	full := &FullError{Share: p.fullShare(r.slot).Of}
+	full := &FullError{}
+	if share := p.fullShare(r.slot); share.holder != nil {
+		full.Share = share.holder.of
+	}
+	p.forget(r.slot)
 	p.grant() // it may have been in the way of smaller ones
 	return nil, full
+}
+
+// holder returns the holder of a share, which is named once more.
+func (p *Pool) holder(s Share) *holder {
+	key := holderKey{s.Of, s.Key}
+	h := p.holders[key]
+	if h == nil {
+		h = &holder{of: s.Of, key: s.Key}
+		p.holders[key] = h
+	}
+	h.named++
+	return h
+}
+
+// forget removes the holders that no other slot or request names.
+func (p *Pool) forget(s *Slot) {
+	for _, share := range s.shares {
+		h := share.holder
+		h.named--
+		if h.named == 0 {
+			delete(p.holders, holderKey{h.of, h.key})
+		}
+	}
 }
 
 // grant takes the slots of requests whose turn it is, one after the other, while they fit.
@@ -165,13 +230,13 @@ func (p *Pool) grant() {
 // next returns the place in the queue of the request whose turn it is, or -1 if the pool has no room for it or
 // nobody waits for the pool. Smaller requests do not overtake it: it would starve.
 func (p *Pool) next() int {
-	best, fewest := -1, int64(0)
+	best := -1
 	for place, r := range p.waiting {
-		if p.fullShare(r.slot) != (Share{}) {
+		if p.fullShare(r.slot).holder != nil {
 			continue
 		}
-		if used := p.usedBeside(r.slot); best < 0 || used < fewest {
-			best, fewest = place, used
+		if best < 0 || compareHoldings(r.slot, p.waiting[best].slot) < 0 {
+			best = place
 		}
 	}
 	if best >= 0 && p.free < p.waiting[best].slot.units {
@@ -180,77 +245,41 @@ func (p *Pool) next() int {
 	return best
 }
 
-// usedBeside returns the units that the widest share of a slot holds.
-func (p *Pool) usedBeside(s *Slot) int64 {
-	if len(s.shares) == 0 {
+// compareHoldings compares what the shares of two slots hold: their widest ones, if these hold the same the next
+// narrower ones, and so on.
+func compareHoldings(a, b *Slot) int {
+	for n := range max(len(a.shares), len(b.shares)) {
+		if order := cmp.Compare(a.unitsOf(n), b.unitsOf(n)); order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
+// unitsOf returns the units that the widest share of a slot holds (0), or the next narrower one (1) and so on.
+func (s *Slot) unitsOf(n int) int64 {
+	if n >= len(s.shares) {
 		return 0
 	}
-	return p.used[s.shares[len(s.shares)-1].id()]
+	return s.shares[len(s.shares)-1-n].holder.units
 }
 
 // fullShare returns the first share that may not hold the slot beside its others; the zero value if there is none.
-func (p *Pool) fullShare(s *Slot) Share {
+func (p *Pool) fullShare(s *Slot) claim {
 	for _, share := range s.shares {
-		if share.Most > 0 && p.used[share.id()]+s.units > share.Most {
+		if share.most > 0 && share.holder.units+s.units > share.most {
 			return share
 		}
 	}
-	return Share{}
+	return claim{}
 }
 
 // add counts units that are taken, or, if negative, given back.
 func (p *Pool) add(s *Slot, units int64) {
 	p.free -= units
 	for _, share := range s.shares {
-		id := share.id()
-		if p.used[id] += units; p.used[id] == 0 {
-			delete(p.used, id)
-		}
+		share.holder.units += units
 	}
-}
-
-// cutSlowest cuts off the clients in the way of a request, until the units are free that it needs: the slowest ones,
-// and then those that took the longest.
-func (p *Pool) cutSlowest(r *request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now, share := time.Now(), p.fullShare(r.slot)
-	late := func(s *Slot) time.Duration { return s.arrears(now) }
-	long := func(s *Slot) time.Duration {
-		if p.usedBeside(s) <= p.usedBeside(r.slot)+r.slot.units {
-			return 0
-		}
-		return s.overtime(now)
-	}
-	for freeing := r.freeing(); freeing < r.slot.units; {
-		worst := p.worst(share, late)
-		if worst == nil {
-			worst = p.worst(share, long)
-		}
-		if worst == nil {
-			return
-		}
-		freeing += worst.units
-		r.cut = append(r.cut, worst)
-		worst.cut()
-		worst.cut = nil
-	}
-}
-
-// worst returns the slot of a share, or of all, for which a measure is the largest; nil if it is positive for none.
-func (p *Pool) worst(share Share, measure func(*Slot) time.Duration) *Slot {
-	var found *Slot
-	var most time.Duration
-	for s := range p.slots {
-		if share != (Share{}) && !s.has(share) {
-			continue
-		}
-		if measured := measure(s); measured > most {
-			found = s
-			most = measured
-		}
-	}
-	return found
 }
 
 // Slot is a part of a pool in use, until [Slot.Release]. The client determines how long that takes:
@@ -258,14 +287,15 @@ func (p *Pool) worst(share Share, measure func(*Slot) time.Duration) *Slot {
 // [Slot.Moved]. The zero value is not of any pool.
 type Slot struct {
 	pool   *Pool
-	shares []Share
+	shares []claim // the widest last
 
 	// guarded by the pool's mutex:
-	units int64
-	cut   func()        // nil: the client cannot be cut off, or has been
-	left  time.Duration // how much longer the client may take
-	took  time.Duration // how long the client has taken in all
-	since time.Time     // when the current read or write began; zero: there is none
+	units  int64
+	cut    func()        // nil: the client cannot be cut off, or has been
+	leaves bool          // the client has been cut off, and the slot will be released
+	left   time.Duration // how much longer the client may take
+	took   time.Duration // how long the client has taken in all
+	since  time.Time     // when the current read or write began; zero: there is none
 }
 
 // Watch allows that the client is cut off from now on. cut runs at most once, not after Release, and under
@@ -277,6 +307,7 @@ func (s *Slot) Watch(cut func()) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	s.cut, s.left = cut, grace
+	s.leaves = false // a client that was cut off with its body may now read its answer
 }
 
 // Await begins a read or write, which waits for the client.
@@ -286,7 +317,7 @@ func (s *Slot) Await() {
 	}
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	s.since = time.Now()
+	s.since = time.Now() // after the lock, see Moved
 }
 
 // Moved ends it. The bytes buy the client time.
@@ -294,34 +325,14 @@ func (s *Slot) Moved(n int) {
 	if s.pool == nil {
 		return
 	}
+	now := time.Now() // before the lock: the client is not slow because others hold it
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	waited := time.Since(s.since)
+	waited := now.Sub(s.since)
 	s.took += waited
 	s.left -= waited
 	s.left = min(grace, s.left+time.Duration(n)*time.Second/minRate)
 	s.since = time.Time{}
-}
-
-// arrears returns how much longer than allowed the client takes; not positive if it is fast enough, or the
-// service is busy with it.
-func (s *Slot) arrears(now time.Time) time.Duration {
-	if s.cut == nil || s.since.IsZero() {
-		return 0
-	}
-	return now.Sub(s.since) - s.left
-}
-
-// overtime returns how much longer than [fairTime] the client has taken in all; not positive if it has not.
-func (s *Slot) overtime(now time.Time) time.Duration {
-	if s.cut == nil || s.since.IsZero() {
-		return 0
-	}
-	return s.took + now.Sub(s.since) - fairTime
-}
-
-func (s *Slot) has(share Share) bool {
-	return slices.ContainsFunc(s.shares, func(own Share) bool { return own.id() == share.id() })
 }
 
 // Shrink gives back all but that many units.
@@ -351,6 +362,7 @@ func (s *Slot) Release() {
 	}
 	delete(s.pool.slots, s)
 	s.pool.add(s, -s.units)
+	s.pool.forget(s)
 	s.cut = nil
 	s.pool.grant()
 }

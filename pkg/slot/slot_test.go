@@ -3,6 +3,9 @@ package slot
 import (
 	"context"
 	"errors"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,7 +18,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func acquire(t *testing.T, p *Pool, shares ...Share) *Slot {
 	t.Helper()
-	s, err := p.Acquire(t.Context(), time.Second, shares...)
+	return acquireIn(t, p, time.Second, shares...)
+}
+
+func acquireIn(t *testing.T, p *Pool, atMost time.Duration, shares ...Share) *Slot {
+	t.Helper()
+	s, err := p.Acquire(t.Context(), atMost, shares...)
 	if err != nil {
 		t.Fatalf("Acquire: got %v, want a slot", err)
 	}
@@ -49,7 +57,7 @@ func TestSharesOfAPool(t *testing.T) {
 		third := acquire(t, p, a)
 		second.Release()
 		third.Release()
-		if p.free != 2 || len(p.used) != 0 || len(p.slots) != 0 || len(p.waiting) != 0 {
+		if p.free != 2 || len(p.holders) != 0 || len(p.slots) != 0 || len(p.waiting) != 0 {
 			t.Errorf("got %+v, want nothing left", p)
 		}
 	})
@@ -150,6 +158,235 @@ func TestPacedClientsKeepNobodyOut(t *testing.T) {
 		}
 		(<-same).Release()
 	})
+}
+
+// paced are clients just above the lowest rate.
+type paced struct {
+	slots []*Slot
+	cut   string // the keys of those that were cut off
+}
+
+// add takes a slot for a client of a company, whose visitor has that key.
+func (c *paced) add(t *testing.T, p *Pool, company Share, visitor string) {
+	t.Helper()
+	s := acquire(t, p, Share{"visitor", visitor, 0}, company)
+	s.Watch(func() { c.cut += visitor; go s.Release() })
+	s.Await()
+	c.slots = append(c.slots, s)
+}
+
+func (c *paced) move(seconds int) {
+	for range seconds {
+		time.Sleep(time.Second)
+		for _, s := range c.slots {
+			s.Moved(minRate)
+			s.Await()
+		}
+	}
+}
+
+// waitFor waits for a slot, which it sends.
+func waitFor(t *testing.T, p *Pool, units int64, shares ...Share) chan *Slot {
+	granted := make(chan *Slot, 1)
+	go func() {
+		s, err := p.AcquireUnits(t.Context(), units, time.Hour, shares...)
+		if err != nil {
+			t.Errorf("a waiting caller: got %v, want a slot", err)
+		}
+		granted <- s
+	}()
+	synctest.Wait()
+	return granted
+}
+
+// Within a company that holds all of its part its visitors take turns: after a fair time one that holds more is cut off
+// for one that holds less, and nobody for one that holds as much.
+func TestPacedVisitorsTakeTurnsInTheirCompany(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ hold, waits, cut string }{
+		"another holds more":  {"aaab", "b", "a"},
+		"another holds all":   {"aaaa", "b", "a"},
+		"all hold as much":    {"aabb", "b", ""},
+		"it holds all itself": {"aaaa", "a", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p, company, clients := NewPool(100, 1), Share{"company", "a", 4}, &paced{}
+				for _, visitor := range test.hold {
+					clients.add(t, p, company, string(visitor))
+				}
+				granted := waitFor(t, p, 1, Share{"visitor", test.waits, 0}, company)
+				clients.move(20)
+				if clients.cut != "" {
+					t.Errorf("after 20 s: got %q cut off, want nobody", clients.cut)
+				}
+				clients.move(20)
+				if clients.cut != test.cut {
+					t.Errorf("after 40 s: got %q cut off, want %q", clients.cut, test.cut)
+				}
+				for _, s := range clients.slots {
+					s.Release()
+				}
+				(<-granted).Release()
+			})
+		})
+	}
+}
+
+// Visitors that hold one slot each do not keep out one that holds none. It is admitted once: until the slot is free,
+// its second request takes no other.
+func TestEachWithOneSlotKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, company, cut := NewPool(100, 1), Share{"company", "a", 3}, []*Slot{}
+		for _, visitor := range []string{"a", "b", "c"} {
+			s := acquire(t, p, Share{"visitor", visitor, 0}, company)
+			s.Watch(func() { cut = append(cut, s) })
+			s.Await()
+			s.took = fairTime
+		}
+		first := waitFor(t, p, 1, Share{"visitor", "d", 0}, company)
+		second := waitFor(t, p, 1, Share{"visitor", "d", 0}, company)
+		time.Sleep(grace / 2)
+		synctest.Wait()
+		if len(cut) != 1 {
+			t.Errorf("got %d cut off, want one", len(cut))
+		}
+		for _, s := range cut {
+			s.Release()
+		}
+		(<-first).Release()
+		(<-second).Release()
+	})
+}
+
+// A client that was cut off with its body may read its answer, and is cut off again if it does not.
+func TestAClientIsCutOffAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(1, 1)
+		s := acquire(t, p)
+		s.Watch(func() {
+			go func() {
+				s.Watch(func() { go s.Release() })
+				s.Await()
+			}()
+		})
+		s.Await()
+		acquireIn(t, p, 3*grace).Release()
+	})
+}
+
+// A free slot of a company goes to its visitor that holds the fewest, not to the first of a crowd.
+func TestFreeSlotGoesToTheSmallestVisitor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, company := NewPool(100, 1), Share{"company", "a", 2}
+		crowd := Share{"visitor", "crowd", 0}
+		first, second := acquire(t, p, crowd, company), acquire(t, p, crowd, company)
+		more := waitFor(t, p, 1, crowd, company)
+		other := waitFor(t, p, 1, Share{"visitor", "other", 0}, company)
+		first.Release()
+		(<-other).Release()
+		(<-more).Release()
+		second.Release()
+	})
+}
+
+// A large request takes many small slots of a share that holds more, but none before they are enough for it.
+func TestALargeRequestTakesItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const size, large = 8, 4
+		p, clients, b := NewPool(size, 1), &paced{}, Share{"company", "b", 0}
+		own := acquire(t, p, b)
+		for n := 1; n < size; n++ {
+			if n == large {
+				clients.move(10)
+			}
+			clients.add(t, p, Share{"company", "a", 0}, "a")
+		}
+		granted := waitFor(t, p, large, b)
+		clients.move(25)
+		if clients.cut != "" {
+			t.Errorf("too few have had their time: got %q cut off, want none in vain", clients.cut)
+		}
+		clients.move(10)
+		if len(clients.cut) != large {
+			t.Errorf("got %q cut off, want what the request takes", clients.cut)
+		}
+		(<-granted).Release()
+		own.Release()
+	})
+}
+
+// A request is compared with a slot by the widest shares in which they differ, within the share that is full.
+func TestSharesThatAreCompared(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ request, slot, full, own, other string }{
+		"companies":                   {"v a c", "w b d", "", "c", "d"},
+		"addresses in a company":      {"v a c", "w b c", "", "a", "b"},
+		"addresses in a full company": {"v a c", "w b c", "c", "a", "b"},
+		"visitors of an address":      {"v a c", "w a c", "c", "v", "w"},
+		"visitors of a full address":  {"v a c", "w a d", "a", "v", "w"},
+		"one visitor":                 {"v a c", "v a c", "c", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			holders := map[string]*holder{"": nil}
+			slot := func(keys string) *Slot {
+				s := &Slot{}
+				for key := range strings.FieldsSeq(keys) {
+					if holders[key] == nil {
+						holders[key] = &holder{key: key}
+					}
+					s.shares = append(s.shares, claim{holder: holders[key]})
+				}
+				return s
+			}
+			turn := turn{request: &request{slot: slot(test.request)}}
+			other := slot(test.slot)
+			turn.full = holders[test.full]
+			gotOwn, gotOther := turn.compared(other)
+			if gotOwn != holders[test.own] || gotOther != holders[test.other] {
+				t.Errorf("got %+v and %+v, want %q and %q", gotOwn, gotOther, test.own, test.other)
+			}
+		})
+	}
+}
+
+// blockedOnMutex reports whether a goroutine waits for a mutex in that function.
+func blockedOnMutex(function string) bool {
+	buffer := make([]byte, 1<<20)
+	stacks := string(buffer[:runtime.Stack(buffer, true)])
+	return slices.ContainsFunc(strings.Split(stacks, "\n\n"), func(stack string) bool {
+		return strings.Contains(stack, "[sync.Mutex.Lock") && strings.Contains(stack, function)
+	})
+}
+
+// The time that a client's report waits for the pool does not count as the client's.
+func TestWaitingForThePoolIsNotSlow(t *testing.T) {
+	t.Parallel()
+	p := NewPool(1, 1)
+	s := acquire(t, p)
+	defer s.Release()
+	s.Await()
+	since := s.since
+	p.mu.Lock()
+	moved := make(chan struct{})
+	go func() { s.Moved(1); close(moved) }()
+	for !blockedOnMutex("slot.(*Slot).Moved") {
+		runtime.Gosched()
+	}
+	waits := time.Now()
+	for !time.Now().After(waits) {
+	}
+	p.mu.Unlock()
+	<-moved
+	if most := waits.Sub(since); s.took > most {
+		t.Errorf("got %v, want at most the %v until it waited for the pool", s.took, most)
+	}
 }
 
 // Who waits for its own share does not end the slots of others.

@@ -53,8 +53,8 @@ func TestLoadOfSlowClients(t *testing.T) {
 	reading, uploading := new(slowClients), new(slowClients)
 	host := strings.TrimPrefix(f.WidgetBaseURL, "http://")
 	for n := range slowReaders {
-		reading.run(ctx, host, "HTTP/1.1 200", fmt.Sprintf("GET /message HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n",
-			host, readers[n%len(readers)].token))
+		reading.run(ctx, host, "HTTP/1.1 200", fmt.Sprintf("GET /message HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nX-Forwarded-For: 203.0.113.%d\r\n\r\n",
+			host, readers[n%len(readers)].token, n%len(readers)))
 	}
 	for n := range slowUploads {
 		uploading.run(ctx, host, "HTTP/1.1 100", fmt.Sprintf("POST /message HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nX-Forwarded-For: 192.0.2.%d\r\n"+

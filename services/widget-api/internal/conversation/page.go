@@ -27,8 +27,9 @@ const (
 
 // PageQuery selects a part of a history; the zero value selects the end, up to the limits of one answer.
 type PageQuery struct {
-	Limit  int    // maximum number of messages, up to MaxPage; 0: MaxPage
-	Before string // the id of the message before which the page ends; empty: the end of the history
+	Limit   int    // maximum number of messages, up to MaxPage; 0: MaxPage
+	Before  string // the id of the message before which the page ends; empty: the end of the history
+	Address string // of the client, see [PageMemory]
 }
 
 // page is a part of a history in memory. It counts against the [PageMemory] until its slot is released.
@@ -74,7 +75,7 @@ func (s *Service) loadPage(ctx context.Context, c chat.Chat, q PageQuery) (page,
 	if q.Limit > 0 {
 		limit = min(q.Limit, MaxPage)
 	}
-	taken, err := s.cfg.PageMemory.acquire(ctx, c.AppID, c.ChatUserID)
+	taken, err := s.cfg.PageMemory.acquire(ctx, c.AppID, c.ChatUserID, q.Address)
 	if err != nil {
 		return page{}, err
 	}

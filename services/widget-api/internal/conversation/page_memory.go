@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/slot"
 )
 
@@ -21,27 +22,34 @@ const (
 	MinPageMemory = 2 * pageCost
 )
 
-// PageMemory bounds the memory of pages of histories: of all together, of one application to half of it, and
-// of one visitor to two pages. Pages beyond the bounds wait; meanwhile clients that receive their page slowly
-// are cut off. A nil PageMemory does not bound anything. It is safe for concurrent use.
+// PageMemory bounds the memory of pages of histories: of all together, of one application to half of it, of one
+// site ([event.SiteOf]) to a quarter, and of one visitor to two pages. Anyone may register visitors, so that without
+// the site's bound one client would hold all of an application's. Pages beyond the bounds wait; meanwhile clients that
+// receive their page slowly are cut off. A nil PageMemory does not bound anything. It is safe for concurrent use.
 type PageMemory struct {
 	pool          *slot.Pool
 	ofApplication int64 // bytes
+	ofSite        int64 // bytes
 }
 
 // NewPageMemory returns a bound of that many bytes, at least [MinPageMemory].
 func NewPageMemory(bytes int64) *PageMemory {
 	bytes = max(bytes, MinPageMemory)
-	return &PageMemory{pool: slot.NewPool(bytes, pageCost), ofApplication: bytes / 2}
+	return &PageMemory{
+		pool:          slot.NewPool(bytes, pageCost),
+		ofApplication: bytes / 2,
+		ofSite:        max(bytes/4, pageCost),
+	}
 }
 
-// acquire waits for the memory of a page that is still to be loaded.
-func (m *PageMemory) acquire(ctx context.Context, appID, chatUserID string) (*slot.Slot, error) {
+// acquire waits for the memory of a page that is still to be loaded, for a client at that address.
+func (m *PageMemory) acquire(ctx context.Context, appID, chatUserID, address string) (*slot.Slot, error) {
 	if m == nil {
 		return new(slot.Slot), nil
 	}
 	taken, err := m.pool.Acquire(ctx, memoryTimeout,
 		slot.Share{Of: "visitor", Key: chatUserID, Most: pagesPerVisitor * pageCost},
+		slot.Share{Of: "site", Key: event.SiteOf(address), Most: m.ofSite},
 		slot.Share{Of: "application", Key: appID, Most: m.ofApplication})
 	if err != nil {
 		return nil, tooManyReads(ctx)

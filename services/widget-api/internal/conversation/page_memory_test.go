@@ -20,39 +20,58 @@ func TestReadsAreBounded(t *testing.T) {
 		r := NewPageMemory(4 * pageCost)
 		var flood []*slot.Slot
 		for _, visitor := range []string{"a", "b"} {
-			h, err := r.acquire(t.Context(), "app", visitor)
+			h, err := r.acquire(t.Context(), "app", visitor, visitor)
 			if err != nil {
 				t.Fatal(err)
 			}
 			flood = append(flood, h)
 		}
-		if _, err := r.acquire(t.Context(), "app", "c"); !apperr.Is(err, apperr.Unavailable) || apperr.ReasonOf(err) != "TOO_MANY_READS" {
+		if _, err := r.acquire(t.Context(), "app", "c", "c"); !apperr.Is(err, apperr.Unavailable) || apperr.ReasonOf(err) != "TOO_MANY_READS" {
 			t.Errorf("the application's third: got %v, want TOO_MANY_READS", err)
 		}
-		other, err := r.acquire(t.Context(), "other", "d")
+		other, err := r.acquire(t.Context(), "other", "d", "d")
 		if err != nil {
 			t.Errorf("another application: got %v, want memory at once", err)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := r.acquire(gone, "app", "c"); !errors.Is(err, context.Canceled) {
+		if _, err := r.acquire(gone, "app", "c", "c"); !errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled caller: got %v, want its context's error", err)
 		}
 		flood[0].Shrink(100)
 		other.Shrink(100)
 		flood[0].Release()
 		flood[0].Release() // no harm
-		h, err := r.acquire(t.Context(), "app", "c")
+		h, err := r.acquire(t.Context(), "app", "c", "c")
 		if err != nil {
 			t.Errorf("when a page was released: got %v, want memory", err)
 		}
 		for _, h := range []*slot.Slot{flood[1], other, h} {
 			h.Release()
 		}
-		for _, app := range []string{"app", "app", "other", "other"} { // all of it is free again
-			if _, err := r.acquire(t.Context(), app, app); err != nil {
+		for n, app := range []string{"app", "app", "other", "other"} { // all of it is free again
+			if _, err := r.acquire(t.Context(), app, app, fmt.Sprint(n)); err != nil {
 				t.Errorf("after all releases: got %v, want memory", err)
 			}
+		}
+	})
+}
+
+// The visitors of one site take a quarter of the memory, and leave the rest of their application's to others.
+func TestVisitorsOfOneSiteShareAQuarter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := NewPageMemory(8 * pageCost)
+		for n := range 2 {
+			if _, err := r.acquire(t.Context(), "app", fmt.Sprint(n), fmt.Sprintf("2001:db8:1:%d::/64", n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.acquire(t.Context(), "app", "2", "2001:db8:1:2::/64"); !apperr.Is(err, apperr.Unavailable) {
+			t.Errorf("the site's third: got %v, want TOO_MANY_READS", err)
+		}
+		if _, err := r.acquire(t.Context(), "app", "3", "2001:db8:2::/64"); err != nil {
+			t.Errorf("another site: got %v, want memory at once", err)
 		}
 	})
 }
@@ -63,7 +82,7 @@ func TestAVisitorReadsTwoPagesAtOnce(t *testing.T) {
 		r := NewPageMemory(100 * pageCost)
 		var last *slot.Slot
 		for range pagesPerVisitor {
-			h, err := r.acquire(t.Context(), "app", "a")
+			h, err := r.acquire(t.Context(), "app", "a", "a")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +90,7 @@ func TestAVisitorReadsTwoPagesAtOnce(t *testing.T) {
 		}
 		got := make(chan error)
 		go func() {
-			_, err := r.acquire(t.Context(), "app", "a")
+			_, err := r.acquire(t.Context(), "app", "a", "a")
 			got <- err
 		}()
 		synctest.Wait()
@@ -88,7 +107,7 @@ func TestSlowReadersLoseTheirMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, cut := NewPageMemory(64<<20), 0
 		for n := range 36 {
-			h, err := r.acquire(t.Context(), fmt.Sprint("app", n%6), fmt.Sprint("visitor", n))
+			h, err := r.acquire(t.Context(), fmt.Sprint("app", n%6), fmt.Sprint("visitor", n), fmt.Sprint("address", n))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +116,7 @@ func TestSlowReadersLoseTheirMemory(t *testing.T) {
 			h.Await()
 		}
 		began := time.Now()
-		if _, err := r.acquire(t.Context(), "other", "a"); err != nil || time.Since(began) > 3*time.Second {
+		if _, err := r.acquire(t.Context(), "other", "a", "a"); err != nil || time.Since(began) > 3*time.Second {
 			t.Errorf("got %v after %v with %d readers cut off, want memory in seconds", err, time.Since(began), cut)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
@@ -75,5 +76,6 @@ func (a api) getChatHistory(c echo.Context, who credential.VisitorClaims) error 
 	if err != nil {
 		return err
 	}
+	page.Address = httpapi.ClientAddress(c)
 	return a.Conversations.ChatHistory(c.Request().Context(), who, c.Param("id"), page, answerHistory(c, page))
 }

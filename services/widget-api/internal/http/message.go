@@ -74,6 +74,7 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 	if err != nil {
 		return err
 	}
+	page.Address = httpapi.ClientAddress(c)
 	return a.Conversations.History(c.Request().Context(), who, page, answerHistory(c, page))
 }
 
