@@ -135,8 +135,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		applications: applications,
 		usage:        newUsageMetrics(c.Registerer),
 	}
-	tokens := ratelimit.New(ratelimit.Config{Name: "llm-tokens", Rate: c.Tokens, Redis: c.Redis, Now: c.Now})
-	l.budget = tokenBudget{limiter: tokens, refused: l.usage.refused}
+	l.budget = newTokenBudget(c, l.usage.refused)
 	l.admit = l.budget.admit
 	l.open("LLM", c.CallConfig, secretsOf(c.BaseURL, c.APIKey), l.post)
 	if c.ModerationURL != "" {
@@ -203,7 +202,12 @@ func (c completion) text() (text, finish string) {
 }
 
 // post makes one call; see [caller].
-func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error) {
+func (l *LLM) post(
+	ctx context.Context,
+	x *exchange,
+	e event.VisitorMessageAccepted,
+	begin Begin,
+) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := l.request(ctx, e)
@@ -220,7 +224,7 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, begin Be
 	}
 	used := func(u completionUsage) {
 		l.usage.used(u)
-		l.budget.spend(ctx, e.AppID, u)
+		l.budget.spend(ctx, x, e, u)
 	}
 	next := l.whole(response.Body, used)
 	if isEventStream(response) {
