@@ -90,8 +90,8 @@ func TestABreakerIsOfOneApplication(t *testing.T) {
 	}
 }
 
-// An application that has spent its tokens, with the reserve, is not answered until the budget has refilled; another one
-// is. A question costs at least minTokens, once for all its calls.
+// An application that has spent its tokens, with the reserve, is not answered until the budget has refilled; another
+// one is. A question costs at least minTokens, once for all its calls.
 func TestTokensOfAnApplication(t *testing.T) {
 	t.Parallel()
 	m := &model{usage: `{"prompt_tokens":1500,"completion_tokens":500}`}
@@ -130,8 +130,26 @@ func TestTokensOfAVisitor(t *testing.T) {
 	}
 }
 
-// Many visitors spend an application's tokens. A visitor that has used much is refused then, and one that has used little
-// is answered, until the reserve is spent too.
+// What an answer costs above what is left is owed: the next question waits until that has refilled too.
+func TestTokensAboveTheBudgetAreOwed(t *testing.T) {
+	t.Parallel()
+	l, now := openBudget(t, &model{usage: `{"prompt_tokens":50000,"completion_tokens":10000}`}, 64*40*minTokens)
+	visitor := func() event.VisitorMessageAccepted { return wroteAs(appOne, "v") }
+	if got := ask(t, l, visitor); got != 1 {
+		t.Errorf("got %d questions of 60,000 tokens answered, want 1 of a part of 40,000", got)
+	}
+	*now = now.Add(12 * time.Hour) // refills 20,000
+	if got := ask(t, l, visitor); got != 0 {
+		t.Errorf("after half a day: got %d questions answered, want none, with 20,000 owed", got)
+	}
+	*now = now.Add(time.Hour)
+	if got := ask(t, l, visitor); got != 1 {
+		t.Errorf("an hour later: got %d questions answered, want 1", got)
+	}
+}
+
+// Many visitors spend an application's tokens. A visitor that has used much is refused then, and one that has used
+// little is answered, until the reserve is spent too.
 func TestAFloodLeavesTokensForTheOthers(t *testing.T) {
 	t.Parallel()
 	const tokens, question = 64 * 40 * minTokens, 4 * minTokens
@@ -177,7 +195,7 @@ func ask(t *testing.T, l *LLM, question func() event.VisitorMessageAccepted) (an
 			answered++
 			continue
 		}
-		if spent, ok := errors.AsType[*apperr.Error](err); !ok || spent.Reason != "LLM_TOKENS_SPENT" || !bus.IsPermanent(err) {
+		if apperr.ReasonOf(err) != "LLM_TOKENS_SPENT" || !bus.IsPermanent(err) {
 			t.Fatalf("question %d: got %v, want it refused for good", answered+1, err)
 		}
 		return answered

@@ -2,8 +2,10 @@ package bot
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -33,44 +35,44 @@ const (
 
 // tokenBudget bounds the tokens that each application may spend, and each of its visitors. Visitors are anonymous, and
 // events have no address: many visitors can still spend an application's tokens, but the last quarter only with little
-// for each. pkg/budget bounds bytes in the same way. Each limiter is nil if there is no bound.
+// for each. pkg/budget bounds bytes in the same way.
 type tokenBudget struct {
-	visitor     *ratelimit.Limiter
-	little      *ratelimit.Limiter // of a visitor: what it may use before the reserve is closed to it
-	application *ratelimit.Limiter // what is not reserved
-	reserve     *ratelimit.Limiter // of an application
+	visitor     *tokenBucket
+	little      *tokenBucket // of a visitor: what it may use before the reserve is closed to it
+	application *tokenBucket // what is not reserved
+	reserve     *tokenBucket // of an application
 	refused     prometheus.Counter
 }
 
 func newTokenBudget(c LLMConfig, refused prometheus.Counter) tokenBudget {
-	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
-		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: c.Redis, Now: c.Now})
+	bucket := func(name string, rate config.Rate) *tokenBucket {
+		return newTokenBucket(ratelimit.Config{Name: name, Rate: rate, Redis: c.Redis, Now: c.Now})
 	}
 	visitor := c.Tokens.Part(1, visitorShare)
 	visitor.Count = max(visitor.Count, min(minVisitorTokens, c.Tokens.Count))
 	little := visitor.Part(1, littleShare)
 	little.Per = min(little.Per, 24*time.Hour)
 	return tokenBudget{
-		visitor:     limiter("llm-tokens-visitor", visitor),
-		little:      limiter("llm-tokens-little", little),
-		application: limiter("llm-tokens", c.Tokens.Part(reserveShare-1, reserveShare)),
-		reserve:     limiter("llm-tokens-reserve", c.Tokens.Part(1, reserveShare)),
+		visitor:     bucket("llm-tokens-visitor", visitor),
+		little:      bucket("llm-tokens-little", little),
+		application: bucket("llm-tokens", c.Tokens.Part(reserveShare-1, reserveShare)),
+		reserve:     bucket("llm-tokens-reserve", c.Tokens.Part(1, reserveShare)),
 		refused:     refused,
 	}
 }
 
 // admit spends minTokens of the visitor and of the application, the narrower first: a visitor that has spent its part
-// costs the application nothing. Its error is permanent: the budget takes hours to refill, and the visitor must not wait
-// for that.
+// costs the application nothing. Its error is permanent: the budget takes hours to refill, and the visitor must not
+// wait for that.
 func (b tokenBudget) admit(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error {
-	if !b.visitor.TakeN(ctx, e.ChatUserID, minTokens).Allowed {
+	if !b.visitor.take(ctx, e.ChatUserID) {
 		return b.spent("The visitor has spent its part of the application's tokens (LLM_TOKENS_APPLICATION)")
 	}
-	usesLittle := b.little.TakeN(ctx, e.ChatUserID, minTokens).Allowed
-	if b.application.TakeN(ctx, e.AppID, minTokens).Allowed {
+	usesLittle := b.little.take(ctx, e.ChatUserID)
+	if b.application.take(ctx, e.AppID) {
 		return nil
 	}
-	if usesLittle && b.reserve.TakeN(ctx, e.AppID, minTokens).Allowed {
+	if usesLittle && b.reserve.take(ctx, e.AppID) {
 		x.fromReserve = true
 		return nil
 	}
@@ -89,18 +91,81 @@ func (b tokenBudget) spend(ctx context.Context, x *exchange, e event.VisitorMess
 	if more <= 0 {
 		return
 	}
-	takeUpTo(ctx, b.visitor, e.ChatUserID, more)
-	takeUpTo(ctx, b.little, e.ChatUserID, more)
+	b.visitor.add(ctx, e.ChatUserID, more)
+	b.little.add(ctx, e.ChatUserID, more)
 	application := b.application
 	if x.fromReserve {
 		application = b.reserve
 	}
-	takeUpTo(ctx, application, e.AppID, more)
+	application.add(ctx, e.AppID, more)
 }
 
-// takeUpTo spends n tokens, or what is left.
-func takeUpTo(ctx context.Context, limiter *ratelimit.Limiter, name string, n int) {
-	if d := limiter.TakeN(ctx, name, n); !d.Allowed {
-		limiter.TakeN(ctx, name, d.Left)
+// debtors bounds the visitors or applications whose debts a process remembers.
+const debtors = 100_000
+
+// tokenBucket bounds the tokens of each visitor or application. What a question costs is known only after its answer,
+// and may be more than is left: then the rest is owed, and paid with the next question. Otherwise each question asked
+// at an empty bucket would cost minTokens only. A process remembers what is owed by the questions that it has asked. A nil
+// tokenBucket has no bound.
+type tokenBucket struct {
+	limiter *ratelimit.Limiter
+	size    int
+
+	mu   sync.Mutex
+	owed *lru.Cache[string, int] // by visitor or application; at most size each
+}
+
+func newTokenBucket(c ratelimit.Config) *tokenBucket {
+	if c.Rate.Count == 0 {
+		return nil
 	}
+	owed, _ := lru.New[string, int](debtors) // fails only for a size of zero
+	return &tokenBucket{limiter: ratelimit.New(c), size: c.Rate.Count, owed: owed}
+}
+
+// take takes minTokens and what is owed, and reports whether they were there.
+func (b *tokenBucket) take(ctx context.Context, name string) bool {
+	if b == nil {
+		return true
+	}
+	debt := b.settle(name)
+	if b.limiter.TakeN(ctx, name, minTokens+debt).Allowed {
+		return true
+	}
+	b.owe(name, debt)
+	return false
+}
+
+// add takes n tokens that have been spent. What is not there is owed.
+func (b *tokenBucket) add(ctx context.Context, name string, n int) {
+	if b == nil {
+		return
+	}
+	d := b.limiter.TakeN(ctx, name, n)
+	if d.Allowed {
+		return
+	}
+	if b.limiter.TakeN(ctx, name, d.Left).Allowed {
+		n -= d.Left
+	}
+	b.owe(name, n)
+}
+
+// settle returns what is owed, and forgets it.
+func (b *tokenBucket) settle(name string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	debt, _ := b.owed.Get(name)
+	b.owed.Remove(name)
+	return debt
+}
+
+func (b *tokenBucket) owe(name string, n int) {
+	if n <= 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	debt, _ := b.owed.Get(name)
+	b.owed.Add(name, min(debt+min(n, b.size), b.size))
 }
