@@ -336,9 +336,13 @@ func (s *Service) answerer(p *service.Process, r resources) (bot.Answerer, error
 // histories reads chats for the language model.
 type histories struct{ store store.Store }
 
+// maxRecent bounds the stored data of a prompt's messages in bytes, and so the memory of a question. It is far above
+// the 16 KiB of text that the bot puts into a prompt.
+const maxRecent = 128 << 10
+
 // Recent implements [bot.Histories].
 func (h histories) Recent(ctx context.Context, chatID string, limit int) ([]chat.Message, error) {
-	messages, _, err := h.store.History(ctx, chatID, store.HistoryQuery{Limit: limit})
+	messages, _, err := h.store.History(ctx, chatID, store.HistoryQuery{Limit: limit, MaxBytes: maxRecent})
 	return messages, err
 }
 

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -19,10 +20,13 @@ import (
 
 const appOne, appTwo = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-000000000002"
 
-// wroteTo returns a new message of an application's visitor.
-func wroteTo(appID string) event.VisitorMessageAccepted {
+// wroteTo returns a message of a new visitor of an application.
+func wroteTo(appID string) event.VisitorMessageAccepted { return wroteAs(appID, uuid.NewString()) }
+
+// wroteAs returns a new message of an application's visitor.
+func wroteAs(appID, chatUserID string) event.VisitorMessageAccepted {
 	e := newMessage("x")
-	e.AppID, e.Message.ID = appID, uuid.NewString()
+	e.AppID, e.ChatUserID, e.Message.ID = appID, chatUserID, uuid.NewString()
 	return e
 }
 
@@ -86,27 +90,19 @@ func TestABreakerIsOfOneApplication(t *testing.T) {
 	}
 }
 
-// An application that has spent its tokens is not answered until the budget has refilled; another one is. A
-// question costs at least minTokens, once for all its calls.
+// An application that has spent its tokens, with the reserve, is not answered until the budget has refilled; another
+// one is. A question costs at least minTokens, once for all its calls.
 func TestTokensOfAnApplication(t *testing.T) {
 	t.Parallel()
-	m := &model{words: []string{"Yes."}, usage: `{"prompt_tokens":1500,"completion_tokens":1000}`}
-	l := openLLM(t, m, func(c *LLMConfig) { c.Tokens = config.Rate{Count: 5 * minTokens, Per: 24 * time.Hour} })
+	m := &model{usage: `{"prompt_tokens":1500,"completion_tokens":500}`}
+	l, _ := openBudget(t, m, 8*minTokens)
 	answers := func(appID string, want int) {
 		t.Helper()
-		for n := range want + 1 {
-			var s stage
-			err := s.bot(l).VisitorMessage(t.Context(), wroteTo(appID))
-			spent, ok := errors.AsType[*apperr.Error](err)
-			switch {
-			case n < want && err != nil:
-				t.Fatalf("question %d: got %v, want an answer", n+1, err)
-			case n == want && (!ok || spent.Reason != "LLM_TOKENS_SPENT" || !bus.IsPermanent(err)):
-				t.Errorf("question %d: got %v, want it refused for good", n+1, err)
-			}
+		if got := ask(t, l, func() event.VisitorMessageAccepted { return wroteTo(appID) }); got != want {
+			t.Errorf("got %d questions answered, want %d", got, want)
 		}
 	}
-	answers(appOne, 2) // of 2,500 tokens
+	answers(appOne, 4) // of 2,000 tokens
 	if got := testutil.ToFloat64(l.usage.refused); got != 1 {
 		t.Errorf("got %v refused questions in the metric, want 1", got)
 	}
@@ -119,5 +115,91 @@ func TestTokensOfAnApplication(t *testing.T) {
 		}
 	}
 	m.status = 0
-	answers(appTwo, 4) // of minTokens each
+	answers(appTwo, 7) // of minTokens each
+}
+
+// A visitor that has spent its part gets what it would get from an exhausted application. The others are answered.
+func TestTokensOfAVisitor(t *testing.T) {
+	t.Parallel()
+	l, _ := openBudget(t, &model{usage: `{"prompt_tokens":3000,"completion_tokens":1000}`}, 64*40*minTokens)
+	if got := ask(t, l, func() event.VisitorMessageAccepted { return wroteAs(appOne, "greedy") }); got != 10 {
+		t.Errorf("got %d questions of a visitor answered, want the 10 of its part", got)
+	}
+	if err := coded(t, l, wroteAs(appOne, "another")); err != nil {
+		t.Errorf("another visitor: got %v, want an answer", err)
+	}
+}
+
+// What an answer costs above what is left is owed: the next question waits until that has refilled too.
+func TestTokensAboveTheBudgetAreOwed(t *testing.T) {
+	t.Parallel()
+	l, now := openBudget(t, &model{usage: `{"prompt_tokens":50000,"completion_tokens":10000}`}, 64*40*minTokens)
+	visitor := func() event.VisitorMessageAccepted { return wroteAs(appOne, "v") }
+	if got := ask(t, l, visitor); got != 1 {
+		t.Errorf("got %d questions of 60,000 tokens answered, want 1 of a part of 40,000", got)
+	}
+	*now = now.Add(12 * time.Hour) // refills 20,000
+	if got := ask(t, l, visitor); got != 0 {
+		t.Errorf("after half a day: got %d questions answered, want none, with 20,000 owed", got)
+	}
+	*now = now.Add(time.Hour)
+	if got := ask(t, l, visitor); got != 1 {
+		t.Errorf("an hour later: got %d questions answered, want 1", got)
+	}
+}
+
+// Many visitors spend an application's tokens. A visitor that has used much is refused then, and one that has used
+// little is answered, until the reserve is spent too.
+func TestAFloodLeavesTokensForTheOthers(t *testing.T) {
+	t.Parallel()
+	const tokens, question = 64 * 40 * minTokens, 4 * minTokens
+	l, _ := openBudget(t, &model{usage: `{"prompt_tokens":3000,"completion_tokens":1000}`}, tokens)
+	much := func() event.VisitorMessageAccepted { return wroteAs(appOne, "much") }
+	if err := coded(t, l, much()); err != nil {
+		t.Fatal(err)
+	}
+	flood := 1
+	for n := range 48 {
+		visitor := fmt.Sprint("stranger ", n)
+		flood += ask(t, l, func() event.VisitorMessageAccepted { return wroteAs(appOne, visitor) })
+	}
+	if want := tokens * 3 / 4 / question; flood != want {
+		t.Errorf("got %d questions of a flood answered, want %d, without the reserve", flood, want)
+	}
+	if err := coded(t, l, much()); err == nil || err.Reason != "LLM_TOKENS_SPENT" {
+		t.Errorf("a visitor that has used much: got %v, want no answer", err)
+	}
+	fresh := ask(t, l, func() event.VisitorMessageAccepted { return wroteTo(appOne) })
+	if want := tokens / 4 / question; fresh != want {
+		t.Errorf("got %d questions of further visitors answered, want the %d of the reserve", fresh, want)
+	}
+}
+
+// openBudget returns a model with a budget for a day, and its clock, which stands still.
+func openBudget(t *testing.T, m *model, tokens int) (*LLM, *time.Time) {
+	t.Helper()
+	now := time.Now()
+	return openLLM(t, m, func(c *LLMConfig) {
+		c.Tokens = config.Rate{Count: tokens, Per: 24 * time.Hour}
+		c.Now = func() time.Time { return now }
+	}), &now
+}
+
+// ask asks questions until one is refused for good, and returns how many were answered.
+func ask(t *testing.T, l *LLM, question func() event.VisitorMessageAccepted) (answered int) {
+	t.Helper()
+	for range 10_000 {
+		var s stage
+		err := s.bot(l).VisitorMessage(t.Context(), question())
+		if err == nil {
+			answered++
+			continue
+		}
+		if apperr.ReasonOf(err) != "LLM_TOKENS_SPENT" || !bus.IsPermanent(err) {
+			t.Fatalf("question %d: got %v, want it refused for good", answered+1, err)
+		}
+		return answered
+	}
+	t.Fatalf("got %d questions answered and no refusal", answered)
+	return 0
 }

@@ -84,11 +84,11 @@ type caller struct {
 	now       func() time.Time
 	post      postFunc
 	// admit is asked before the first call of a message; nil: all are admitted.
-	admit func(ctx context.Context, appID string) error
+	admit func(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error
 }
 
-// postFunc makes one call. ctx ends with the call's timeout or when another process takes over.
-type postFunc func(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error)
+// postFunc makes one call of an exchange. ctx ends with the call's timeout or when another process takes over.
+type postFunc func(ctx context.Context, x *exchange, e event.VisitorMessageAccepted, begin Begin) (Result, error)
 
 // open prepares the calls of a server; what is its name. Errors do not repeat the secrets, even if the server does.
 func (c *caller) open(what string, config CallConfig, secrets []string, post postFunc) {
@@ -137,7 +137,7 @@ func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, beg
 		})
 	}
 	if x.calls == 0 && c.admit != nil {
-		if err := c.admit(ctx, e.AppID); err != nil {
+		if err := c.admit(ctx, x, e); err != nil {
 			return Result{}, err
 		}
 	}
@@ -190,7 +190,7 @@ func (c *caller) call(
 	c.metrics.running.Inc()
 	defer c.metrics.running.Dec()
 	began := time.Now()
-	result, err := c.post(calling, e, begin)
+	result, err := c.post(calling, x, e, begin)
 	broken, interrupted := errors.AsType[*interruptedError](err)
 	switch {
 	case interrupted: // the visitor has read a part: that is the answer

@@ -12,6 +12,8 @@ type exchange struct {
 	calls    int    // made for the message
 	answered bool   // a call has succeeded
 	result   Result // of that call, for a retry after a failed publish
+
+	fromReserve bool // the tokens come from the application's reserve, see [tokenBudget]
 }
 
 // exchanges holds the exchanges of the messages that are being answered, from the first try until the message

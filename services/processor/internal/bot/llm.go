@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -23,6 +24,9 @@ const (
 	maxCompletion = 8 << 20
 	// maxHistory bounds LLM_HISTORY.
 	maxHistory = 200
+	// maxHistoryText bounds the texts of a prompt besides the system prompt, in bytes: visitors choose them, and the
+	// operator pays for their tokens. It is about 4,000 tokens of English, and 20 messages of 800 bytes.
+	maxHistoryText = 16 << 10
 )
 
 // LLMConfig configures the language model that answers, over the chat-completions protocol of OpenAI.
@@ -45,7 +49,8 @@ type LLMConfig struct {
 type LLMApplication struct {
 	Model        string `json:"model,omitempty"`
 	SystemPrompt string `json:"systemPrompt,omitempty"`
-	// History is the number of the chat's last messages that it reads, the visitor's last one included.
+	// History is the number of the chat's last messages that it reads, the visitor's last one included. Together they
+	// have at most maxHistoryText.
 	History *int `json:"history,omitempty"`
 }
 
@@ -130,8 +135,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		applications: applications,
 		usage:        newUsageMetrics(c.Registerer),
 	}
-	tokens := ratelimit.New(ratelimit.Config{Name: "llm-tokens", Rate: c.Tokens, Redis: c.Redis, Now: c.Now})
-	l.budget = tokenBudget{limiter: tokens, refused: l.usage.refused}
+	l.budget = newTokenBudget(c, l.usage.refused)
 	l.admit = l.budget.admit
 	l.open("LLM", c.CallConfig, secretsOf(c.BaseURL, c.APIKey), l.post)
 	if c.ModerationURL != "" {
@@ -198,7 +202,12 @@ func (c completion) text() (text, finish string) {
 }
 
 // post makes one call; see [caller].
-func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error) {
+func (l *LLM) post(
+	ctx context.Context,
+	x *exchange,
+	e event.VisitorMessageAccepted,
+	begin Begin,
+) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := l.request(ctx, e)
@@ -215,7 +224,7 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, begin Be
 	}
 	used := func(u completionUsage) {
 		l.usage.used(u)
-		l.budget.spend(ctx, e.AppID, u)
+		l.budget.spend(ctx, x, e, u)
 	}
 	next := l.whole(response.Body, used)
 	if isEventStream(response) {
@@ -332,29 +341,54 @@ func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted) (*htt
 // messages returns the system prompt and the end of the chat, up to the visitor's message.
 func (l *LLM) messages(ctx context.Context, e event.VisitorMessageAccepted) ([]completionMessage, error) {
 	app := l.application(e.AppID)
-	var all []completionMessage
-	if app.SystemPrompt != "" {
-		all = append(all, completionMessage{"system", app.SystemPrompt})
+	before, err := l.before(ctx, e, app)
+	if err != nil {
+		return nil, err
 	}
+	newest := newestMessages(append(before, e.Message))
+	if app.SystemPrompt == "" {
+		return newest, nil
+	}
+	return slices.Insert(newest, 0, completionMessage{"system", app.SystemPrompt}), nil
+}
+
+// before returns the messages of the chat before the visitor's message that the application's model reads.
+func (l *LLM) before(
+	ctx context.Context,
+	e event.VisitorMessageAccepted,
+	app LLMApplication,
+) ([]chat.Message, error) {
 	limit := defaultHistory
 	if app.History != nil {
 		limit = *app.History
 	}
-	var before []chat.Message
-	if limit > 1 {
-		recent, err := l.cfg.Histories.Recent(ctx, e.ChatID, limit)
-		if err != nil && !apperr.Is(err, apperr.NotFound) {
-			return nil, fmt.Errorf("reading the history: %w", err)
-		}
-		for _, m := range recent {
-			if chat.CompareMessages(m, e.Message) < 0 && m.ID != e.Message.ID {
-				before = append(before, m)
-			}
-		}
-		before = before[max(0, len(before)-(limit-1)):]
+	if limit <= 1 {
+		return nil, nil
 	}
-	for _, m := range append(before, e.Message) {
+	recent, err := l.cfg.Histories.Recent(ctx, e.ChatID, limit)
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return nil, fmt.Errorf("reading the history: %w", err)
+	}
+	var before []chat.Message
+	for _, m := range recent {
+		if chat.CompareMessages(m, e.Message) < 0 && m.ID != e.Message.ID {
+			before = append(before, m)
+		}
+	}
+	return before[max(0, len(before)-(limit-1)):], nil
+}
+
+// newestMessages returns the last message, and as many of those before it as fit into maxHistoryText.
+func newestMessages(history []chat.Message) []completionMessage {
+	var newest []completionMessage
+	size := 0
+	for i, m := range slices.Backward(history) {
 		content := spoken(m)
+		size += len(content)
+		isLast := i == len(history)-1
+		if size > maxHistoryText && !isLast {
+			break
+		}
 		if content == "" {
 			continue
 		}
@@ -362,9 +396,10 @@ func (l *LLM) messages(ctx context.Context, e event.VisitorMessageAccepted) ([]c
 		if m.IsFromSupport {
 			role = "assistant"
 		}
-		all = append(all, completionMessage{role, content})
+		newest = append(newest, completionMessage{role, content})
 	}
-	return all, nil
+	slices.Reverse(newest)
+	return newest
 }
 
 // defaultHistory is the default number of messages that the model reads.

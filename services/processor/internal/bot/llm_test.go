@@ -147,6 +147,39 @@ func TestALanguageModelAnswers(t *testing.T) {
 	}
 }
 
+// A prompt has the newest messages of the chat, up to maxHistoryText, and always the visitor's own.
+func TestAPromptIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	var history recent
+	for i := range defaultHistory {
+		data := fmt.Sprintf(`{"text":"%02d%s"}`, i, strings.Repeat("x", 4094))
+		history = append(history, chat.Message{ID: fmt.Sprintf("m%02d", i), Type: chat.Text, Data: json.RawMessage(data)})
+	}
+	for name, test := range map[string]struct {
+		question string
+		want     []string // the beginnings of the messages
+	}{
+		"a short question": {"Hi", []string{"You", "17", "18", "19", "Hi"}},
+		"a long question":  {strings.Repeat("é", maxHistoryText), []string{"You", "é"}},
+	} {
+		m := &model{}
+		l := openLLM(t, m, func(c *LLMConfig) { c.Histories = history })
+		if err := coded(t, l, newMessage(test.question)); err != nil {
+			t.Fatal(err)
+		}
+		got := m.asked[0].Messages
+		if len(got) != len(test.want) {
+			t.Errorf("%s: got %d messages, want %d", name, len(got), len(test.want))
+			continue
+		}
+		for i, want := range test.want {
+			if !strings.HasPrefix(got[i].Content, want) {
+				t.Errorf("%s: got %.10q as message %d, want %q", name, got[i].Content, i, want)
+			}
+		}
+	}
+}
+
 // value returns a metric by its name and the value of its label.
 func value(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	t.Helper()

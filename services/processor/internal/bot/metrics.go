@@ -82,7 +82,7 @@ func newUsageMetrics(registerer prometheus.Registerer) *usageMetrics {
 		input: tokens.WithLabelValues("input"), output: tokens.WithLabelValues("output"),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_bot_llm_budget_refused_total",
-			Help: "Questions that were not asked because their application has spent its tokens.",
+			Help: "Questions that were not asked because their visitor or application has spent its tokens.",
 		}),
 	}
 	if registerer != nil {

@@ -70,7 +70,12 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 }
 
 // post makes one call; see [caller].
-func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error) {
+func (w *Webhook) post(
+	ctx context.Context,
+	_ *exchange,
+	e event.VisitorMessageAccepted,
+	begin Begin,
+) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := w.request(ctx, e)
