@@ -169,8 +169,8 @@ func TestDocumentHasEveryType(t *testing.T) {
 	if !slices.Equal(slices.Sorted(slices.Values(documented)), slices.Sorted(slices.Values(types))) {
 		t.Errorf("got SendMessage of %v, want %v", documented, types)
 	}
-	for _, messageType := range append(types, string(chat.Template), string(chat.MultipleChoiceReply)) {
-		if _, ok := schemas["Message"].Value.Discriminator.Mapping[messageType]; !ok {
+	for _, messageType := range append(append(chat.CompanyTypes(), chat.VisitorTypes()...), chat.Template) {
+		if _, ok := schemas["Message"].Value.Discriminator.Mapping[string(messageType)]; !ok {
 			t.Errorf("the schema Message has no %s", messageType)
 		}
 	}
