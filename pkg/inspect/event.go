@@ -192,23 +192,10 @@ func SenderOf(m chat.Message) string {
 	return m.NameOfSender
 }
 
-// Summary returns a short text for message data of any type.
+// Summary returns a short text for message data of any type: its text, or the name or the address of its file. Data with
+// none of them is returned as it is.
 func Summary(data json.RawMessage) string {
-	var d struct {
-		Text     string `json:"text"`
-		Body     string `json:"body"`
-		Caption  string `json:"caption"`
-		FileName string `json:"fileName"`
-		URL      string `json:"url"`
-		Cards    []struct {
-			Title string `json:"title"`
-		} `json:"cards"`
-	}
-	if json.Unmarshal(data, &d) != nil {
-		return string(data)
-	}
-	if len(d.Cards) > 0 {
-		return cmp.Or(d.Text, d.Cards[0].Title)
-	}
-	return cmp.Or(d.Text, d.Body, d.Caption, d.FileName, d.URL)
+	var file struct{ FileName, URL string }
+	_ = json.Unmarshal(data, &file) // a member of another form counts as absent
+	return cmp.Or(chat.TextOf(data), file.FileName, file.URL, string(data))
 }
