@@ -213,10 +213,13 @@ type trial struct {
 }
 
 // session starts a session without the slow password check.
-func (w *world) session(u account.User) *browser {
+func (w *world) session(u account.User) *browser { return w.sessionAt(u, time.Now()) }
+
+// sessionAt is session for one that began at a given time.
+func (w *world) sessionAt(u account.User, at time.Time) *browser {
 	w.t.Helper()
 	b := w.browser(w.base)
-	secret, s := account.NewSession(u.ID, "127.0.0.1", "test", time.Now())
+	secret, s := account.NewSession(u.ID, "127.0.0.1", "test", at)
 	w.must(w.store.CreateSession(w.t.Context(), s))
 	b.cookie, b.csrf = "parley-panel="+secret, account.CSRFToken(secret)
 	return b
