@@ -19,33 +19,14 @@ const (
 	headerSource = "ce-source"
 )
 
-// kindOf returns the kind of the events on a subject: the first one with a matching prefix.
+// kindOf returns the kind of the events on a subject.
 func kindOf(subj string) string {
-	for _, k := range kinds() {
-		if strings.HasPrefix(subj, k.prefix) {
-			return k.name
+	for _, k := range subject.Kinds() {
+		if strings.HasPrefix(subj, strings.TrimSuffix(k.All, ">")) {
+			return k.Name
 		}
 	}
 	return "event"
-}
-
-type kind struct{ prefix, name string }
-
-func kinds() []kind {
-	return []kind{
-		{"chat.in.message.", "company-message"},
-		{"chat.in.push.", "push"},
-		{"chat.in.visitor.registered.", "registration"},
-		{"chat.in.visitor.message.", "visitor-message"},
-		{"chat.in.visitor.rated.", "rating"},
-		{"chat.in.control.", "control"},
-		{"chat.reply.", "reply"},
-		{"chat.part.", "part"},
-		{"chat.out.", "outbound"},
-		{"chat.status.", "status"},
-		{"chat.dead.", "dead"},
-		{"parley.revocation.", "revocation"},
-	}
 }
 
 // Event is an event in display form.
@@ -178,8 +159,8 @@ func StreamNames() (names []string) {
 
 // Kinds returns the values of [Event.Kind].
 func Kinds() (names []string) {
-	for _, k := range kinds() {
-		names = append(names, k.name)
+	for _, k := range subject.Kinds() {
+		names = append(names, k.Name)
 	}
 	return names
 }
