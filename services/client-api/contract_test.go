@@ -14,11 +14,11 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
-	"github.com/parley-chat/parley/pkg/idempotency"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/servicetest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 func document(t *testing.T) *openapi3.T {
@@ -49,7 +49,7 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 			w.requestWrongly(mine[i])
 		}
 	}
-	w.unanswer()
+	storetest.Unanswer(t, w.store)
 	for _, o := range mine {
 		if o.body != "" {
 			w.keyed("in-use", o.path, o.body)
@@ -129,19 +129,6 @@ func (w *world) requestWrongly(o operation) {
 	w.dead("another", o.path, "another body", time.Now())
 	w.keyed("another", o.path, o.body)
 	w.keyed("in-use", o.path, o.body)
-}
-
-// unanswer makes every request with a key one that has no response yet.
-func (w *world) unanswer() {
-	w.t.Helper()
-	records, err := w.store.ReadRecords(w.t.Context(), "idempotency", "", 100)
-	w.must(err)
-	for i := range records {
-		r := records[i].Value.(idempotency.Record)
-		r.Answer, r.LeasedUntil = "", r.ExpiresAt
-		records[i].Value = r
-	}
-	w.must(w.store.WriteRecords(w.t.Context(), "idempotency", records))
 }
 
 // The document shows the codes of 429 that the API answers. Every test validates its responses, so none gets

@@ -25,12 +25,12 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/testkit/httpapitest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // engine is a store that can fail: the first reads of each request return an error.
@@ -515,26 +515,13 @@ func TestRareErrors(t *testing.T) {
 	wantCode("TEMPLATE_NOT_APPROVED", http.MethodPost, chats+"/messages", `{"type":"TEMPLATE","templateId":"`+w.acme.template+`"}`, "Idempotency-Key", "t")
 
 	owner.done(http.StatusCreated, http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
-	w.unanswer()
+	storetest.Unanswer(t, w.store)
 	wantCode("IDEMPOTENCY_KEY_IN_USE", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
 	w.fill(subject.Replies)
 	wantCode("STREAM_FULL", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "second")
 	owner.do(http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n", form...) // the store's stream has a message then
 	w.fill(bus.FilesStream)
 	wantCode("FILE_STORE_FULL", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n", form...)
-}
-
-// unanswer puts the requests of all idempotency keys back to where they are still running.
-func (w *world) unanswer() {
-	w.t.Helper()
-	records, err := w.store.ReadRecords(w.t.Context(), "idempotency", "", 100)
-	w.must(err)
-	for i := range records {
-		r := records[i].Value.(idempotency.Record)
-		r.Answer, r.LeasedUntil = "", r.ExpiresAt
-		records[i].Value = r
-	}
-	w.must(w.store.WriteRecords(w.t.Context(), "idempotency", records))
 }
 
 // fill fills a stream, so that it has no room for another message.
