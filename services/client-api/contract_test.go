@@ -83,17 +83,18 @@ type operation struct{ method, path, body string }
 func (w *world) operations(chatID, messageID, templateID string) (all []operation) {
 	w.t.Helper()
 	ids := map[string]string{"chats": chatID, "message": messageID}
-	for path, item := range document(w.t).Paths.Map() {
+	paths := document(w.t).Paths.Map()
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		resource, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-		for method, described := range item.Operations() {
+		operations := paths[path].Operations()
+		for _, method := range slices.Sorted(maps.Keys(operations)) {
 			o := operation{method: method, path: strings.Replace(path, "{id}", ids[resource], 1)}
-			if described.RequestBody != nil {
-				o.body = w.example(described, map[string]string{"chatId": chatID, "templateId": templateID})
+			if operations[method].RequestBody != nil {
+				o.body = w.example(operations[method], map[string]string{"chatId": chatID, "templateId": templateID})
 			}
 			all = append(all, o)
 		}
 	}
-	slices.SortFunc(all, func(a, b operation) int { return strings.Compare(a.method+a.path, b.method+b.path) })
 	return all
 }
 
@@ -113,10 +114,11 @@ func (w *world) example(described *openapi3.Operation, ids map[string]string) st
 	return string(raw)
 }
 
-func (w *world) request(o operation, token string) {
+func (w *world) request(o operation, token string) httpapitest.Response {
 	w.t.Helper()
-	_, err := w.do(o.method, o.path, o.body, headers{"x-access-token": token, "Content-Type": "application/json"})
+	a, err := w.do(o.method, o.path, o.body, headers{"x-access-token": token, "Content-Type": "application/json"})
 	w.must(err)
+	return a
 }
 
 // requestWrongly sends what a write refuses: nothing, too much, another media type, and another body with a used key.
