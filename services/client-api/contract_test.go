@@ -154,8 +154,8 @@ func TestCodesOfLimits(t *testing.T) {
 		for _, example := range document(t).Paths.Value(o.path).Post.Responses.Status(http.StatusTooManyRequests).Value.Content["application/json"].Examples {
 			shown[example.Value.Value.(map[string]any)["code"].(string)] = true
 		}
-		if !maps.Equal(answered, shown) || len(shown) != 2 {
-			t.Errorf("%s: got the codes %v, and the document shows %v, want the same two", o.path, answered, shown)
+		if !maps.Equal(answered, shown) || len(shown) == 0 {
+			t.Errorf("%s: got the codes %v, and the document shows %v, want the same", o.path, answered, shown)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestUnreadableBody(t *testing.T) {
 func TestEveryExampleIsAccepted(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
+	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.message.>")
 	tried := 0
 	for path, item := range document(t).Paths.Map() {
 		if item.Post == nil {
@@ -186,11 +186,14 @@ func TestEveryExampleIsAccepted(t *testing.T) {
 			raw, err := json.Marshal(body)
 			w.must(err)
 			succeeded(t, w.post(path, string(raw)))
+			tried++
+			if path != "/message/send" {
+				continue
+			}
 			event := heard.Next()
-			if data, err := json.Marshal(body["data"]); err != nil || path == "/message/send" && !strings.Contains(string(event.Data), string(data)) {
+			if data, err := json.Marshal(body["data"]); err != nil || !strings.Contains(string(event.Data), string(data)) {
 				t.Errorf("%s %s: got the event %s, want it to hold %s", path, name, event.Data, data)
 			}
-			tried++
 		}
 	}
 	if tried < 10 {
