@@ -141,8 +141,10 @@ fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) node_modules/.package-lock.
 	@for m in $(MODULES); do (cd $$m && $< fmt --config $(CURDIR)/.golangci.yml ./...); done
 	npm run --silent format
 
-generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## generate code and documents: Go from .proto, AsyncAPI, tables in docs/, clients and the panel's types from the OpenAPI documents
+generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## generate code and documents: Go from .proto, AsyncAPI, tables in docs/, schemas that several APIs share, clients and the panel's types from the OpenAPI documents
 	@ln -sf protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/protoc-gen-go
+	cp deploy/nats/accounts.conf deploy/nats/nats-server.conf k8s/overlays/dev/
+	node scripts/share-schemas.mjs
 	cd proto-events && PATH="$(TOOLS):$$PATH" $(TOOLS)/buf-$(BUF_VERSION) generate
 	go test -count=1 ./pkg/event -run TestExamplesAreCurrent -update
 	go run ./proto-events/internal/generate
@@ -156,7 +158,7 @@ generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VER
 	npm run --silent --workspace web/panel generate
 
 verify: generate ## check that generated files are current, and that each module is tidy and builds alone
-	@git diff --exit-code -- proto-events docs clients web/panel/src/api/generated || { echo "generated files are stale: run 'make generate' and commit"; exit 1; }
+	@git diff --exit-code -- proto-events docs clients web/panel/src/api/generated services/widget-api/openapi.json services/panel/openapi.json k8s/overlays/dev || { echo "generated files are stale: run 'make generate' and commit"; exit 1; }
 	@for m in $(MODULES); do echo "GOWORK=off $$m"; (cd $$m && export GOWORK=off CGO_ENABLED=0 && go build -trimpath -o /dev/null ./... && go mod tidy -diff); done
 
 bench: build ## POST /message/send and the Widget API against their bounds, in ratios of one run

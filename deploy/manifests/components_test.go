@@ -376,7 +376,7 @@ func TestDevOverlayHasTheAccounts(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"nats-server.conf", "accounts.conf"} {
 		if string(read(t, "k8s/overlays/dev/"+file)) != string(read(t, "deploy/nats/"+file)) {
-			t.Errorf("k8s/overlays/dev/%s is stale: copy deploy/nats/%s", file, file)
+			t.Errorf("k8s/overlays/dev/%s is stale: run make generate", file)
 		}
 	}
 }

@@ -199,36 +199,35 @@ func (s *Service) deleteFiles(ctx context.Context, v chat.Visitor, files FileDel
 
 // purge removes the visitor's events from all streams.
 func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []string) (removed int, err error) {
-	type part struct{ stream, filter string }
-	var parts []part
-	if v.AppID != "" {
-		parts = append(
-			parts,
-			part{subject.Inbound, subject.VisitorRegistered(v.AppID, v.ID)},
-			part{subject.Inbound, subject.VisitorMessage(v.AppID, v.ID)},
-			part{subject.Inbound, subject.ChatRated(v.AppID, v.ID)},
-			part{subject.Replies, subject.Reply(v.AppID, v.ID)},
-			part{subject.Parts, subject.Part(v.AppID, v.ID)},
-		)
-	}
-	ids := map[string]bool{v.ID: true}
-	for _, id := range chats {
-		ids[id] = true
-		parts = append(
-			parts,
-			part{subject.Inbound, subject.ControlChanged(v.CompanyID, id)},
-			part{subject.Sends, subject.CompanyMessage(v.CompanyID, id)},
-		)
-	}
-	for _, p := range parts {
-		n, err := streams.Purge(ctx, p.stream, p.filter)
+	for _, subj := range subjectsOf(v, chats) {
+		n, err := streams.Purge(ctx, subject.StreamOf(subj), subj)
 		if err != nil && !apperr.Is(err, apperr.NotFound) {
 			return removed, err
 		}
 		removed += n
 	}
+	ids := map[string]bool{v.ID: true}
+	for _, id := range chats {
+		ids[id] = true
+	}
 	n, err := streams.PurgeWhere(ctx, func(_ string, data []byte) bool { return mentions(data, ids) })
 	return removed + n, err
+}
+
+// subjectsOf returns the subjects of all events of a visitor and of the visitor's chats.
+func subjectsOf(v chat.Visitor, chats []string) (subjects []string) {
+	for _, kind := range subject.Kinds() {
+		if kind.OfVisitor != nil && v.AppID != "" {
+			subjects = append(subjects, kind.OfVisitor(v.AppID, v.ID))
+		}
+		if kind.OfChat == nil {
+			continue
+		}
+		for _, id := range chats {
+			subjects = append(subjects, kind.OfChat(v.CompanyID, id))
+		}
+	}
+	return subjects
 }
 
 // AuditDeadLetters records in the audit log that dead letters were redriven or dropped.

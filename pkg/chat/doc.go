@@ -1,7 +1,7 @@
 // Package chat defines Parley's domain types and their rules: message, chat, conversation window, visitor, application,
 // template, company and access token. It uses only the standard library and does no I/O.
 //
-// Read message.go first, then chat.go. Invariants:
+// Read message.go first, then messagetype.go and chat.go. Invariants:
 //
 //   - A message's data is JSON text and is passed on byte for byte.
 //   - A chat's status is derived from its times (see [Chat.Status]), never stored, so that late or duplicate

@@ -38,47 +38,6 @@ func appendDigits(dst []byte, numbers ...int) []byte {
 	return dst
 }
 
-// MessageType is the type of a message (spec, "Message type enumeration").
-type MessageType string
-
-const (
-	Text                MessageType = "TEXT"
-	Image               MessageType = "IMAGE"
-	Video               MessageType = "VIDEO"
-	Audio               MessageType = "AUDIO"
-	File                MessageType = "FILE"
-	MultipleChoice      MessageType = "MULTIPLE_CHOICE"
-	MultipleChoiceReply MessageType = "MULTIPLE_CHOICE_REPLY"
-	Interactive         MessageType = "INTERACTIVE"
-	Carousel            MessageType = "CAROUSEL"
-	Template            MessageType = "TEMPLATE"
-)
-
-// CompanyTypes returns the types that a company may send with POST /message/send.
-func CompanyTypes() []MessageType {
-	return []MessageType{Text, Image, Video, Audio, File, MultipleChoice, Interactive, Carousel}
-}
-
-// VisitorTypes returns the types that a visitor may send as JSON with POST /message.
-func VisitorTypes() []MessageType { return []MessageType{Text, MultipleChoiceReply} }
-
-// JoinTypes lists the types, separated by commas, in an error message.
-func JoinTypes(types []MessageType) string {
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = string(t)
-	}
-	return strings.Join(names, ", ")
-}
-
-// FromSupport reports whether a bot, an agent or a company system may send a message of type t to a visitor.
-func (t MessageType) FromSupport() bool {
-	return t == Template || t.In(CompanyTypes())
-}
-
-// In reports whether t is one of types.
-func (t MessageType) In(types []MessageType) bool { return slices.Contains(types, t) }
-
 // Message is the message record of the spec: an element of the history, and, with the chat's id, the payload of the
 // realtime event.
 type Message struct {

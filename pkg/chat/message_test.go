@@ -147,26 +147,3 @@ func TestSortMessagesIsByTimeThenID(t *testing.T) {
 		}
 	})
 }
-
-func TestTypesBySender(t *testing.T) {
-	t.Parallel()
-	all := []chat.MessageType{
-		chat.Text, chat.Image, chat.Video, chat.Audio, chat.File, chat.MultipleChoice, chat.MultipleChoiceReply,
-		chat.Interactive, chat.Carousel, chat.Template,
-	}
-	for _, messageType := range all {
-		company := messageType != chat.MultipleChoiceReply && messageType != chat.Template
-		if got := messageType.In(chat.CompanyTypes()); got != company {
-			t.Errorf("%s from a company: got %v, want %v", messageType, got, company)
-		}
-		visitor := messageType == chat.Text || messageType == chat.MultipleChoiceReply
-		if got := messageType.In(chat.VisitorTypes()); got != visitor {
-			t.Errorf("%s from a visitor: got %v, want %v", messageType, got, visitor)
-		}
-	}
-	for _, unknown := range []chat.MessageType{"", "text", "TEXT ", "POLL"} {
-		if unknown.In(all) {
-			t.Errorf("%q: got a known type, want none", unknown)
-		}
-	}
-}

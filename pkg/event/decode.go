@@ -2,7 +2,6 @@ package event
 
 import (
 	"bytes"
-	"strings"
 	"time"
 
 	json "github.com/go-json-experiment/json/v1" // like encoding/json, in less than half the time
@@ -34,85 +33,6 @@ func Decode[E interface{ Subject() string }, P Checked[E]](subj string, data []b
 type Checked[E any] interface {
 	*E
 	check(*apperr.Fields)
-}
-
-func (e *CompanyMessageAccepted) check(f *apperr.Fields) {
-	checkTokens(f, "companyId", e.CompanyID, "chatId", e.ChatID)
-	checkMessage(f, &e.Message)
-}
-
-func (e *PushAccepted) check(f *apperr.Fields) {
-	checkTokens(f, "companyId", e.CompanyID, "templateId", e.TemplateID)
-	checkID(f, "messageId", e.MessageID)
-	checkTime(f, "createdAt", &e.CreatedAt)
-	if e.Source == "" {
-		f.Add("source", "must be present")
-	}
-}
-
-func (e *VisitorRegistered) check(f *apperr.Fields) {
-	checkTokens(f, "companyId", e.CompanyID, "appId", e.AppID, "chatUserId", e.ChatUserID, "chatId", e.ChatID)
-	checkTime(f, "registeredAt", &e.RegisteredAt)
-}
-
-func (e *VisitorMessageAccepted) check(f *apperr.Fields) {
-	checkTokens(f, "companyId", e.CompanyID, "appId", e.AppID, "chatUserId", e.ChatUserID, "chatId", e.ChatID)
-	checkMessage(f, &e.Message)
-}
-
-func (e *ChatControlChanged) check(f *apperr.Fields) {
-	checkTokens(f, "companyId", e.CompanyID, "chatId", e.ChatID, "chatUserId", e.ChatUserID)
-	checkTime(f, "changedAt", &e.ChangedAt)
-	if e.Control != ControlAgent && e.Control != ControlBot {
-		f.Add("control", "must be agent or bot")
-	}
-	e.ClosedAt = e.ClosedAt.UTC().Truncate(time.Millisecond)
-	if e.Handover == (Handover{}) {
-		return
-	}
-	if e.Handover.By == "" {
-		f.Add("handover.by", "must be present")
-	}
-	checkTime(f, "handover.at", &e.Handover.At)
-	for _, fault := range chat.Handover(e.Handover).Check("handover") {
-		f.Add(fault.Field, fault.Message)
-	}
-}
-
-func (e *Reply) check(f *apperr.Fields) {
-	checkTokens(f, "companyId", e.CompanyID, "appId", e.AppID, "chatUserId", e.ChatUserID, "chatId", e.ChatID)
-	checkShown(f, &e.Message)
-}
-
-func (e *OutboundMessage) check(f *apperr.Fields) {
-	checkTokens(
-		f,
-		"companyId", e.CompanyID,
-		"channel", string(e.Channel),
-		"chatId", e.ChatID,
-		"chatUserId", e.ChatUserID,
-	)
-	checkShown(f, &e.Message)
-}
-
-// maxReasonLength bounds the reason of a report; a longer one is truncated.
-const maxReasonLength = 512
-
-func (e *MessageStatusChanged) check(f *apperr.Fields) {
-	checkTokens(f, "companyId", e.CompanyID)
-	checkID(f, "messageId", e.MessageID)
-	checkTime(f, "occurredAt", &e.At)
-	switch e.Status {
-	case chat.StatusDelivered, chat.StatusRead, chat.StatusFailed:
-	default:
-		f.Add("status", "must be delivered, read or failed")
-	}
-	if e.ChatID != "" {
-		checkTokens(f, "chatId", e.ChatID)
-	}
-	if len(e.Reason) > maxReasonLength {
-		e.Reason = strings.ToValidUTF8(e.Reason[:maxReasonLength], "")
-	}
 }
 
 // checkTokens takes alternating names and values. Ids are keys of documents and tokens of subjects.

@@ -11,8 +11,10 @@ package event
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -68,6 +70,11 @@ func (e CompanyMessageAccepted) AppendJSON(dst []byte) []byte {
 	return appendMessage(dst, e.Message)
 }
 
+func (e *CompanyMessageAccepted) check(f *apperr.Fields) {
+	checkTokens(f, "companyId", e.CompanyID, "chatId", e.ChatID)
+	checkMessage(f, &e.Message)
+}
+
 // PushAccepted: a company wants to send an approved template to a phone number.
 type PushAccepted struct {
 	CompanyID  string    `json:"companyId"`
@@ -99,6 +106,15 @@ func (e PushAccepted) AppendJSON(dst []byte) []byte {
 		dst = appendStrings(append(dst, `,"parameters":`...), e.Parameters)
 	}
 	return append(dst, '}')
+}
+
+func (e *PushAccepted) check(f *apperr.Fields) {
+	checkTokens(f, "companyId", e.CompanyID, "templateId", e.TemplateID)
+	checkID(f, "messageId", e.MessageID)
+	checkTime(f, "createdAt", &e.CreatedAt)
+	if e.Source == "" {
+		f.Add("source", "must be present")
+	}
 }
 
 // VisitorProfile is the personal data of a visitor.
@@ -148,6 +164,11 @@ func (e VisitorRegistered) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+func (e *VisitorRegistered) check(f *apperr.Fields) {
+	checkTokens(f, "companyId", e.CompanyID, "appId", e.AppID, "chatUserId", e.ChatUserID, "chatId", e.ChatID)
+	checkTime(f, "registeredAt", &e.RegisteredAt)
+}
+
 // VisitorMessageAccepted: a visitor wrote.
 type VisitorMessageAccepted struct {
 	CompanyID  string       `json:"companyId"`
@@ -167,6 +188,11 @@ func (e VisitorMessageAccepted) OccurredAt() time.Time { return e.Message.Create
 
 func (e VisitorMessageAccepted) AppendJSON(dst []byte) []byte {
 	return appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
+}
+
+func (e *VisitorMessageAccepted) check(f *apperr.Fields) {
+	checkTokens(f, "companyId", e.CompanyID, "appId", e.AppID, "chatUserId", e.ChatUserID, "chatId", e.ChatID)
+	checkMessage(f, &e.Message)
 }
 
 // ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the
@@ -229,6 +255,25 @@ func (e ChatControlChanged) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+func (e *ChatControlChanged) check(f *apperr.Fields) {
+	checkTokens(f, "companyId", e.CompanyID, "chatId", e.ChatID, "chatUserId", e.ChatUserID)
+	checkTime(f, "changedAt", &e.ChangedAt)
+	if e.Control != ControlAgent && e.Control != ControlBot {
+		f.Add("control", "must be agent or bot")
+	}
+	e.ClosedAt = e.ClosedAt.UTC().Truncate(time.Millisecond)
+	if e.Handover == (Handover{}) {
+		return
+	}
+	if e.Handover.By == "" {
+		f.Add("handover.by", "must be present")
+	}
+	checkTime(f, "handover.at", &e.Handover.At)
+	for _, fault := range chat.Handover(e.Handover).Check("handover") {
+		f.Add(fault.Field, fault.Message)
+	}
+}
+
 func (h Handover) appendJSON(dst []byte) []byte {
 	dst = appendMember(append(dst, '{'), "by", h.By)
 	if h.Reason != "" {
@@ -280,6 +325,11 @@ func (e Reply) AppendJSON(dst []byte) []byte {
 	return dst
 }
 
+func (e *Reply) check(f *apperr.Fields) {
+	checkTokens(f, "companyId", e.CompanyID, "appId", e.AppID, "chatUserId", e.ChatUserID, "chatId", e.ChatID)
+	checkShown(f, &e.Message)
+}
+
 // Recipient is the receiver of a message on a channel.
 type Recipient struct {
 	Phone string `json:"phone"`
@@ -313,6 +363,17 @@ func (e OutboundMessage) AppendJSON(dst []byte) []byte {
 	return appendMessage(dst, e.Message)
 }
 
+func (e *OutboundMessage) check(f *apperr.Fields) {
+	checkTokens(
+		f,
+		"companyId", e.CompanyID,
+		"channel", string(e.Channel),
+		"chatId", e.ChatID,
+		"chatUserId", e.ChatUserID,
+	)
+	checkShown(f, &e.Message)
+}
+
 // MessageStatusChanged reports the delivery of a company's message. Status is [chat.StatusDelivered],
 // [chat.StatusRead] or [chat.StatusFailed].
 type MessageStatusChanged struct {
@@ -344,6 +405,26 @@ func (e MessageStatusChanged) AppendJSON(dst []byte) []byte {
 		dst = appendMember(append(dst, ','), "chatId", e.ChatID)
 	}
 	return append(dst, '}')
+}
+
+// maxReasonLength bounds the reason of a report; a longer one is truncated.
+const maxReasonLength = 512
+
+func (e *MessageStatusChanged) check(f *apperr.Fields) {
+	checkTokens(f, "companyId", e.CompanyID)
+	checkID(f, "messageId", e.MessageID)
+	checkTime(f, "occurredAt", &e.At)
+	switch e.Status {
+	case chat.StatusDelivered, chat.StatusRead, chat.StatusFailed:
+	default:
+		f.Add("status", "must be delivered, read or failed")
+	}
+	if e.ChatID != "" {
+		checkTokens(f, "chatId", e.ChatID)
+	}
+	if len(e.Reason) > maxReasonLength {
+		e.Reason = strings.ToValidUTF8(e.Reason[:maxReasonLength], "")
+	}
 }
 
 func appendVisitorMessage(dst []byte, companyID, appID, chatUserID, chatID string, m chat.Message) []byte {

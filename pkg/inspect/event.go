@@ -19,33 +19,14 @@ const (
 	headerSource = "ce-source"
 )
 
-// kindOf returns the kind of the events on a subject: the first one with a matching prefix.
+// kindOf returns the kind of the events on a subject.
 func kindOf(subj string) string {
-	for _, k := range kinds() {
-		if strings.HasPrefix(subj, k.prefix) {
-			return k.name
+	for _, k := range subject.Kinds() {
+		if strings.HasPrefix(subj, strings.TrimSuffix(k.All, ">")) {
+			return k.Name
 		}
 	}
 	return "event"
-}
-
-type kind struct{ prefix, name string }
-
-func kinds() []kind {
-	return []kind{
-		{"chat.in.message.", "company-message"},
-		{"chat.in.push.", "push"},
-		{"chat.in.visitor.registered.", "registration"},
-		{"chat.in.visitor.message.", "visitor-message"},
-		{"chat.in.visitor.rated.", "rating"},
-		{"chat.in.control.", "control"},
-		{"chat.reply.", "reply"},
-		{"chat.part.", "part"},
-		{"chat.out.", "outbound"},
-		{"chat.status.", "status"},
-		{"chat.dead.", "dead"},
-		{"parley.revocation.", "revocation"},
-	}
 }
 
 // Event is an event in display form.
@@ -178,8 +159,8 @@ func StreamNames() (names []string) {
 
 // Kinds returns the values of [Event.Kind].
 func Kinds() (names []string) {
-	for _, k := range kinds() {
-		names = append(names, k.name)
+	for _, k := range subject.Kinds() {
+		names = append(names, k.Name)
 	}
 	return names
 }
@@ -192,23 +173,10 @@ func SenderOf(m chat.Message) string {
 	return m.NameOfSender
 }
 
-// Summary returns a short text for message data of any type.
+// Summary returns a short text for message data of any type: its text, or the name or the address of its file. Data with
+// none of them is returned as it is.
 func Summary(data json.RawMessage) string {
-	var d struct {
-		Text     string `json:"text"`
-		Body     string `json:"body"`
-		Caption  string `json:"caption"`
-		FileName string `json:"fileName"`
-		URL      string `json:"url"`
-		Cards    []struct {
-			Title string `json:"title"`
-		} `json:"cards"`
-	}
-	if json.Unmarshal(data, &d) != nil {
-		return string(data)
-	}
-	if len(d.Cards) > 0 {
-		return cmp.Or(d.Text, d.Cards[0].Title)
-	}
-	return cmp.Or(d.Text, d.Body, d.Caption, d.FileName, d.URL)
+	var file struct{ FileName, URL string }
+	_ = json.Unmarshal(data, &file) // a member of another form counts as absent
+	return cmp.Or(chat.TextOf(data), file.FileName, file.URL, string(data))
 }

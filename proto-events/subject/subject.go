@@ -85,6 +85,34 @@ func Streams() []Stream {
 	}
 }
 
+// Kind is a kind of subjects.
+type Kind struct {
+	Name string // for operators
+	All  string // the filter of all its subjects
+	// OfVisitor returns the subject of a visitor's events, and OfChat that of a chat's; nil: the subject names another
+	// thing. The erasure of a visitor purges these subjects.
+	OfVisitor func(appID, chatUserID string) string
+	OfChat    func(companyID, chatID string) string
+}
+
+// Kinds returns every kind that a stream stores for readers.
+func Kinds() []Kind {
+	return []Kind{
+		{Name: "company-message", All: AllCompanyMessages, OfChat: CompanyMessage},
+		{Name: "push", All: AllPushes},
+		{Name: "registration", All: AllRegistrations, OfVisitor: VisitorRegistered},
+		{Name: "visitor-message", All: AllVisitorMessages, OfVisitor: VisitorMessage},
+		{Name: "rating", All: AllRatings, OfVisitor: ChatRated},
+		{Name: "control", All: AllControls, OfChat: ControlChanged},
+		{Name: "reply", All: AllReplies, OfVisitor: Reply},
+		{Name: "part", All: AllParts, OfVisitor: Part},
+		{Name: "outbound", All: AllOutbound},
+		{Name: "status", All: AllStatuses},
+		{Name: "dead", All: AllDead},
+		{Name: "revocation", All: AllRevocations},
+	}
+}
+
 // StreamOf returns the name of the stream that stores a subject, or the empty string.
 func StreamOf(subj string) string {
 	for _, stream := range Streams() {

@@ -11,14 +11,13 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/chattest"
-	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/storetest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 const lifecycle = "../../docs/lifecycle.md"
 
-// Every cell of the table, at the boundary of its state.
+// Every cell of the table for the writes of the document, at the boundary of its state.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Millisecond)
@@ -27,22 +26,17 @@ func TestLifecycle(t *testing.T) {
 		cfg.Storage.SharedStore = nil // the shared store closes idle chats itself
 	})
 	s := storetest.OpenAt(t, w.engines.StorePath, storetest.Options{IdleClose: chattest.IdleClose})
-	for endpoint, ask := range map[string]func(chatID string) httpapitest.Response{
-		"POST /message/send": func(chatID string) httpapitest.Response {
-			return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID))
-		},
-		"POST /push-message": func(string) httpapitest.Response {
-			return w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567","parameters":{"order":"1"}}`)
-		},
-	} {
-		for state, want := range chattest.Answers(t, lifecycle, endpoint) {
+	for i, o := range w.operations(":id", ":id", templateID) {
+		if o.body == "" {
+			continue
+		}
+		for state, want := range chattest.Answers(t, lifecycle, o.method+" "+o.path) {
 			registered, err := s.Register(t.Context(), store.Registration{Visitor: chat.Visitor{ID: uuid.NewString(), CompanyID: companyID, AppID: appID}})
-			v := registered.Visitor
 			w.must(err)
-			a := ask(chattest.OpenIn(t, s, v, chat.ChannelWidget, state, now))
-			got := a.Outcome(t)
+			chatID := chattest.OpenIn(t, s, registered.Visitor, chat.ChannelWidget, state, now)
+			got := w.request(w.operations(chatID, unknownID, templateID)[i], w.token).Outcome(t)
 			if got != want {
-				t.Errorf("%s, %s: got %q, want %q", endpoint, state, got, want)
+				t.Errorf("%s %s, %s: got %q, want %q", o.method, o.path, state, got, want)
 			}
 		}
 	}

@@ -16,11 +16,6 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// lookupPaths returns the paths of the look-ups.
-func lookupPaths(chatID string) []string {
-	return []string{"/chats", "/chats/" + chatID, "/chats/" + chatID + "/messages", "/templates"}
-}
-
 // record holds the fields of a chat that the tests check.
 type record struct {
 	ChatID, AppID, Channel, Status, AnsweredBy, ClosedAt string

@@ -1,117 +1,60 @@
 package panel_test
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/services/panel"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // step is one route of the walk and its resource.
 type step struct {
-	method, path, body string
-	permission         account.Permission
-	item               bool // names a resource of a company
-	kind               kind
+	operation
+	path, body string
+	item       bool // names a company or a resource of one
+	absent     bool // names another resource, which does not exist
 }
 
-// kind marks special steps.
-type kind int
-
-const (
-	plain   kind = iota
-	endless      // a stream of events
-	absent       // names a resource that does not exist
-)
-
-// steps lists all routes with a session. TestDocumentListsEveryRoute compares them with the document.
-func steps(c company) []step {
-	user := c.users[account.Agent].ID
-	tokens, applications, templates, chats := "/api/tokens/"+c.token, "/api/applications/"+c.app, "/api/templates/"+c.template, "/api/chats/"+c.chat
-	webhooks, q := "/api/webhooks/"+c.endpoint, "?companyId="+c.id
-	return []step{
-		{"PATCH", "/api/companies/" + c.id, `{"name":"acme"}`, account.People, true, plain},
-		{"GET", "/api/tokens" + q, "", account.Tokens, true, plain},
-		{"POST", "/api/tokens" + q, `{"name":"x"}`, account.Tokens, true, plain},
-		{"POST", tokens + "/rotate", `{"overlapSeconds":60}`, account.Tokens, true, plain},
-		{"POST", tokens + "/revoke", `{}`, account.Tokens, true, plain},
-		{"GET", "/api/applications" + q, "", account.ReadApplications, true, plain},
-		{"POST", "/api/applications" + q, `{"name":"x","botName":"y"}`, account.WriteApplications, true, plain},
-		{"GET", applications, "", account.ReadApplications, true, plain},
-		{"PUT", applications, `{"name":"x","botName":"y"}`, account.WriteApplications, true, plain},
-		{"PUT", applications + "/support", `{"rating":true}`, account.WriteApplications, true, plain},
-		{"PUT", applications + "/verification", `{"verification":"off"}`, account.WriteApplications, true, plain},
-		{"POST", applications + "/secrets", `{"overlapSeconds":60}`, account.WriteApplications, true, plain},
-		{"GET", "/api/templates" + q, "", account.ReadTemplates, true, plain},
-		{"POST", "/api/templates" + q, `{"name":"x","text":"y"}`, account.WriteTemplates, true, plain},
-		{"GET", templates, "", account.ReadTemplates, true, plain},
-		{"GET", templates + "/history", "", account.ReadTemplates, true, plain},
-		{"POST", templates + "/test", `{"source":"491701234567"}`, account.WriteTemplates, true, plain},
-		{"PUT", templates, `{"name":"x","text":"y"}`, account.WriteTemplates, true, plain},
-		{"POST", templates + "/submit", `{}`, account.WriteTemplates, true, plain},
-		{"POST", templates + "/approve", `{}`, account.ApproveTemplates, true, plain},
-		{"POST", templates + "/reject", `{"reason":"x"}`, account.ApproveTemplates, true, plain},
-		{"GET", "/api/ratings" + q, "", account.ReadApplications, true, plain},
-		{"GET", "/api/webhooks" + q, "", account.Webhooks, true, plain},
-		{"POST", "/api/webhooks" + q, `{"url":"https://crm.example"}`, account.Webhooks, true, plain},
-		{"PUT", "/api/webhooks/retention" + q, `{"retentionDays":7}`, account.Webhooks, true, plain},
-		{"PATCH", webhooks, `{"ordered":true}`, account.Webhooks, true, plain},
-		{"POST", webhooks + "/rotate", `{"overlapSeconds":60}`, account.Webhooks, true, plain},
-		{"POST", webhooks + "/enable", `{}`, account.Webhooks, true, plain},
-		{"POST", webhooks + "/disable", `{}`, account.Webhooks, true, plain},
-		{"POST", webhooks + "/test", `{}`, account.Webhooks, true, plain},
-		{"GET", webhooks + "/deliveries", "", account.Webhooks, true, plain},
-		{"POST", webhooks + "/replay", `{"dryRun":true}`, account.Webhooks, true, plain},
-		{"DELETE", webhooks, "", account.Webhooks, true, plain},
-		{"GET", "/api/chats" + q, "", account.Inbox, true, plain},
-		{"GET", "/api/chats/counts" + q, "", account.Inbox, true, plain},
-		{"GET", chats, "", account.Inbox, true, plain},
-		{"GET", chats + "/messages", "", account.Inbox, true, plain},
-		{"POST", chats + "/messages", `{"type":"TEXT","data":{"text":"x"}}`, account.Inbox, true, plain},
-		{"POST", chats + "/files", "x", account.Inbox, true, plain},
-		{"PUT", chats + "/control", `{"control":"agent"}`, account.Inbox, true, plain},
-		{"PUT", chats + "/assignee", `{"userId":null}`, account.Inbox, true, plain},
-		{"POST", chats + "/read", `{}`, account.Inbox, true, plain},
-		{"POST", chats + "/presence", `{}`, account.Inbox, true, plain},
-		{"POST", chats + "/typing", `{}`, account.Inbox, true, plain},
-		{"POST", chats + "/close", `{}`, account.Inbox, true, plain},
-		{"GET", "/api/agents" + q, "", account.Inbox, true, plain},
-		{"GET", "/api/events" + q, "", account.Inbox, true, endless},
-		{"GET", "/api/users" + q, "", account.People, true, plain},
-		{"POST", "/api/users" + q, `{"email":"new@example.com","role":"agent"}`, account.People, true, plain},
-		{"POST", "/api/users/" + user + "/invitation", `{}`, account.People, true, plain},
-		{"PATCH", "/api/users/" + user, `{"name":"x"}`, account.People, true, plain},
-		{"GET", "/api/users/" + user + "/sessions", "", account.People, true, plain},
-		{"DELETE", "/api/users/" + user + "/sessions", "", account.People, true, plain},
-		{"DELETE", "/api/users/" + user, "", account.People, true, plain},
-		{"GET", "/api/audit" + q, "", account.Audit, true, plain},
-		{"GET", "/api/visitors" + q, "", account.Visitors, true, plain},
-		{"GET", "/api/visitors/" + c.visitor + "/export", "", account.Visitors, true, plain},
-		{"POST", "/api/visitors/" + c.visitor + "/erase", `{"confirm":"` + c.visitor + `"}`, account.Visitors, true, plain},
-		{"GET", "/api/streams", "", account.Streams, false, plain},
-		{"GET", "/api/dead-letters", "", account.Streams, false, plain},
-		{"GET", "/api/dead-letters/1", "", account.Streams, false, absent},
-		{"POST", "/api/dead-letters/redrive", `{}`, account.Streams, false, plain},
-		{"POST", "/api/dead-letters/drop", `{}`, account.Streams, false, plain},
-		{"GET", "/api/trace/unknown", "", account.Streams, false, absent},
-		{"GET", "/api/tail", "", account.Streams, false, endless},
-		{"POST", "/api/templates/preview", `{"text":"x"}`, account.ReadTemplates, false, plain},
-		{"POST", "/api/companies", `{"name":"new"}`, account.Companies, false, plain},
-		{"GET", "/api/companies", "", "", false, plain},
-		{"GET", "/api/session", "", "", false, plain},
-		{"GET", "/api/sessions", "", "", false, plain},
-		{"DELETE", "/api/sessions/unknown", "", "", false, plain},
-		{"PUT", "/api/password", `{}`, "", false, plain},
-		{"POST", "/api/totp", `{}`, "", false, plain},
-		{"POST", "/api/totp/confirm", `{}`, "", false, plain},
-		{"POST", "/api/totp/recovery-codes", `{}`, "", false, plain},
-		{"DELETE", "/api/totp", `{}`, "", false, plain},
-		{"DELETE", "/api/sessions", "", "", false, plain},
-		{"DELETE", "/api/session", "", "", false, plain},
+// steps returns a request of each operation with a session, as the document describes it, on the records of a company.
+func steps(t *testing.T, c company) (all []step) {
+	t.Helper()
+	records := map[string]string{
+		exampleCompany: c.id, exampleApp: c.app, exampleTemplate: c.template, exampleVisitor: c.visitor,
+		exampleEndpoint: c.endpoint, exampleChat: c.chat, exampleUser: c.users[account.Agent].ID, exampleToken: c.token,
 	}
+	for _, o := range operations() {
+		if slices.Contains(panel.OpenRoutes(), o.name()) {
+			continue
+		}
+		bodies := o.bodies(t)
+		first := bodies[slices.Min(slices.Collect(maps.Keys(bodies)))]
+		r := &trial{o: o, ids: records}
+		s := step{operation: o, path: r.replaced(r.path()), body: r.replaced(first)}
+		for example := range records {
+			s.item = s.item || strings.Contains(r.path(), example)
+		}
+		s.absent = r.path() != o.path && !s.item
+		if o.parameter("companyId") {
+			s.path, s.item = s.path+"?companyId="+c.id, true
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// ask sends the request of a step.
+func (s step) ask(b *browser) httpapitest.Response {
+	headers := []string{"Idempotency-Key", "walk"}
+	if strings.HasPrefix(s.body, "--b") {
+		headers = append(headers, "Content-Type", "multipart/form-data; boundary=b")
+	}
+	return b.do(s.method, s.path, s.body, headers...)
 }
 
 // TestRoleWalk calls every route with every role, on the user's own company and on a foreign one.
@@ -124,9 +67,9 @@ func TestRoleWalk(t *testing.T) {
 			if foreign {
 				about = w.other
 			}
-			for _, s := range steps(about) {
+			for _, s := range steps(t, about) {
 				operator := u.Role == account.Operator // no company is foreign to an operator
-				if (!foreign || operator) && (s.method != "GET" || s.kind == endless) {
+				if (!foreign || operator) && (s.method != "GET" || s.endless()) {
 					continue // the sections' tests cover permitted changes
 				}
 				if foreign && !s.item {
@@ -134,12 +77,12 @@ func TestRoleWalk(t *testing.T) {
 				}
 				want := http.StatusOK
 				switch {
-				case s.permission != "" && !u.Role.May(s.permission):
+				case s.permission() != "" && !u.Role.May(s.permission()):
 					want = http.StatusForbidden
-				case foreign && !operator, s.kind == absent:
+				case foreign && !operator, s.absent:
 					want = http.StatusNotFound
 				}
-				a := session.do(s.method, s.path, s.body, "Idempotency-Key", "walk")
+				a := s.ask(session)
 				if a.Status != want {
 					t.Errorf("%s, foreign %v: %s %s: got %d %s, want %d", u.Role, foreign, s.method, s.path, a.Status, a.Body, want)
 				}
@@ -149,19 +92,19 @@ func TestRoleWalk(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range steps(w.acme) { // nothing without a session
-		if a := w.browser(w.base).do(s.method, s.path, s.body); a.Status != http.StatusUnauthorized {
+	for _, s := range steps(t, w.acme) { // nothing without a session
+		if a := s.ask(w.browser(w.base)); a.Status != http.StatusUnauthorized {
 			t.Errorf("without a session: %s %s: got %d %s, want 401", s.method, s.path, a.Status, a.Body)
 		}
 	}
 	// a user cannot grant a role above their own
 	for _, role := range []account.Role{account.Developer, account.Agent, account.Owner} {
 		session := w.as(w.acme.users[role])
-		for _, s := range steps(w.acme) {
-			if s.permission == "" || role.May(s.permission) {
+		for _, s := range steps(t, w.acme) {
+			if s.permission() == "" || role.May(s.permission()) {
 				continue
 			}
-			if a := session.do(s.method, s.path, s.body, "Idempotency-Key", "walk"); a.Status != http.StatusForbidden {
+			if a := s.ask(session); a.Status != http.StatusForbidden {
 				t.Errorf("%s: %s %s: got %d %s, want 403", role, s.method, s.path, a.Status, a.Body)
 			}
 		}
@@ -169,18 +112,6 @@ func TestRoleWalk(t *testing.T) {
 }
 
 func unlimited(cfg *panel.Config) { cfg.RateSignIn, cfg.RateAccount = config.Rate{}, config.Rate{} }
-
-// walked lists the routes of the walk, as "METHOD /path", with their permissions.
-func walked() map[string]account.Permission {
-	c := company{id: "C", endpoint: "W", app: "A", template: "T", visitor: "V", chat: "K", token: "H", users: map[account.Role]account.User{account.Agent: {ID: "U"}}}
-	ids := strings.NewReplacer("/C", "/{id}", "/A/", "/{id}/", "/W/", "/{id}/", "/T/", "/{id}/", "/K/", "/{id}/", "/H/", "/{id}/", "/U", "/{id}", "/V", "/{id}", "/unknown", "/{id}", "/dead-letters/1/", "/dead-letters/{sequence}/")
-	all := map[string]account.Permission{}
-	for _, s := range steps(c) {
-		path, _, _ := strings.Cut(s.path, "?")
-		all[s.method+" "+strings.TrimSuffix(ids.Replace(path+"/"), "/")] = s.permission
-	}
-	return all
-}
 
 func TestCSRF(t *testing.T) {
 	t.Parallel()

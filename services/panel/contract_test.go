@@ -25,12 +25,12 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/testkit/httpapitest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // engine is a store that can fail: the first reads of each request return an error.
@@ -165,23 +165,19 @@ func operations() (all []operation) {
 // The document lists exactly the routes that the API serves, with their permissions.
 func TestDocumentListsEveryRoute(t *testing.T) {
 	t.Parallel()
-	served := map[string]bool{}
-	for _, r := range append(panel.OpenRoutes(), panel.Routes()...) {
-		served[regexp.MustCompile(`:(\w+)`).ReplaceAllString(r, "{$1}")] = true
+	served, documented := map[string]account.Permission{}, map[string]account.Permission{}
+	parameter := regexp.MustCompile(`:(\w+)`)
+	for r, p := range panel.Routes() {
+		served[parameter.ReplaceAllString(r, "{$1}")] = p
 	}
-	documented := map[string]bool{}
+	for _, r := range panel.OpenRoutes() {
+		served[parameter.ReplaceAllString(r, "{$1}")] = ""
+	}
 	for _, o := range operations() {
-		documented[o.name()] = true
+		documented[o.name()] = o.permission()
 	}
 	if !maps.Equal(served, documented) {
-		t.Errorf("got the document of\n%v, want\n%v", slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(served)))
-	}
-	walk := walked()
-	for _, o := range operations() {
-		want, ok := walk[o.name()]
-		if open := slices.Contains(panel.OpenRoutes(), o.name()); ok == open || o.permission() != want {
-			t.Errorf("%s: got the permission %q, and in the walk %v, %q", o.name(), o.permission(), ok, want)
-		}
+		t.Errorf("got the document of\n%v, want\n%v", documented, served)
 	}
 }
 
@@ -213,10 +209,13 @@ type trial struct {
 }
 
 // session starts a session without the slow password check.
-func (w *world) session(u account.User) *browser {
+func (w *world) session(u account.User) *browser { return w.sessionAt(u, time.Now()) }
+
+// sessionAt is session for one that began at a given time.
+func (w *world) sessionAt(u account.User, at time.Time) *browser {
 	w.t.Helper()
 	b := w.browser(w.base)
-	secret, s := account.NewSession(u.ID, "127.0.0.1", "test", time.Now())
+	secret, s := account.NewSession(u.ID, "127.0.0.1", "test", at)
 	w.must(w.store.CreateSession(w.t.Context(), s))
 	b.cookie, b.csrf = "parley-panel="+secret, account.CSRFToken(secret)
 	return b
@@ -512,26 +511,13 @@ func TestRareErrors(t *testing.T) {
 	wantCode("TEMPLATE_NOT_APPROVED", http.MethodPost, chats+"/messages", `{"type":"TEMPLATE","templateId":"`+w.acme.template+`"}`, "Idempotency-Key", "t")
 
 	owner.done(http.StatusCreated, http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
-	w.unanswer()
+	storetest.Unanswer(t, w.store)
 	wantCode("IDEMPOTENCY_KEY_IN_USE", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
 	w.fill(subject.Replies)
 	wantCode("STREAM_FULL", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "second")
 	owner.do(http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n", form...) // the store's stream has a message then
 	w.fill(bus.FilesStream)
 	wantCode("FILE_STORE_FULL", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n", form...)
-}
-
-// unanswer puts the requests of all idempotency keys back to where they are still running.
-func (w *world) unanswer() {
-	w.t.Helper()
-	records, err := w.store.ReadRecords(w.t.Context(), "idempotency", "", 100)
-	w.must(err)
-	for i := range records {
-		r := records[i].Value.(idempotency.Record)
-		r.Answer, r.LeasedUntil = "", r.ExpiresAt
-		records[i].Value = r
-	}
-	w.must(w.store.WriteRecords(w.t.Context(), "idempotency", records))
 }
 
 // fill fills a stream, so that it has no room for another message.

@@ -251,8 +251,9 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 	w := newWorld(t, unlimited)
 	u := w.acme.users[account.Agent]
 	var sessions []*browser
-	for range most {
-		sessions = append(sessions, w.session(u))
+	start := time.Now().Add(-time.Minute)
+	for n := range most { // one each millisecond, the resolution of the store
+		sessions = append(sessions, w.sessionAt(u, start.Add(time.Duration(n)*time.Millisecond)))
 	}
 	newest := w.as(u)
 	for n, want := range map[int]int{0: http.StatusUnauthorized, 1: http.StatusOK, most - 1: http.StatusOK} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/attachment"
 	"github.com/parley-chat/parley/pkg/budget"
@@ -244,5 +245,5 @@ func (c Config) oidc() *signin.OIDC {
 // OpenRoutes lists the routes that need no session, as "METHOD /path".
 func OpenRoutes() []string { return api.OpenRoutes() }
 
-// Routes lists the routes that need a session, as "METHOD /path".
-func Routes() []string { return api.Routes() }
+// Routes returns the permissions of the routes that need a session, by "METHOD /path"; empty: any session.
+func Routes() map[string]account.Permission { return api.Routes() }

@@ -2,6 +2,7 @@ package widgetapi_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/servicetest"
+	"github.com/parley-chat/parley/testkit/storetest"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -44,37 +46,31 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	w.must(err)
 	w.get("/settings/"+unknownID, "")
 	w.get("/.well-known/jwks.json", "")
-	w.get("/message", token)
-	w.get("/message", "")
-	w.get("/message", closed)
-	w.get("/message?limit=0", token)
-	w.post("/message", token, hello)
-	w.post("/message", "", hello)
-	read := "/message/" + w.history(token)[0].ID + "/read"
-	w.post(read+"?all=true", token, "")
-	w.post(read, token, "")
-	w.post(read, "", "")
-	w.post(read, closed, "")
-	stop := strings.TrimSuffix(read, "read") + "stop" // of a complete message
-	w.post(stop+"?all=true", token, "")
-	w.post(stop, token, "")
-	w.post(stop, "", "")
-	w.post(stop, closed, "")
-	w.stopped(token)
 	guarded := w.register(guardedApp, `"email":"a@example.com"`)
-	w.fromElsewhere(guarded)
-	_, err = w.do("POST", "/message/"+unknownID+"/stop", "", headers{"Authorization": "Bearer " + guarded, "Origin": foreignOrigin})
-	w.must(err)
-	w.inProgress("k", token, `{"text":"hi"}`, time.Now())
-	w.keyed("k", token, hello)
-	w.keyed("k", token, strings.Replace(hello, "hi", "ho", 1))
-	w.post("/register", "", `{"appId":"`+unknownID+`","email":"a@example.com"}`)
-	for _, path := range []string{"/register", "/message"} {
-		w.post(path, token, `{}`)
-		w.post(path, token, strings.Repeat(" ", 128<<10+1))
-		_, err := w.do("POST", path, form, headers{"Authorization": "Bearer " + token, "Content-Type": "text/plain"})
-		w.must(err)
+	mine := w.visitorOperations(w.chatOf(w.get("/chat", token)).ChatID, w.history(token)[0].ID)
+	for i, unknown := range w.visitorOperations(unknownID, unknownID) {
+		w.request(mine[i], token, pageOrigin)
+		w.request(mine[i], "", pageOrigin)
+		w.request(mine[i], guarded, foreignOrigin)
+		w.request(unknown, token, pageOrigin)
+		unknown.path += "?nothing=1"
+		w.request(unknown, token, pageOrigin)
+		if unknown.body != "" {
+			w.requestWrongly(mine[i], token)
+		} else {
+			w.request(mine[i], closed, pageOrigin) // a body would open another chat
+		}
+		w.requestKeyed(mine[i], token, mine[i].body)
+		w.requestKeyed(mine[i], token, strings.Replace(mine[i].body, `"}`, `x"}`, 1)) // another body
 	}
+	w.stopped(token)
+	w.fromElsewhere(guarded)
+	storetest.Unanswer(t, w.store)
+	for _, o := range mine {
+		w.requestKeyed(o, token, o.body)
+	}
+	w.post("/register", "", `{"appId":"`+unknownID+`","email":"a@example.com"}`)
+	w.requestWrongly(operation{method: http.MethodPost, path: "/register", body: form}, "")
 	w.showFiles(token)
 	w.showAgents(token, closed)
 	w.removeWidget()
@@ -83,24 +79,16 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	w.post("/chat/offline-message", token, offline)
 	w.engines.Store.Begin()
 	timetest.Until(t, "the cache has expired", func() bool { return w.get("/settings/"+appID, "").Status == http.StatusServiceUnavailable })
-	w.get("/message", token)
-	w.post(read, token, "")
-	w.post(stop, token, "")
-	w.post("/message", token, hello)
+	w.requestAll(mine, token)
 	w.post("/register", "", form)
-	w.askAgents(token)
 	w.engines.NATS.Stop()
 	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
 	for range 300 {
 		w.get("/.well-known/jwks.json", "")
 	}
 	w.get("/settings/"+appID, "")
-	w.get("/message", "")
-	w.post("/message", "", hello)
-	w.post(read, "", "")
-	w.post(stop, "", "")
+	w.requestAll(mine, "")
 	w.post("/register", "", form)
-	w.askAgents("")
 	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
 	unseen := slices.DeleteFunc(w.contract.Unseen(), func(exchange string) bool {
 		// TestSlowUploadIsCutOff tests the first; internal/web tests the others, which depend on whether the
@@ -110,6 +98,80 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	if len(unseen) > 0 {
 		t.Errorf("documented, but never answered: %q", unseen)
 	}
+}
+
+// operation is a request that the document describes. body is its first example in JSON, or empty; keyed: it takes an
+// Idempotency-Key.
+type operation struct {
+	method, path, body string
+	keyed              bool
+}
+
+// visitorOperations returns a request of each operation that takes a visitor's token, with these ids in the path: of a
+// message in the history, else of a chat.
+func (w *world) visitorOperations(chatID, messageID string) (all []operation) {
+	w.t.Helper()
+	for path, item := range document(w.t).Paths.Map() {
+		id := chatID
+		if strings.HasPrefix(path, "/message/") {
+			id = messageID
+		}
+		for method, described := range item.Operations() {
+			if described.Security == nil || len(*described.Security) != 1 {
+				continue // needs no token
+			}
+			o := operation{method: method, path: strings.Replace(path, "{id}", id, 1)}
+			o.keyed = described.Parameters.GetByInAndName("header", "Idempotency-Key") != nil
+			if described.RequestBody != nil {
+				examples := described.RequestBody.Value.Content["application/json"].Examples
+				first := slices.Min(slices.Collect(maps.Keys(examples)))
+				raw, err := json.Marshal(examples[first].Value.Value)
+				w.must(err)
+				o.body = string(raw)
+			}
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b operation) int { return strings.Compare(a.path+a.method, b.path+b.method) })
+	return all
+}
+
+func (w *world) request(o operation, token, origin string) {
+	w.t.Helper()
+	header := headers{"Content-Type": "application/json", "Origin": origin}
+	if token != "" {
+		header["Authorization"] = "Bearer " + token
+	}
+	_, err := w.do(o.method, o.path, o.body, header)
+	w.must(err)
+}
+
+func (w *world) requestAll(all []operation, token string) {
+	w.t.Helper()
+	for _, o := range all {
+		w.request(o, token, pageOrigin)
+	}
+}
+
+// requestKeyed sends a body with the key of the test, if the operation takes one.
+func (w *world) requestKeyed(o operation, token, body string) {
+	w.t.Helper()
+	if !o.keyed {
+		return
+	}
+	_, err := w.do(o.method, o.path, body, headers{
+		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Origin": pageOrigin, "Idempotency-Key": "status",
+	})
+	w.must(err)
+}
+
+// requestWrongly sends what a write refuses: nothing, too much, another media type.
+func (w *world) requestWrongly(o operation, token string) {
+	w.t.Helper()
+	w.post(o.path, token, `{}`)
+	w.post(o.path, token, strings.Repeat(" ", 128<<10+1))
+	_, err := w.do(o.method, o.path, o.body, headers{"Authorization": "Bearer " + token, "Content-Type": "text/plain"})
+	w.must(err)
 }
 
 // Documented error codes that no other test gets.

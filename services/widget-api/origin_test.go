@@ -15,7 +15,11 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-const foreignOrigin = "https://evil.example"
+// Origins of pages: one that the guarded application allows, and one that it does not.
+const (
+	pageOrigin    = "https://shop.example.com"
+	foreignOrigin = "https://evil.example"
+)
 
 // requests returns every request that concerns an application, from a page of that origin.
 func (w *world) requests(origin, app, token string) map[string]httpapitest.Response {

@@ -49,19 +49,10 @@ func orderOf(at time.Time, id string) string {
 	return string(append(chat.AppendTime(nil, at), " "+id...))
 }
 
-// textOf returns the readable part of a message: its text, caption or body, up to the length that the APIs allow.
+// textOf returns the readable part of a message up to the length that the APIs allow. PostgreSQL, the backend of some
+// compatible servers, cannot store NUL.
 func textOf(data json.RawMessage) string {
-	var d struct{ Text, Caption, Body any }
-	if json.Unmarshal(data, &d) != nil {
-		return "" // not an object
-	}
-	for _, v := range []any{d.Text, d.Caption, d.Body} {
-		if text, ok := v.(string); ok && text != "" {
-			// PostgreSQL, the backend of some compatible servers, cannot store NUL.
-			return truncate(strings.ReplaceAll(text, "\x00", ""), chat.MaxTextLength)
-		}
-	}
-	return ""
+	return truncate(strings.ReplaceAll(chat.TextOf(data), "\x00", ""), chat.MaxTextLength)
 }
 
 // truncate returns the first n characters of text.

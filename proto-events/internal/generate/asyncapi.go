@@ -25,7 +25,7 @@ func asyncAPI(c contract, examples map[string][]object) object {
 		}
 		channels = append(channels, member{name, object{
 			{"address", at},
-			{"description", keptBy(flow[name].stream)},
+			{"description", keptBy(streamOf(d))},
 			{"servers", []object{ref("servers/nats")}},
 			{"messages", object{{name, ref("components/messages/" + name)}}},
 			{"parameters", params},
@@ -36,15 +36,15 @@ func asyncAPI(c contract, examples map[string][]object) object {
 			{"summary", description(d)},
 			{"contentType", "application/json"},
 		}
-		if flow[name].stream != "" {
+		if streamOf(d) != "" {
 			message = append(message, member{"headers", ref("components/schemas/EventHeaders")})
 		}
 		message = append(message,
 			member{"payload", ref("components/schemas/" + name)},
 			member{"examples", examples[name]})
 		messages = append(messages, member{name, message})
-		senders[name] = operation("send", name, flow[name].writers)
-		receivers[name] = operation("receive", name, flow[name].readers)
+		senders[name] = operation("send", name, publishers(d))
+		receivers[name] = operation("receive", name, consumers(d))
 	}
 	var operations object
 	for _, m := range channels {

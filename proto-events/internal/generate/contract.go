@@ -1,4 +1,4 @@
-// What the .proto files say of an event, and who publishes and consumes it, which they do not say.
+// What the .proto files say of an event: its members and comments, its subject, its publishers and its consumers.
 package main
 
 import (
@@ -13,40 +13,6 @@ import (
 
 	"github.com/parley-chat/parley/proto-events/subject"
 )
-
-// flow lists the publishers and consumers of each event, which the .proto files do not specify.
-var flow = map[string]struct {
-	stream  string
-	writers []string
-	readers []string
-}{
-	"CompanyMessageAccepted": {subject.Sends, []string{"client-api"}, []string{"processor"}},
-	"PushAccepted":           {subject.Sends, []string{"client-api"}, []string{"processor"}},
-	"VisitorRegistered":      {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
-	"VisitorMessageAccepted": {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
-	"ChatRated":              {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
-	"ChatControlChanged": {
-		subject.Inbound, []string{"panel", "processor", "widget-api"}, []string{"processor", "panel"},
-	},
-	"Reply": {
-		subject.Replies, []string{"processor", "panel"}, []string{"socket-gateway", "processor", "panel"},
-	},
-	"MessagePart": {subject.Parts, []string{"processor"}, []string{"socket-gateway"}},
-	"OutboundMessage": {
-		subject.Outbound,
-		[]string{"processor", "panel"},
-		[]string{"a channel connector", "processor", "panel"},
-	},
-	"Typing": {
-		"", []string{"socket-gateway", "panel", "processor"}, []string{"socket-gateway", "panel"},
-	},
-	"ReadCursorMoved": {"", []string{"widget-api", "panel"}, []string{"socket-gateway", "panel"}},
-	"MessageStatusChanged": {
-		subject.Status,
-		[]string{"socket-gateway", "widget-api", "a channel connector"},
-		[]string{"processor"},
-	},
-}
 
 // contract is the parsed .proto files with their comments.
 type contract struct {
@@ -74,15 +40,19 @@ func readContract(ctx context.Context) (contract, error) {
 	var c contract
 	for _, f := range files {
 		for i := range f.Messages().Len() {
-			c.messages = append(c.messages, f.Messages().Get(i))
+			d := f.Messages().Get(i)
+			if said := facts(d); len(said) != 0 && len(said) != 3 {
+				return contract{}, fmt.Errorf("%s: got the facts %v, want Subject, Publishers and Consumers", d.Name(), said)
+			}
+			c.messages = append(c.messages, d)
 		}
 	}
 	return c, nil
 }
 
-// comment returns the leading comment of a descriptor, with wrapped lines joined.
+// comment returns the leading comment of a descriptor without its facts, with wrapped lines joined.
 func comment(d protoreflect.Descriptor) string {
-	text := d.ParentFile().SourceLocations().ByDescriptor(d).LeadingComments
+	text := fact.ReplaceAllString(leading(d), "")
 	paragraphs := strings.Split(strings.ReplaceAll(strings.TrimSpace(text), "\n \n", "\n\n"), "\n\n")
 	for i, p := range paragraphs {
 		paragraphs[i] = strings.Join(strings.Fields(p), " ")
@@ -90,21 +60,41 @@ func comment(d protoreflect.Descriptor) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-var subjectLine = regexp.MustCompile(`\s*Subject: (\S+)`)
+func leading(d protoreflect.Descriptor) string {
+	return d.ParentFile().SourceLocations().ByDescriptor(d).LeadingComments
+}
+
+// fact is a line of an event's comment that the documents show at a place of its own.
+var fact = regexp.MustCompile(`(?m)^ (Subject|Publishers|Consumers): (.+)\n`)
+
+// facts returns the facts of a message by their name. A message that is only part of others has none.
+func facts(d protoreflect.MessageDescriptor) map[string]string {
+	found := map[string]string{}
+	for _, line := range fact.FindAllStringSubmatch(leading(d), -1) {
+		found[line[1]] = line[2]
+	}
+	return found
+}
 
 // address returns the subject of an event's message in AsyncAPI's form, or "" if the message is only part of others.
 func address(d protoreflect.MessageDescriptor) string {
-	found := subjectLine.FindStringSubmatch(comment(d))
-	if found == nil {
-		return ""
-	}
-	return strings.NewReplacer("<", "{", ">", "}").Replace(found[1])
+	return strings.NewReplacer("<", "{", ">", "}").Replace(facts(d)["Subject"])
 }
 
-// description is a message's comment without its name and its subject.
+// streamOf returns the stream that stores an event, or "" for one of core NATS.
+func streamOf(d protoreflect.MessageDescriptor) string { return subject.StreamOf(address(d)) }
+
+// publishers and consumers return the services that publish and consume an event.
+func publishers(d protoreflect.MessageDescriptor) []string {
+	return strings.Split(facts(d)["Publishers"], ", ")
+}
+func consumers(d protoreflect.MessageDescriptor) []string {
+	return strings.Split(facts(d)["Consumers"], ", ")
+}
+
+// description is a message's comment without its name.
 func description(d protoreflect.MessageDescriptor) string {
-	text := subjectLine.ReplaceAllString(comment(d), "")
-	text = strings.TrimPrefix(text, string(d.Name())+": ")
+	text := strings.TrimPrefix(comment(d), string(d.Name())+": ")
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 

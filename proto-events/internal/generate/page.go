@@ -31,11 +31,10 @@ func page(c contract) []byte {
 		"subject | stream | published by | consumed by |\n|---|---|---|---|---|\n")
 	for _, d := range c.messages {
 		if at := address(d); at != "" {
-			f := flow[string(d.Name())]
 			anchor := strings.ToLower(string(d.Name()))
-			stream := cmp.Or(f.stream, "none: core NATS")
+			stream := cmp.Or(streamOf(d), "none: core NATS")
 			fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s | %s | %s |\n", d.Name(), anchor, at, stream,
-				strings.Join(f.writers, ", "), strings.Join(f.readers, ", "))
+				strings.Join(publishers(d), ", "), strings.Join(consumers(d), ", "))
 		}
 	}
 	fmt.Fprintf(&b, "| any, with `Parley-Dead-*` headers | `chat.dead.{stream}.{consumer}` | %s | processor, "+

@@ -1,16 +1,4 @@
 /** The message record of the Widget API. Clients ignore unknown fields and tolerate missing ones. */
-export type MessageType =
-  | 'TEXT'
-  | 'IMAGE'
-  | 'VIDEO'
-  | 'AUDIO'
-  | 'FILE'
-  | 'MULTIPLE_CHOICE'
-  | 'MULTIPLE_CHOICE_REPLY'
-  | 'INTERACTIVE'
-  | 'CAROUSEL'
-  | 'TEMPLATE';
-
 export interface Message {
   id: string;
   createdAt: string;
@@ -104,17 +92,14 @@ function reply(b: Data): Button {
   return { kind: 'reply', title: text(b.title) || text(b.payload), value: text(b.payload) || text(b.title) };
 }
 
-/** A message as plain text, for live regions, titles and notifications. */
+/** A message as plain text, for live regions, titles and notifications: its text, its sections, or its cards' titles. */
 export function summary(m: Message, name: (kind: 'picture' | 'video' | 'audio' | 'file') => string): string {
   const d = m.data;
   const kind = ({ IMAGE: 'picture', VIDEO: 'video', AUDIO: 'audio', FILE: 'file' } as const)[m.type as 'IMAGE'];
   if (kind) return [name(kind), text(d.caption) || text(d.fileName)].filter(Boolean).join(': ');
-  if (m.type === 'CAROUSEL')
-    return cardsOf(d)
-      .map((c) => c.title)
-      .join(', ');
-  if (m.type === 'INTERACTIVE') return [sectionText(d.header), sectionText(d.body)].filter(Boolean).join('. ');
-  return text(d.text);
+  const sections = [sectionText(d.header), sectionText(d.body)].filter(Boolean).join('. ');
+  const titles = cardsOf(d).map((c) => c.title);
+  return text(d.text) || sections || titles.join(', ');
 }
 
 /** The text of an INTERACTIVE section, which is a string or an object with a `text` member. */

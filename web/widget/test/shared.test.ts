@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { contrast, parseHex, readable, toHex } from '@parley/shared/colour.js';
-import { buttonsOf, readMessage } from '@parley/shared/message.js';
+import { buttonsOf, readMessage, summary } from '@parley/shared/message.js';
 import { Content, type Render } from '@parley/shared/render/content.js';
 import { drawSvg } from '@parley/shared/render/picture.js';
 import { isFromOrigins, linkify, safeLink, telLink } from '@parley/shared/url.js';
@@ -127,4 +127,14 @@ test('an answer that was cut is marked', () => {
   for (const finishReason of ['stopped', 'interrupted', 'length'])
     assert.match(shown({ text: 'Half', finishReason }), /\[cut\]/);
   assert.doesNotMatch(shown({ text: 'Whole' }), /\[cut\]/);
+});
+
+test('a summary is what a person reads of a message', () => {
+  const said = (type: string, data: Record<string, unknown>) =>
+    summary(readMessage({ id: '1', type, data })!, (kind) => `[${kind}]`);
+  assert.equal(said('MULTIPLE_CHOICE', { text: 'Which?', choices: [{ title: 'A' }] }), 'Which?');
+  assert.equal(said('INTERACTIVE', { header: 'Order', body: { text: 'Ready' } }), 'Order. Ready');
+  assert.equal(said('CAROUSEL', { cards: [{ title: 'Blue' }, { title: 'Red' }] }), 'Blue, Red');
+  assert.equal(said('IMAGE', { url: 'https://x.example/a', caption: 'A cat' }), '[picture]: A cat');
+  assert.equal(said('FILE', { url: 'https://x.example/a' }), '[file]');
 });

@@ -251,10 +251,11 @@ func OpenRoutes() (all []string) {
 	return all
 }
 
-// Routes lists the routes that need a session, as "METHOD /path".
-func Routes() (all []string) {
+// Routes returns the permissions of the routes that need a session, by "METHOD /path"; empty: any session.
+func Routes() map[string]account.Permission {
+	all := map[string]account.Permission{}
 	for _, r := range (api{}).routes() {
-		all = append(all, r.method+" "+r.path)
+		all[r.method+" "+r.path] = r.permission
 	}
 	return all
 }

@@ -407,20 +407,12 @@ const defaultHistory = 20
 
 // spoken returns a message as plain text.
 func spoken(m chat.Message) string {
-	var d struct {
-		Text     string `json:"text"`
-		Body     string `json:"body"`
-		FileName string `json:"fileName"`
-		Caption  string `json:"caption"`
+	text := chat.TextOf(m.Data)
+	if !m.Type.IsFile() {
+		return text
 	}
-	if json.Unmarshal(m.Data, &d) != nil {
-		return ""
-	}
-	switch m.Type {
-	case chat.Image, chat.Video, chat.Audio, chat.File:
-		return strings.TrimSpace(
-			"[" + strings.ToLower(string(m.Type)) + " " + cmp.Or(d.FileName, "without a name") + "] " + d.Caption,
-		)
-	}
-	return cmp.Or(d.Text, d.Body)
+	var d struct{ FileName string }
+	_ = json.Unmarshal(m.Data, &d) // a name of another form counts as absent
+	label := strings.ToLower(string(m.Type)) + " " + cmp.Or(d.FileName, "without a name")
+	return strings.TrimSpace("[" + label + "] " + text)
 }

@@ -37,7 +37,7 @@ func (s *Service) VisitorMessage(ctx context.Context, e event.VisitorMessageAcce
 		ChatID:    e.ChatID,
 	}
 	events = append(events, received)
-	if e.Message.Type.In([]chat.MessageType{chat.Image, chat.Video, chat.Audio, chat.File}) {
+	if e.Message.Type.IsFile() {
 		received.Type = webhook.TypeFileReceived
 		received.Data = webhook.FileReceived(data)
 		events = append(events, received)

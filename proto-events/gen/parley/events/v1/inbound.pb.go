@@ -24,6 +24,8 @@ const (
 
 // CompanyMessageAccepted: a company system sent a message into a chat (POST /message/send of the Client API).
 // Subject: chat.in.message.<companyId>.<chatId>
+// Publishers: client-api
+// Consumers: processor
 type CompanyMessageAccepted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId     string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
@@ -86,6 +88,8 @@ func (x *CompanyMessageAccepted) GetMessage() *Message {
 
 // PushAccepted: a company wants to send an approved template to a phone number (POST /push-message).
 // Subject: chat.in.push.<companyId>.<templateId>
+// Publishers: client-api
+// Consumers: processor
 type PushAccepted struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId  string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
@@ -184,6 +188,8 @@ func (x *PushAccepted) GetParameters() map[string]string {
 
 // VisitorRegistered: a visitor registered or returned (POST /register of the Widget API).
 // Subject: chat.in.visitor.registered.<appId>.<chatUserId>
+// Publishers: widget-api
+// Consumers: processor, panel
 type VisitorRegistered struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId  string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
@@ -377,6 +383,8 @@ func (x *VisitorProfile) GetUserId() string {
 
 // VisitorMessageAccepted: a visitor wrote (POST /message of the Widget API).
 // Subject: chat.in.visitor.message.<appId>.<chatUserId>
+// Publishers: widget-api
+// Consumers: processor, panel
 type VisitorMessageAccepted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId     string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
@@ -455,6 +463,8 @@ func (x *VisitorMessageAccepted) GetMessage() *Message {
 
 // ChatRated: a visitor rated a closed chat, or changed the rating (POST /chat/{id}/rating of the Widget API).
 // Subject: chat.in.visitor.rated.<appId>.<chatUserId>
+// Publishers: widget-api
+// Consumers: processor, panel
 //
 // The latest rated_at counts.
 type ChatRated struct {
@@ -554,6 +564,8 @@ func (x *ChatRated) GetRatedAt() *timestamppb.Timestamp {
 // ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the bot or the
 // visitor handed it over to the agents.
 // Subject: chat.in.control.<companyId>.<chatId>
+// Publishers: panel, processor, widget-api
+// Consumers: processor, panel
 //
 // While control is "agent" a bot must not answer. The store has the same control; the latest changed_at counts.
 type ChatControlChanged struct {

@@ -24,6 +24,8 @@ const (
 
 // Typing: a person or a bot is writing a message in a visitor's chat.
 // Subject: chat.typing.<side>.<appId>.<chatUserId>
+// Publishers: socket-gateway, panel, processor
+// Consumers: socket-gateway, panel
 //
 // It uses core NATS: no stream stores it, and a lost one is not repeated. A writer publishes at most one in two seconds
 // while writing. A reader shows it for six seconds after its arrival, or until a message of that side arrives, and
@@ -127,6 +129,8 @@ func (x *Typing) GetUserId() string {
 // ReadCursorMoved: one side of a chat has read further. The store has the cursor; this event notifies connected
 // browsers.
 // Subject: chat.read.<side>.<appId>.<chatUserId>
+// Publishers: widget-api, panel
+// Consumers: socket-gateway, panel
 //
 // It uses core NATS: no stream stores it, and a reader that missed one gets the cursor when it loads the history.
 type ReadCursorMoved struct {

@@ -23,6 +23,8 @@ const (
 
 // OutboundMessage: a message for a channel connector to deliver.
 // Subject: chat.out.<channel>.<companyId>
+// Publishers: processor, panel
+// Consumers: a channel connector, processor, panel
 type OutboundMessage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId     string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`

@@ -31,6 +31,8 @@ const (
 // with an offset equal to the length of the text is appended; any other part is ignored, because an earlier part is
 // missing, and a part with offset 0 follows within seconds.
 // Subject: chat.part.<appId>.<chatUserId>
+// Publishers: processor
+// Consumers: socket-gateway
 type MessagePart struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId  string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`

@@ -24,6 +24,8 @@ const (
 // Reply: a message for a widget visitor. The socket gateway emits it to the visitor's room, the recorder stores it in
 // the history. Any client permitted to publish on the subject can be the processing layer.
 // Subject: chat.reply.<appId>.<chatUserId>
+// Publishers: processor, panel
+// Consumers: socket-gateway, processor, panel
 type Reply struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId  string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`

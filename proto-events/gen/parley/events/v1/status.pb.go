@@ -25,6 +25,8 @@ const (
 // MessageStatusChanged reports the delivery of a company's message. The socket gateway and the Widget API publish it for
 // widgets, the channel connector for messages of OUTBOUND.
 // Subject: chat.status.<companyId>.<messageId>
+// Publishers: socket-gateway, widget-api, a channel connector
+// Consumers: processor
 //
 // Reports may arrive in any order, late, duplicated or from several reporters: for each status the earliest time
 // counts, and a status never moves backwards. The event's id is "<messageId>-<status>", so that a repeated report is
