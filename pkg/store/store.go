@@ -320,14 +320,19 @@ type Statuses interface {
 	) (chat.MessageStatus, error)
 }
 
+// MaxAwaited is the maximum number of messages of a chat with pending reports. Without it a company that sends on to a
+// visitor who never reads would leave any number of them, and the visitor's next read report would publish them all.
+const MaxAwaited = 1000
+
 // Receipts stores the company messages of a chat with pending delivery or read reports, and the visitor's read
 // cursor. If a message is stored while the visitor reads past it, the later of the two operations sees the earlier.
 type Receipts interface {
 	// AwaitReceipts records that the sender of m waits for its read report, and, unless delivered, for its delivery
-	// report. It returns when the visitor read that far; zero if not yet.
+	// report. If the visitor has read that far already it only returns when. A chat in which [MaxAwaited] messages wait
+	// takes no further one: the reports of that message are lost.
 	AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error)
 	// ReadUpTo records that the visitor has read everything up to m, and returns the sorted ids of the messages up to
-	// m with a pending read report. They are returned again until [Receipts.NoteReceipt].
+	// m with a pending read report, at most [MaxAwaited]. They are returned again until [Receipts.NoteReceipt].
 	ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error)
 	// ChatReceipts returns the visitor's read cursor, and the messages with pending delivery reports.
 	ChatReceipts(ctx context.Context, chatID string) (ChatReceipts, error)

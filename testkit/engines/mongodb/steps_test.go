@@ -145,9 +145,9 @@ func allSteps(t testing.TB, s store.Store) []step {
 		}},
 		{"message status", 1, func() error { _, err := s.MessageStatus(ctx, company, "a"); return err }},
 
-		{"await the first receipts", 2, func() error { _, err := s.AwaitReceipts(ctx, c.ID, answer, false); return err }},
+		{"await the first receipts", 3, func() error { _, err := s.AwaitReceipts(ctx, c.ID, answer, false); return err }},
 		{"await receipts", 1, func() error { _, err := s.AwaitReceipts(ctx, c.ID, text("b", at(3), true), false); return err }},
-		{"read up to", 1, func() error { _, err := s.ReadUpTo(ctx, c.ID, answer, at(4)); return err }},
+		{"read up to", 2, func() error { _, err := s.ReadUpTo(ctx, c.ID, answer, at(4)); return err }},
 		{"a chat's receipts", 1, func() error { _, err := s.ChatReceipts(ctx, c.ID); return err }},
 		{"unread", 1, func() error { _, err := s.CountUnread(ctx, c.ID, true, chat.ReadCursor{}, 9); return err }},
 		{"note a receipt", 1, func() error { return s.NoteReceipt(ctx, c.ID, "a", true) }},
