@@ -269,9 +269,21 @@ func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) 
 // admitTest returns TooMany if the company has requested maxTests in the last testPeriod.
 func (s *Service) admitTest(ctx context.Context, companyID string, now time.Time) error {
 	recent := store.WebhookFilter{CompanyID: companyID, EventType: webhook.TypeTest, From: now.Add(-testPeriod)}
-	tests, err := s.store.WebhookDeliveries(ctx, recent, store.Page{Limit: maxTests})
-	if err != nil || len(tests) < maxTests {
-		return err
+	var tests []webhook.Delivery
+	for page := (store.Page{}); ; {
+		page.Limit = maxTests - len(tests)
+		found, next, err := s.store.WebhookDeliveries(ctx, recent, page)
+		if err != nil {
+			return err
+		}
+		tests = append(tests, found...)
+		if len(tests) == maxTests {
+			break
+		}
+		if next == "" {
+			return nil
+		}
+		page.After = next
 	}
 	tooMany := apperr.TooManyRequests.WithMessage("Too many webhook tests. Try again later.")
 	tooMany.RetryAfter = testPeriod - now.Sub(tests[maxTests-1].CreatedAt)
@@ -288,8 +300,8 @@ type WebhookReplay struct {
 }
 
 // ReplayWebhooks queues up to [MaxReplay] deliveries again, with the same webhook-id and a full set of
-// attempts, and returns them, oldest first, and the cursor of the next page, or "". It skips pending
-// deliveries. A dry run only returns the selection.
+// attempts, and returns them, oldest first, and the cursor of the next page, or "". A page may be short or empty and
+// still have a next one. It skips pending deliveries. A dry run only returns the selection.
 func (s *Service) ReplayWebhooks(
 	ctx context.Context,
 	by Actor,
@@ -310,12 +322,9 @@ func (s *Service) ReplayWebhooks(
 	if r.Filter.Status == "" {
 		r.Filter.Status = webhook.Failed
 	}
-	found, err := s.store.WebhookDeliveries(ctx, r.Filter, store.Page{After: r.After, Limit: MaxReplay})
+	found, next, err := s.store.WebhookDeliveries(ctx, r.Filter, store.Page{After: r.After, Limit: MaxReplay})
 	if err != nil {
 		return nil, "", err
-	}
-	if len(found) == MaxReplay {
-		next = found[MaxReplay-1].ID
 	}
 	slices.Reverse(found)
 	replayed, err = s.replay(ctx, by, found, r.DryRun)

@@ -62,6 +62,46 @@ func All[V any](
 // walkedPage is the page size of [All]: few calls, and little memory for records of some KiB.
 const walkedPage = 100
 
+// Bounds of a page of a list that examines records one by one: the inbox, visitors and webhook deliveries.
+const (
+	// MaxExamined is the maximum number of records that a page examines. A filter that matches nothing costs no more
+	// than some milliseconds of a database connection, and the caller goes on from the next page.
+	MaxExamined = 2000
+	// MaxDeliveryBytes is the size of a page of webhook deliveries; the last one may be beyond it. A delivery has up
+	// to 64 KiB of body, and as much of attempts.
+	MaxDeliveryBytes = 1 << 20
+)
+
+// Examination collects a page of a list that examines records one by one, in the order of the list.
+type Examination[V any] struct {
+	Limit    int   // maximum number of records of the page
+	MaxBytes int64 // maximum size of the page, beyond which its last record may be; 0: no limit
+
+	Found []V
+	Next  string // the cursor of the next page; "" on the last page
+
+	last     string // id of the last record examined
+	examined int
+	bytes    int64
+}
+
+// Examine adds a record that is wanted to the page. It returns false if the page has ended before this record; the
+// engine then stops reading.
+func (e *Examination[V]) Examine(id string, v V, wanted bool, size int64) bool {
+	full := len(e.Found) >= e.Limit || e.MaxBytes > 0 && e.bytes >= e.MaxBytes
+	if full || e.examined == MaxExamined {
+		e.Next = e.last
+		return false
+	}
+	e.examined++
+	e.last = id
+	if wanted {
+		e.Found = append(e.Found, v)
+		e.bytes += size
+	}
+	return true
+}
+
 // ChatFilter selects chats; an empty field matches all.
 type ChatFilter struct {
 	CompanyID  string
@@ -202,8 +242,6 @@ type InboxPage struct {
 
 const (
 	defaultInboxPage = 50
-	// InboxScan is the maximum number of chats that a page examines.
-	InboxScan = 20_000
 	// InboxProfiles is the maximum number of visitors with one profile that a page examines.
 	InboxProfiles = 1000
 )

@@ -189,8 +189,9 @@ type Visitors interface {
 	// visitor does not exist. The caller invalidates [CachedVisitor].
 	RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error
 	// FindVisitors lists visitors of a company whose names, e-mail address, phone number or user id contain the text,
-	// case-insensitively, ordered by id. It may read all visitors of the company.
-	FindVisitors(ctx context.Context, companyID, text string, p Page) ([]chat.Visitor, error)
+	// case-insensitively, ordered by id, and the cursor of the next page; "" on the last page. It examines at most
+	// [MaxExamined] visitors, so a page may be short or empty and still have a next page.
+	FindVisitors(ctx context.Context, companyID, text string, p Page) (found []chat.Visitor, next string, err error)
 	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts, webhook deliveries and
 	// file records, and returns the counts. A repeat after a crash completes the erasure, without counting removed
 	// records again. The caller invalidates [CachedVisitor] and [CachedChat], and removes events and the files
@@ -275,8 +276,8 @@ type Chats interface {
 	// application, which is the page's cursor.
 	Ratings(ctx context.Context, companyID string, since time.Time, p Page) ([]Ratings, error)
 	// Inbox lists chats with their visitors, most recent activity first (waiting ones, longest wait first),
-	// and the cursor of the next page; nil on the last page. With a selective filter, a page may be short or
-	// empty and still have a next page. For a profile shared by more than [InboxProfiles] visitors, it lists
+	// and the cursor of the next page; nil on the last page. It examines at most [MaxExamined] chats, so a page may be
+	// short or empty and still have a next page. For a profile shared by more than [InboxProfiles] visitors, it lists
 	// the chats of that many.
 	Inbox(ctx context.Context, f InboxFilter, p InboxPage) (entries []InboxEntry, next *InboxCursor, err error)
 }
@@ -320,14 +321,19 @@ type Statuses interface {
 	) (chat.MessageStatus, error)
 }
 
+// MaxAwaited is the maximum number of messages of a chat with pending reports. Without it a company that sends on to a
+// visitor who never reads would leave any number of them, and the visitor's next read report would publish them all.
+const MaxAwaited = 1000
+
 // Receipts stores the company messages of a chat with pending delivery or read reports, and the visitor's read
 // cursor. If a message is stored while the visitor reads past it, the later of the two operations sees the earlier.
 type Receipts interface {
 	// AwaitReceipts records that the sender of m waits for its read report, and, unless delivered, for its delivery
-	// report. It returns when the visitor read that far; zero if not yet.
+	// report. If the visitor has read that far already it only returns when. A chat in which [MaxAwaited] messages wait
+	// takes no further one: the reports of that message are lost.
 	AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error)
 	// ReadUpTo records that the visitor has read everything up to m, and returns the sorted ids of the messages up to
-	// m with a pending read report. They are returned again until [Receipts.NoteReceipt].
+	// m with a pending read report, at most [MaxAwaited]. They are returned again until [Receipts.NoteReceipt].
 	ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error)
 	// ChatReceipts returns the visitor's read cursor, and the messages with pending delivery reports.
 	ChatReceipts(ctx context.Context, chatID string) (ChatReceipts, error)
@@ -449,9 +455,11 @@ type WebhookDeliveries interface {
 	InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error)
 	// WebhookDelivery returns the delivery, or NotFound.
 	WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error)
-	// WebhookDeliveries lists deliveries, newest first. NotFound if the page's cursor is not an existing
-	// delivery of the filter's endpoint and company.
-	WebhookDeliveries(ctx context.Context, f WebhookFilter, p Page) ([]webhook.Delivery, error)
+	// WebhookDeliveries lists deliveries, newest first, and the cursor of the next page; "" on the last page. It
+	// examines at most [MaxExamined] deliveries and returns at most [MaxDeliveryBytes] and one delivery more, so a
+	// page may be short or empty and still have a next page. NotFound if the page's cursor is not an existing delivery
+	// of the filter's endpoint and company.
+	WebhookDeliveries(ctx context.Context, f WebhookFilter, p Page) (found []webhook.Delivery, next string, err error)
 	// StoredWebhookBytes adds up the sizes of a company's deliveries, pending and ended, with their attempts:
 	// [webhook.Delivery.Size], [webhook.Attempt.Size].
 	StoredWebhookBytes(ctx context.Context, companyID string) (int64, error)

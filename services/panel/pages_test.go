@@ -309,6 +309,39 @@ func TestPagesOfTheInboxHaveFewBytes(t *testing.T) {
 	}
 }
 
+// A search examines so many visitors in a request: its page may be empty and have a next one.
+func TestASearchHasPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	var stored []store.Record
+	for n := range 2 * store.MaxExamined {
+		id := fmt.Sprintf("ffffffff-0000-4000-8000-%012d", n)
+		v := chat.Visitor{ID: id, CompanyID: w.acme.id, AppID: w.acme.app, FirstName: "Grace"}
+		stored = append(stored, store.Record{Key: id, Value: v})
+	}
+	w.must(w.store.WriteRecords(t.Context(), "visitors", stored))
+	last := stored[len(stored)-1].Key
+	w.must(w.store.WriteRecords(t.Context(), "visitors", []store.Record{
+		{Key: last, Value: chat.Visitor{ID: last, CompanyID: w.acme.id, AppID: w.acme.app, FirstName: "Unmistakable"}},
+	}))
+	owner := w.session(w.acme.users[account.Owner])
+	var sizes []int
+	for cursor := ""; len(sizes) < 10; {
+		var page struct {
+			Visitors []struct{ ID string }
+			Next     string
+		}
+		owner.done(http.StatusOK, http.MethodGet, "/api/visitors?q=unmistakable&cursor="+cursor, "").Into(t, &page)
+		sizes = append(sizes, len(page.Visitors))
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	if !slices.Equal(sizes, []int{0, 0, 1}) { // the company has a visitor of its own before them
+		t.Errorf("got pages of %v visitors, want two empty ones and one with the match", sizes)
+	}
+}
+
 // A replay takes a page of the deliveries; its next leads to the rest.
 func TestReplayHasPages(t *testing.T) {
 	t.Parallel()

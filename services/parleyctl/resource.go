@@ -225,6 +225,19 @@ func (r resource[R, V]) create(c *cobra.Command, make func(context.Context, oper
 func (r resource[R, V]) list(
 	c *cobra.Command, limit int, read func(context.Context, store.Store, store.Page) ([]R, error),
 ) *cobra.Command {
+	return r.listPages(c, limit, func(ctx context.Context, s store.Store, p store.Page) ([]R, string, error) {
+		found, err := read(ctx, s, p)
+		if err != nil || len(found) < p.Size() {
+			return found, "", err
+		}
+		return found, r.id(r.view(found[len(found)-1])), nil
+	})
+}
+
+// listPages is list for a list whose pages have a cursor, because they may be short.
+func (r resource[R, V]) listPages(
+	c *cobra.Command, limit int, read func(context.Context, store.Store, store.Page) ([]R, string, error),
+) *cobra.Command {
 	var page store.Page
 	c.Aliases = append(c.Aliases, "ls")
 	if c.Args == nil {
@@ -234,17 +247,16 @@ func (r resource[R, V]) list(
 	c.Flags().StringVar(&page.After, "after", "", "continue after this id, the last one of the previous page")
 	checkFirst(c, func() error { return notNegative("--limit", page.Limit) })
 	return withOperations(c, r.app.stored, func(ctx context.Context, o operations) error {
-		id := func(record R) string { return r.id(r.view(record)) }
-		readPage := func(ctx context.Context, p store.Page) ([]R, error) { return read(ctx, o.store, p) }
-		found, more, err := readUpTo(ctx, page, readPage, id)
+		readPage := func(ctx context.Context, p store.Page) ([]R, string, error) { return read(ctx, o.store, p) }
+		found, next, err := readUpTo(ctx, page, readPage)
 		if err != nil {
 			return err
 		}
 		if err := printList(r.app, view.ListOf(found, r.view), r.columns...); err != nil {
 			return err
 		}
-		if more && !r.app.wantsJSON() {
-			r.app.note("There may be more: --after %s", id(found[len(found)-1]))
+		if next != "" && !r.app.wantsJSON() {
+			r.app.note("There may be more: --after %s", next)
 		}
 		return nil
 	})
@@ -275,22 +287,19 @@ func (r resource[R, V]) listOfCompany(c *cobra.Command, read companyReader[R]) *
 	})
 }
 
-// readUpTo reads p.Limit records, or all if it is 0, page by page. more reports that there may be more.
+// readUpTo reads p.Limit records, or all if it is 0, page by page, and returns the cursor of the next page, or "".
 func readUpTo[T any](
-	ctx context.Context, p store.Page, read func(context.Context, store.Page) ([]T, error), id func(T) string,
-) (found []T, more bool, err error) {
+	ctx context.Context, p store.Page, read func(context.Context, store.Page) (page []T, next string, err error),
+) (found []T, next string, err error) {
 	for q := p; ; {
-		page, err := read(ctx, q)
+		page, next, err := read(ctx, q)
 		if err != nil {
-			return nil, false, err
+			return nil, "", err
 		}
 		found = append(found, page...)
-		if len(page) < q.Size() {
-			return found, false, nil
+		if next == "" || p.Limit > 0 && len(found) >= p.Limit {
+			return found, next, nil
 		}
-		if len(found) == p.Limit {
-			return found, true, nil
-		}
-		q = store.Page{After: id(found[len(found)-1]), Limit: p.Limit - len(found)}
+		q = store.Page{After: next, Limit: max(0, p.Limit-len(found))}
 	}
 }

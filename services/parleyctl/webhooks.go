@@ -379,11 +379,11 @@ func (a *app) webhooksAttempts() *cobra.Command {
 		filter.EndpointID, err = parseID("ENDPOINT", c.Flags().Arg(0))
 		return err
 	})
-	return a.delivery().list(c, defaultLimit, func(
+	return a.delivery().listPages(c, defaultLimit, func(
 		ctx context.Context, s store.Store, page store.Page,
-	) ([]webhook.Delivery, error) {
+	) ([]webhook.Delivery, string, error) {
 		if _, err := s.WebhookEndpoint(ctx, filter.EndpointID); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		return s.WebhookDeliveries(ctx, filter, page)
 	})

@@ -230,7 +230,7 @@ func TestWebhookEvents(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", name, got[name], n)
 		}
 	}
-	all, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID}, store.Page{})
+	all, _, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID}, store.Page{})
 	if err != nil || len(all) != 11 {
 		t.Errorf("got %d deliveries, %v, want 11", len(all), err)
 	}
@@ -349,7 +349,7 @@ func TestKilledProcessorLosesNoWebhook(t *testing.T) {
 	w.spawn(binary, env...)
 	got := map[string]string{} // webhook-id by message
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		all, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID, Status: webhook.Delivered}, store.Page{})
+		all, _, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID, Status: webhook.Delivered}, store.Page{})
 		w.must(err)
 		if len(all) == messages {
 			break
@@ -422,7 +422,7 @@ func TestWebhooksSwitchedOff(t *testing.T) {
 	kept := w.acked(subject.Inbound, "recorder")
 	w.publish(w.wrote(chat.Text, `{"text":"x"}`))
 	kept.Next()
-	all, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID}, store.Page{})
+	all, _, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID}, store.Page{})
 	if err != nil || len(all) != 0 {
 		t.Errorf("got %d deliveries, %v, want none", len(all), err)
 	}

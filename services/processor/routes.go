@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -37,7 +38,8 @@ const (
 	fanouts = 256
 )
 
-// recorderRoutes: the history needs no order, so all replicas share each consumer and every message is its own key.
+// recorderRoutes: the history needs no order, so all replicas share each consumer and every message is its own key. The
+// bound of the writes at once is shared between companies, so that one whose writes are slow does not delay the others.
 func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 	routes := []bus.Consumer{
 		{
@@ -66,6 +68,7 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 	for i := range routes {
 		routes[i].Order = bus.Unordered
 		routes[i].Key = byMessage
+		routes[i].Tenant = byCompany
 		routes[i].Concurrency = recorders
 	}
 	return routes
@@ -223,6 +226,21 @@ func senderOf(l bus.DeadLetter) (companyID string, ok bool) {
 		return "", false
 	}
 	return reply.CompanyID, reply.Receipt && subject.Valid(reply.CompanyID)
+}
+
+// byCompany returns the company of an event; "" if it is malformed, which the handler reports.
+func byCompany(d bus.Delivery) string {
+	rest, first := bytes.CutPrefix(d.Data, []byte(`{"companyId":"`)) // as Parley's own services encode it
+	if id, _, closed := bytes.Cut(rest, []byte(`"`)); first && closed && subject.Valid(string(id)) {
+		return string(id)
+	}
+	var of struct {
+		CompanyID string `json:"companyId"`
+	}
+	if json.Unmarshal(d.Data, &of) != nil {
+		return ""
+	}
+	return of.CompanyID
 }
 
 func byMessage(d bus.Delivery) string { return d.ID }

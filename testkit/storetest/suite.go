@@ -49,6 +49,7 @@ func Run(t *testing.T, open Opener) {
 		"max page":     testMaxPage,
 		"endpoints":    testWebhookEndpoints,
 		"deliveries":   testWebhookDeliveries,
+		"examined":     testExamined,
 		"order":        testWebhookOrder,
 		"portable":     testPortable,
 		"callers":      testCallers,

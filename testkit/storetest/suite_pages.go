@@ -122,12 +122,16 @@ func paged(t *testing.T, s store.Store) []listed {
 		),
 		list(
 			"deliveries",
-			of(s.WebhookDeliveries, store.WebhookFilter{CompanyID: company.ID}),
+			func(ctx context.Context, p store.Page) ([]webhook.Delivery, error) {
+				found, _, err := s.WebhookDeliveries(ctx, store.WebhookFilter{CompanyID: company.ID}, p)
+				return found, err
+			},
 			func(d webhook.Delivery) string { return d.ID },
 		),
 		list("chats", of(s.Chats, store.ChatFilter{CompanyID: company.ID}), func(c chat.Chat) string { return c.ID }),
 		list("visitors", func(ctx context.Context, p store.Page) ([]chat.Visitor, error) {
-			return s.FindVisitors(ctx, company.ID, "ada", p)
+			found, _, err := s.FindVisitors(ctx, company.ID, "ada", p)
+			return found, err
 		}, func(v chat.Visitor) string { return v.ID }),
 		list("ratings", func(ctx context.Context, p store.Page) ([]store.Ratings, error) {
 			return s.Ratings(ctx, company.ID, at(0), p)
@@ -145,6 +149,60 @@ func of[F, V any](
 	f F,
 ) func(context.Context, store.Page) ([]V, error) {
 	return func(ctx context.Context, p store.Page) ([]V, error) { return read(ctx, f, p) }
+}
+
+// testExamined lists records of which only the last matches, beyond what one page examines: the first page is empty
+// and has a next one. All of them have the same time, which the cursor must not repeat.
+func testExamined(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	hook := endpoint(newID())
+	company, matching := hook.CompanyID, fmt.Sprintf("r%04d", store.MaxExamined)
+	write := func(kind store.Kind, record func(id string) any) {
+		t.Helper()
+		var records []store.Record
+		for n := range store.MaxExamined + 1 {
+			id := fmt.Sprintf("r%04d", n)
+			records = append(records, store.Record{Key: id, Value: record(id)})
+		}
+		must(t, s.WriteRecords(ctx, kind, records))
+	}
+	write("visitors", func(id string) any {
+		return chat.Visitor{ID: id, CompanyID: company, AppID: "app", Email: id + "@example.com"}
+	})
+	write("webhookDeliveries", func(id string) any {
+		d := webhook.Delivery{ID: id, CompanyID: company, EndpointID: hook.ID, CreatedAt: at(0), Status: webhook.Delivered}
+		if id == matching {
+			d.Status = webhook.Failed
+		}
+		return d
+	})
+	walk := func(of string, read func(after string) (ids []string, next string)) {
+		t.Helper()
+		found, next := read("")
+		if len(found) > 0 || next == "" {
+			t.Fatalf("%s: got %v and the cursor %q, want an empty page with a next one", of, found, next)
+		}
+		found, next = read(next)
+		want(t, of+", the next page", found, []string{matching})
+		want(t, of+", the cursor of the last page", next, "")
+	}
+	walk("visitors", func(after string) (ids []string, next string) {
+		found, next, err := s.FindVisitors(ctx, company, matching, store.Page{After: after, Limit: 2})
+		must(t, err)
+		for _, v := range found {
+			ids = append(ids, v.ID)
+		}
+		return ids, next
+	})
+	walk("deliveries", func(after string) (ids []string, next string) {
+		failed := store.WebhookFilter{EndpointID: hook.ID, Status: webhook.Failed}
+		found, next, err := s.WebhookDeliveries(ctx, failed, store.Page{After: after, Limit: 2})
+		must(t, err)
+		for _, d := range found {
+			ids = append(ids, d.ID)
+		}
+		return ids, next
+	})
 }
 
 // testMaxPage asks for more than a page may have.

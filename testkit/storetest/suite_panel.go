@@ -268,8 +268,12 @@ func testInbox(t *testing.T, open Opener) {
 		}
 		want(t, "the inbox, "+name, got, wanted)
 	}
-	want(t, "found visitors", get[[]chat.Visitor](t)(s.FindVisitors(ctx, company, "hopper", store.Page{Limit: 10}))[0].LastName, "HOPPER")
-	want(t, "the limit", len(get[[]chat.Visitor](t)(s.FindVisitors(ctx, company, "", store.Page{Limit: 3}))), 3)
+	found, _, err := s.FindVisitors(ctx, company, "hopper", store.Page{Limit: 10})
+	must(t, err)
+	want(t, "found visitors", found[0].LastName, "HOPPER")
+	found, _, err = s.FindVisitors(ctx, company, "", store.Page{Limit: 3})
+	must(t, err)
+	want(t, "the limit", len(found), 3)
 }
 
 func testErase(t *testing.T, open Opener) {

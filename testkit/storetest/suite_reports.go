@@ -93,6 +93,42 @@ func testReceipts(t *testing.T, open Opener) {
 		want(t, "a message that was read before it was stored", await(t, chatID, late, true), at(2*time.Hour))
 		want(t, "a message after what was read", await(t, chatID, fromCompany("cc", noon.Add(time.Second)), true), time.Time{})
 	})
+	t.Run("at most so many", func(t *testing.T) {
+		chatID := newID()
+		message := func(n int) chat.Message {
+			return fromCompany(fmt.Sprintf("m%04d", n), at(time.Duration(n)*time.Second))
+		}
+		imported := store.ReceiptsRecord{ChatID: chatID}
+		for n := range store.MaxAwaited - 1 {
+			m := message(n)
+			imported.Unread = append(imported.Unread, store.AwaitedReceipt{CreatedAt: m.CreatedAt, MessageID: m.ID})
+		}
+		must(t, s.WriteRecords(ctx, "receipts", []store.Record{{Key: chatID, Value: imported}}))
+		await(t, chatID, message(store.MaxAwaited-1), true)
+		first, last, beyond := message(0), message(store.MaxAwaited-1), message(store.MaxAwaited)
+		want(t, "one beyond the bound", await(t, chatID, beyond, false), time.Time{})
+		want(t, "a repeat of one that waits", await(t, chatID, last, false), time.Time{})
+		if slices.Contains(undelivered(t, chatID), beyond.ID) {
+			t.Error("the message beyond the bound waits for its delivery report, want it left out")
+		}
+		must(t, s.NoteReceipt(ctx, chatID, first.ID, false)) // waits for its read report still
+		want(t, "beyond the bound after a delivery", await(t, chatID, beyond, false), time.Time{})
+		unread := readUpTo(t, chatID, beyond, at(0))
+		if len(unread) != store.MaxAwaited || slices.Contains(unread, beyond.ID) {
+			t.Errorf("got %d unread messages up to %s, want %d without it", len(unread), beyond.ID, store.MaxAwaited)
+		}
+		want(t, "one beyond the bound that has been read", await(t, chatID, beyond, false), at(0))
+		for range 2 { // a repeat makes room for one only
+			must(t, s.NoteReceipt(ctx, chatID, first.ID, true))
+		}
+		next, further := message(store.MaxAwaited+1), message(store.MaxAwaited+2)
+		await(t, chatID, next, false)
+		await(t, chatID, further, false)
+		unread = readUpTo(t, chatID, further, at(0))
+		if !slices.Contains(unread, next.ID) || slices.Contains(unread, further.ID) {
+			t.Errorf("after one report got %d unread messages, want %s and not %s among them", len(unread), next.ID, further.ID)
+		}
+	})
 	t.Run("storing while reading", func(t *testing.T) {
 		for range 20 {
 			chatID, m := newID(), fromCompany(newID(), noon)

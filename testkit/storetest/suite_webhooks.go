@@ -71,6 +71,14 @@ func testWebhookEndpoints(t *testing.T, open Opener) {
 	want(t, "a company's retention", get[chat.Company](t)(s.Company(ctx, c.ID)), c)
 }
 
+// deliveries returns a page of deliveries.
+func deliveries(t *testing.T, s store.Store, f store.WebhookFilter, p store.Page) []webhook.Delivery {
+	t.Helper()
+	found, _, err := s.WebhookDeliveries(t.Context(), f, p)
+	must(t, err)
+	return found
+}
+
 func testWebhookDeliveries(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	first, second := endpoint(newID()), endpoint(newID())
@@ -108,11 +116,11 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 		"a time":       {store.WebhookFilter{CompanyID: first.CompanyID, From: at(time.Second), To: at(3 * time.Second)}, store.Page{}, []string{all[2].ID, all[1].ID}},
 		"other things": {store.WebhookFilter{CompanyID: newID()}, store.Page{}, nil},
 	} {
-		want(t, "deliveries of "+name, ids(get[[]webhook.Delivery](t)(s.WebhookDeliveries(ctx, test.filter, test.page))), test.want)
+		want(t, "deliveries of "+name, ids(deliveries(t, s, test.filter, test.page)), test.want)
 	}
-	_, err := s.WebhookDeliveries(ctx, store.WebhookFilter{EndpointID: first.ID}, store.Page{After: all[3].ID})
+	_, _, err := s.WebhookDeliveries(ctx, store.WebhookFilter{EndpointID: first.ID}, store.Page{After: all[3].ID})
 	wantCode(t, "a page after another endpoint's delivery", err, apperr.NotFound)
-	_, err = s.WebhookDeliveries(ctx, store.WebhookFilter{CompanyID: newID()}, store.Page{After: all[3].ID})
+	_, _, err = s.WebhookDeliveries(ctx, store.WebhookFilter{CompanyID: newID()}, store.Page{After: all[3].ID})
 	wantCode(t, "a page after another company's delivery", err, apperr.NotFound)
 
 	due := func(seconds int, except ...string) (ids []string) {

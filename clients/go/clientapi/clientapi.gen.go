@@ -2830,7 +2830,7 @@ type ClientInterface interface {
 
 	// GetMessage The status of a message
 	//
-	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
+	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
 	//
 	// Corresponds with GET /message/{id} (the `GetMessage` operationId).
 	GetMessage(ctx context.Context, id string, params *GetMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2958,7 +2958,7 @@ func (c *Client) SendMessage(ctx context.Context, params *SendMessageParams, bod
 
 // GetMessage The status of a message
 //
-// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
+// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
 //
 // Corresponds with GET /message/{id} (the `GetMessage` operationId).
 func (c *Client) GetMessage(ctx context.Context, id string, params *GetMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3731,7 +3731,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMessageWithResponse The status of a message
 	//
-	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
+	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4631,7 +4631,7 @@ func (c *ClientWithResponses) SendMessageWithResponse(ctx context.Context, param
 
 // GetMessageWithResponse The status of a message
 //
-// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
+// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -67,11 +67,7 @@ func findOne[D any](ctx context.Context, s *Store, from collection, filter bson.
 	var d D
 	o := options.FindOne()
 	if len(fields) > 0 {
-		projection := bson.D{}
-		for _, f := range fields {
-			projection = append(projection, bson.E{Key: f, Value: 1})
-		}
-		o.SetProjection(projection)
+		o.SetProjection(fieldsOf(fields...))
 	}
 	err := s.do(ctx, "reading from "+string(from), func(ctx context.Context) error {
 		return s.in(from).FindOne(ctx, filter, o).Decode(&d)
@@ -80,6 +76,15 @@ func findOne[D any](ctx context.Context, s *Store, from collection, filter bson.
 		err = notFound(from)
 	}
 	return d, err
+}
+
+// fieldsOf is the projection of these fields, and the _id.
+func fieldsOf(names ...string) bson.D {
+	projection := bson.D{}
+	for _, name := range names {
+		projection = append(projection, bson.E{Key: name, Value: 1})
+	}
+	return projection
 }
 
 // insert adds a document and reports false if its id exists.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -26,7 +27,7 @@ func (s *Store) Inbox(
 			return entries, nil, err
 		}
 	}
-	for scanned < store.InboxScan {
+	for scanned < store.MaxExamined {
 		batch, err := s.inboxBatch(ctx, f, of, after)
 		if err != nil {
 			return nil, nil, err
@@ -113,11 +114,16 @@ func following(order bson.E, after store.InboxCursor) bson.D {
 	}
 	return bson.D{
 		{Key: order.Key, Value: bson.D{{Key: beyond + "e", Value: after.ActivityAt}}},
-		{Key: "$or", Value: bson.A{
-			bson.D{{Key: order.Key, Value: bson.D{{Key: beyond, Value: after.ActivityAt}}}},
-			bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: after.ChatID}}}},
-		}},
+		eitherAfter(order.Key, beyond, after.ActivityAt, after.ChatID),
 	}
+}
+
+// eitherAfter selects the documents that are beyond a time, or have it and a greater id.
+func eitherAfter(field, beyond string, at time.Time, id string) bson.E {
+	return bson.E{Key: "$or", Value: bson.A{
+		bson.D{{Key: field, Value: bson.D{{Key: beyond, Value: at}}}},
+		bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: id}}}},
+	}}
 }
 
 func (s *Store) visitorsOf(ctx context.Context, found []chat.Chat) (map[string]chat.Visitor, error) {
@@ -142,15 +148,18 @@ func (s *Store) visitorsOf(ctx context.Context, found []chat.Chat) (map[string]c
 }
 
 // FindVisitors implements [store.Visitors].
-func (s *Store) FindVisitors(ctx context.Context, companyID, text string, p store.Page) ([]chat.Visitor, error) {
-	q := byIDs(p)
-	q.filter = append(bson.D{{Key: "companyId", Value: companyID}}, q.filter...)
-	q.limit = 0 // it reads on until enough visitors match the text
-	q.wanted = p.Size()
-	return list(ctx, s, visitors, q, func(d visitorDocument) (chat.Visitor, bool) {
+func (s *Store) FindVisitors(
+	ctx context.Context,
+	companyID, text string,
+	p store.Page,
+) (found []chat.Visitor, next string, err error) {
+	q := ofCompany(companyID, byIDs(p))
+	page := store.Examination[chat.Visitor]{Limit: p.Size(), Found: []chat.Visitor{}}
+	err = examine(ctx, s, visitors, q, &page, func(d visitorDocument) (string, chat.Visitor, bool, int64) {
 		v := d.visitor()
-		return v, store.VisitorContains(v, text)
+		return v.ID, v, store.VisitorContains(v, text), 0
 	})
+	return page.Found, page.Next, err
 }
 
 // VisitorFileIDs implements [store.Visitors].

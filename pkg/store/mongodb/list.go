@@ -15,8 +15,8 @@ import (
 type listQuery struct {
 	filter, sort bson.D
 	limit        int    // of the documents returned by MongoDB; 0: all
-	fields       bson.D // projection; nil: all
 	wanted       int    // maximum number of results after filtering in Go; 0: all
+	fields       bson.D // projection; nil: all
 }
 
 // byIDs is the page of a list ordered by id.
@@ -73,8 +73,25 @@ func list[D, V any](
 	return found, err
 }
 
+// examine reads documents in order until the page is full. read returns what [store.Examination.Examine] takes.
+func examine[D, V any](
+	ctx context.Context, s *Store, from collection, q listQuery, page *store.Examination[V],
+	read func(D) (id string, v V, wanted bool, size int64),
+) error {
+	q.limit = store.MaxExamined + 1 // one more shows that there is a next page
+	q.wanted = page.Limit
+	return s.each(ctx, from, q, func(cursor *mongo.Cursor) (bool, error) {
+		var d D
+		if err := cursor.Decode(&d); err != nil {
+			return false, err
+		}
+		return page.Examine(read(d)), nil
+	})
+}
+
 // each calls visit with a cursor on each document until it returns false. Its duration depends on the length of the
-// list; each batch must arrive within an operation's timeout.
+// list; each batch must arrive within an operation's timeout. Each batch has twice as many documents as the one before:
+// a caller that stops soon gets few that it does not need, and one that reads on needs few round trips.
 func (s *Store) each(
 	ctx context.Context,
 	from collection,
@@ -82,7 +99,8 @@ func (s *Store) each(
 	visit func(*mongo.Cursor) (proceed bool, err error),
 ) error {
 	act := "listing " + string(from)
-	filter, o := q.filter, options.Find().SetBatchSize(maxBatch)
+	batch := q.firstBatch()
+	filter, o := q.filter, options.Find().SetBatchSize(int32(batch))
 	if filter == nil {
 		filter = bson.D{}
 	}
@@ -92,8 +110,8 @@ func (s *Store) each(
 	if q.fields != nil {
 		o.SetProjection(q.fields)
 	}
-	if q.limit > 0 { // one more than the limit, so that the first response also closes the cursor
-		o.SetLimit(int64(q.limit)).SetBatchSize(int32(min(q.limit+1, maxBatch)))
+	if q.limit > 0 {
+		o.SetLimit(int64(q.limit))
 	}
 	var cursor *mongo.Cursor
 	err := s.do(ctx, act, func(ctx context.Context) (err error) {
@@ -105,6 +123,10 @@ func (s *Store) each(
 	}
 	defer s.closeCursor(ctx, cursor)
 	for {
+		if cursor.RemainingBatchLength() == 0 {
+			batch = min(2*batch, maxBatch)
+			cursor.SetBatchSize(int32(batch))
+		}
 		if found, err := s.next(ctx, act, cursor); err != nil || !found {
 			return err
 		}
@@ -112,6 +134,17 @@ func (s *Store) each(
 			return err
 		}
 	}
+}
+
+// firstBatch is the number of documents of the first response.
+func (q listQuery) firstBatch() int {
+	switch {
+	case q.wanted > 0: // most filters match most documents
+		return min(q.wanted+1, maxBatch)
+	case q.limit > 0: // one more than the limit, so that the first response also closes the cursor
+		return min(q.limit+1, maxBatch)
+	}
+	return maxBatch
 }
 
 // next advances the cursor and reports false at the end.

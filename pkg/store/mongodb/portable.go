@@ -251,7 +251,9 @@ func awaited(fields map[string]time.Time) (all []store.AwaitedReceipt) {
 }
 
 func receiptsDocumentOf(r store.ReceiptsRecord) receiptsDocument {
-	d := receiptsDocument{ID: r.ChatID, Undelivered: awaitedFields(r.Undelivered), Unread: awaitedFields(r.Unread)}
+	d := receiptsDocument{
+		ID: r.ChatID, Undelivered: awaitedFields(r.Undelivered), Unread: awaitedFields(r.Unread), Awaited: len(r.Unread),
+	}
 	if r.ReadUpTo != (chat.ReadCursor{}) {
 		d.ReadUpTo = &readDocument{Order: orderOf(r.ReadUpTo.At, r.ReadUpTo.MessageID), At: r.ReadAt}
 	}

@@ -20,6 +20,9 @@ type receiptsDocument struct {
 	ReadUpTo    *readDocument        `bson:"readUpTo,omitempty"`
 	Undelivered map[string]time.Time `bson:"undelivered,omitempty"` // message id, see fieldName -> its creation time
 	Unread      map[string]time.Time `bson:"unread,omitempty"`
+	// Awaited is the number of messages in Unread, which has those of Undelivered too: a condition of an update cannot
+	// count them. Documents from before the field count from 0.
+	Awaited int `bson:"awaited,omitempty"`
 }
 
 // readDocument is compared as a whole: by the position of the message, then by when it was read.
@@ -53,23 +56,54 @@ func idOf(field string) string {
 	return strings.NewReplacer("%25", "%", "%2E", ".", "%24", "$", "%00", "\x00").Replace(field)
 }
 
-// AwaitReceipts implements [store.Receipts].
+// AwaitReceipts implements [store.Receipts]. The update, which takes effect only if the message is neither read nor
+// waiting yet, needs nothing of the document in its answer.
 func (s *Store) AwaitReceipts(
 	ctx context.Context,
 	chatID string,
 	m chat.Message,
 	delivered bool,
 ) (readAt time.Time, err error) {
-	field, at := fieldName(m.ID), store.UTC(m.CreatedAt)
-	fresh := receiptsDocument{ID: chatID, Unread: map[string]time.Time{field: at}}
-	change := bson.D{{Key: "unread." + field, Value: at}}
+	field, at, order := fieldName(m.ID), store.UTC(m.CreatedAt), orderOf(m.CreatedAt, m.ID)
+	fresh := receiptsDocument{ID: chatID, Unread: map[string]time.Time{field: at}, Awaited: 1}
+	waits := bson.D{{Key: "unread." + field, Value: at}}
 	if !delivered {
 		fresh.Undelivered = map[string]time.Time{field: at}
-		change = append(change, bson.E{Key: "undelivered." + field, Value: at})
+		waits = append(waits, bson.E{Key: "undelivered." + field, Value: at})
 	}
-	d, err := modifyOrInsert(ctx, s, receipts, chatID, bson.D{{Key: "$set", Value: change}}, fresh)
-	return d.readAt(orderOf(m.CreatedAt, m.ID)), err
+	change := bson.D{{Key: "$set", Value: waits}, addAwaited(1)}
+	err = s.alternate(ctx, receipts, fresh, func() (done bool, err error) {
+		added, err := s.updateOne(ctx, receipts, awaitable(chatID, field, order), change)
+		if err != nil || added {
+			return added, err
+		}
+		d, err := findOne[receiptsDocument](ctx, s, receipts, byID(chatID), "readUpTo", "awaited", "unread."+field)
+		if apperr.Is(err, apperr.NotFound) {
+			return false, nil
+		}
+		readAt = d.readAt(order)
+		// None of them: another call has inserted the document since the update, or a message was reported.
+		done = !readAt.IsZero() || d.Awaited >= store.MaxAwaited || len(d.Unread) > 0
+		return done, err
+	})
+	return readAt, err
 }
+
+// awaitable selects the document of a chat in which a message may begin to wait. A missing field matches $not.
+func awaitable(chatID, field, order string) bson.D {
+	return append(byID(chatID),
+		bson.E{Key: "unread." + field, Value: bson.D{{Key: "$exists", Value: false}}},
+		bson.E{Key: "awaited", Value: notFrom(store.MaxAwaited)},
+		bson.E{Key: "readUpTo.order", Value: notFrom(order)},
+	)
+}
+
+// notFrom matches smaller values, and missing ones.
+func notFrom(v any) bson.D {
+	return bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: v}}}}
+}
+
+func addAwaited(n int) bson.E { return bson.E{Key: "$inc", Value: bson.D{{Key: "awaited", Value: n}}} }
 
 // ReadUpTo implements [store.Receipts].
 func (s *Store) ReadUpTo(
@@ -79,9 +113,13 @@ func (s *Store) ReadUpTo(
 	at time.Time,
 ) (unread []string, err error) {
 	read := &readDocument{Order: orderOf(m.CreatedAt, m.ID), At: store.UTC(at)}
-	d, err := modifyOrInsert(ctx, s, receipts, chatID,
-		bson.D{{Key: "$max", Value: bson.D{{Key: "readUpTo", Value: read}}}}, receiptsDocument{ID: chatID, ReadUpTo: read})
+	change := bson.D{{Key: "$max", Value: bson.D{{Key: "readUpTo", Value: read}}}}
+	err = s.updateOrInsert(ctx, receipts, chatID, change, receiptsDocument{ID: chatID, ReadUpTo: read})
 	if err != nil {
+		return nil, err
+	}
+	d, err := findOne[receiptsDocument](ctx, s, receipts, byID(chatID), "unread")
+	if err != nil && !apperr.Is(err, apperr.NotFound) { // erased meanwhile
 		return nil, err
 	}
 	for field, created := range d.Unread {
@@ -90,12 +128,12 @@ func (s *Store) ReadUpTo(
 		}
 	}
 	slices.Sort(unread)
-	return unread, nil
+	return unread[:min(len(unread), store.MaxAwaited)], nil
 }
 
 // ChatReceipts implements [store.Receipts].
 func (s *Store) ChatReceipts(ctx context.Context, chatID string) (found store.ChatReceipts, err error) {
-	d, err := get[receiptsDocument](ctx, s, receipts, chatID)
+	d, err := findOne[receiptsDocument](ctx, s, receipts, byID(chatID), "readUpTo", "undelivered")
 	if apperr.Is(err, apperr.NotFound) {
 		return found, nil
 	}
@@ -121,10 +159,13 @@ func cursorOf(order string) chat.ReadCursor {
 
 // NoteReceipt implements [store.Receipts].
 func (s *Store) NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error {
-	reported := bson.D{{Key: "undelivered." + fieldName(messageID), Value: ""}}
+	unread, undelivered := "unread."+fieldName(messageID), "undelivered."+fieldName(messageID)
+	waiting, change := byID(chatID), bson.D{{Key: "$unset", Value: bson.D{{Key: undelivered, Value: ""}}}}
 	if read {
-		reported = append(reported, bson.E{Key: "unread." + fieldName(messageID), Value: ""})
+		waiting = append(waiting, bson.E{Key: unread, Value: bson.D{{Key: "$exists", Value: true}}}) // or it counts twice
+		reported := bson.D{{Key: undelivered, Value: ""}, {Key: unread, Value: ""}}
+		change = bson.D{{Key: "$unset", Value: reported}, addAwaited(-1)}
 	}
-	_, err := s.update(ctx, receipts, chatID, bson.D{{Key: "$unset", Value: reported}})
+	_, err := s.updateOne(ctx, receipts, waiting, change)
 	return err
 }

@@ -63,20 +63,62 @@ func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Deliver
 	return d.Delivery(), err
 }
 
-// WebhookDeliveries implements [store.WebhookDeliveries]. Of the conditions without an index, those on a time bound the
-// range; the others are evaluated in Go.
+// examinedDelivery is what a filter compares of a delivery, and its size.
+type examinedDelivery struct {
+	ID         string    `bson:"_id"`
+	CompanyID  string    `bson:"companyId"`
+	EndpointID string    `bson:"endpointId"`
+	EventType  string    `bson:"eventType"`
+	CreatedAt  time.Time `bson:"createdAt"`
+	Status     string    `bson:"status"`
+	Reason     string    `bson:"reason"`
+	Size       int64     `bson:"size"`
+}
+
+func (d examinedDelivery) wanted(f store.WebhookFilter) bool {
+	return f.Wants(webhook.Delivery{
+		ID: d.ID, CompanyID: d.CompanyID, EndpointID: d.EndpointID, EventType: d.EventType, CreatedAt: store.UTC(d.CreatedAt),
+		Status: d.Status, Reason: d.Reason,
+	})
+}
+
+// newestDeliveries is the order of a list.
+var newestDeliveries = bson.D{desc("createdAt"), asc("_id")}
+
+// WebhookDeliveries implements [store.WebhookDeliveries]. It examines deliveries without their bodies, and then reads
+// those of the page. Of the conditions without an index, those on a time bound the range; the others are evaluated in
+// Go.
 func (s *Store) WebhookDeliveries(
 	ctx context.Context,
 	f store.WebhookFilter,
 	p store.Page,
-) ([]webhook.Delivery, error) {
-	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}, wanted: p.Size()}
+) ([]webhook.Delivery, string, error) {
+	filter, err := s.deliveryRange(ctx, f, p.After)
+	if err != nil {
+		return nil, "", err
+	}
+	page := store.Examination[string]{Limit: p.Size(), MaxBytes: store.MaxDeliveryBytes}
+	q := listQuery{filter: filter, sort: newestDeliveries, fields: fieldsOf(
+		"companyId", "endpointId", "eventType", "createdAt", "status", "reason", "size",
+	)}
+	err = examine(ctx, s, webhookDeliveries, q, &page, func(d examinedDelivery) (string, string, bool, int64) {
+		return d.ID, d.ID, d.wanted(f), d.Size
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := s.deliveriesOf(ctx, page.Found)
+	return found, page.Next, err
+}
+
+// deliveryRange selects the deliveries after the cursor that an index finds.
+func (s *Store) deliveryRange(ctx context.Context, f store.WebhookFilter, after string) (filter bson.D, err error) {
 	for _, condition := range []bson.E{
 		{Key: "endpointId", Value: f.EndpointID},
 		{Key: "companyId", Value: f.CompanyID},
 	} {
 		if condition.Value != "" {
-			q.filter = append(q.filter, condition)
+			filter = append(filter, condition)
 		}
 	}
 	created := bson.D{}
@@ -86,24 +128,37 @@ func (s *Store) WebhookDeliveries(
 	if !f.To.IsZero() {
 		created = append(created, bson.E{Key: "$lt", Value: store.UTC(f.To)})
 	}
-	var last store.WebhookDeliveryRecord
-	if p.After != "" {
-		var err error
-		if last, err = get[store.WebhookDeliveryRecord](ctx, s, webhookDeliveries, p.After); err != nil {
+	if after != "" {
+		last, err := findOne[examinedDelivery](
+			ctx, s, webhookDeliveries, byID(after), "endpointId", "companyId", "createdAt",
+		)
+		if err != nil {
 			return nil, err
 		}
 		if f.EndpointID != "" && last.EndpointID != f.EndpointID || f.CompanyID != "" && last.CompanyID != f.CompanyID {
 			return nil, apperr.WebhookDeliveryNotFound.New()
 		}
 		created = append(created, bson.E{Key: "$lte", Value: last.CreatedAt})
+		filter = append(filter, eitherAfter("createdAt", "$lt", last.CreatedAt, after))
 	}
 	if len(created) > 0 {
-		q.filter = append(q.filter, bson.E{Key: "createdAt", Value: created})
+		filter = append(filter, bson.E{Key: "createdAt", Value: created})
+	}
+	return filter, nil
+}
+
+// deliveriesOf reads deliveries by their ids, newest first. One that has been deleted meanwhile is left out.
+func (s *Store) deliveriesOf(ctx context.Context, ids []string) ([]webhook.Delivery, error) {
+	if len(ids) == 0 {
+		return []webhook.Delivery{}, nil
+	}
+	q := listQuery{
+		filter: bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}},
+		sort:   newestDeliveries,
+		limit:  len(ids),
 	}
 	return list(ctx, s, webhookDeliveries, q, func(d store.WebhookDeliveryRecord) (webhook.Delivery, bool) {
-		passed := p.After != "" && d.CreatedAt.Equal(last.CreatedAt) && d.ID <= last.ID
-		found := d.Delivery()
-		return found, !passed && f.Wants(found)
+		return d.Delivery(), true
 	})
 }
 

@@ -28,7 +28,7 @@ func (s *Store) Inbox(
 		seen := 0
 		sql, args := inboxList(f, p)
 		err := c.query(sql, func(r *row) bool {
-			if len(page.entries) == p.Size() || seen == store.InboxScan {
+			if len(page.entries) == p.Size() || seen == store.MaxExamined {
 				page.next = f.CursorAt(last.Chat)
 				return false
 			}
@@ -114,22 +114,26 @@ func qualified(table, columns string) string {
 }
 
 // FindVisitors implements [store.Visitors].
-func (s *Store) FindVisitors(ctx context.Context, companyID, text string, p store.Page) ([]chat.Visitor, error) {
-	return scan(ctx, s, "looking for visitors", func(c *conn) ([]chat.Visitor, error) {
-		found := []chat.Visitor{}
+func (s *Store) FindVisitors(
+	ctx context.Context,
+	companyID, text string,
+	p store.Page,
+) ([]chat.Visitor, string, error) {
+	type page = store.Examination[chat.Visitor]
+	read, err := scan(ctx, s, "looking for visitors", func(c *conn) (page, error) {
+		page := page{Limit: p.Size(), Found: []chat.Visitor{}}
 		err := c.query(
 			`SELECT `+visitorColumns+` FROM visitors WHERE company_id = ? AND id > ? ORDER BY id`,
 			func(r *row) bool {
-				if v := readVisitor(r); store.VisitorContains(v, text) {
-					found = append(found, v)
-				}
-				return len(found) < p.Size()
+				v := readVisitor(r)
+				return page.Examine(v.ID, v, store.VisitorContains(v, text), 0)
 			},
 			companyID,
 			p.After,
 		)
-		return found, err
+		return page, err
 	})
+	return read.Found, read.Next, err
 }
 
 const filesOfVisitor = `SELECT id FROM files WHERE chat_user_id = ? AND id > ? ORDER BY id LIMIT ?`

@@ -15,15 +15,16 @@ const scanTimeout = time.Minute
 // pool holds read-only connections. They see what was committed when their statement began and never wait for the
 // writer.
 type pool struct {
-	open func() (*conn, error)
-	free chan *conn // nil: a connection that is not open yet
+	open  func() (*conn, error)
+	free  chan *conn    // nil: a connection that is not open yet
+	scans chan struct{} // one for each running scan: half of the connections
 
 	mu     sync.Mutex
 	closed bool
 }
 
 func newPool(size int, open func() (*conn, error)) *pool {
-	p := &pool{open: open, free: make(chan *conn, size)}
+	p := &pool{open: open, free: make(chan *conn, size), scans: make(chan struct{}, max(1, size/2))}
 	for range size {
 		p.free <- nil
 	}
@@ -134,10 +135,18 @@ func read[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, e
 	return result, nil
 }
 
-// scan is read for long operations: it ends with ctx, and after scanTimeout.
+// scan is read for long operations: it ends with ctx, and after scanTimeout. Scans take at most half of the
+// connections, so that a single record never waits for lists.
 func scan[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, error)) (V, error) {
 	bounded, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
+	select {
+	case s.readers.scans <- struct{}{}:
+		defer func() { <-s.readers.scans }()
+	case <-bounded.Done():
+		var zero V
+		return zero, translate(ctx, act, bounded.Err())
+	}
 	return read(bounded, s, act, func(c *conn) (V, error) {
 		c.SetInterrupt(bounded.Done())
 		defer c.SetInterrupt(nil)

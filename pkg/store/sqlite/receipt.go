@@ -8,6 +8,15 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
+// awaitReceipt adds a message with pending reports if fewer than the maximum wait in the chat; a repeat changes one.
+const awaitReceipt = `
+	INSERT INTO awaited_receipts (chat_id, message_id, created_at, undelivered, unread)
+	SELECT ?1, ?2, ?3, ?4, TRUE
+	WHERE (SELECT count(*) FROM awaited_receipts WHERE chat_id = ?1) < ?5
+		OR EXISTS (SELECT 1 FROM awaited_receipts WHERE chat_id = ?1 AND message_id = ?2)
+	ON CONFLICT (chat_id, message_id) DO UPDATE SET
+		created_at = excluded.created_at, undelivered = max(undelivered, excluded.undelivered), unread = TRUE`
+
 // AwaitReceipts implements [store.Receipts].
 func (s *Store) AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (time.Time, error) {
 	at := milliseconds(m.CreatedAt)
@@ -15,15 +24,13 @@ func (s *Store) AwaitReceipts(ctx context.Context, chatID string, m chat.Message
 		if _, err = c.exec(`INSERT OR IGNORE INTO receipts (chat_id) VALUES (?)`, chatID); err != nil {
 			return time.Time{}, err
 		}
-		if _, err = c.exec(`INSERT INTO awaited_receipts (chat_id, message_id, created_at, undelivered, unread) VALUES (?, ?, ?, ?, TRUE)
-			ON CONFLICT (chat_id, message_id) DO UPDATE SET
-				created_at = excluded.created_at, undelivered = max(undelivered, excluded.undelivered), unread = TRUE`,
-			chatID, m.ID, at, !delivered); err != nil {
-			return time.Time{}, err
-		}
-		_, err = c.first(`SELECT read_at FROM receipts WHERE chat_id = ? AND (read_up_to_time, read_up_to_id) >= (?, ?)`,
+		read, err := c.first(`SELECT read_at FROM receipts WHERE chat_id = ? AND (read_up_to_time, read_up_to_id) >= (?, ?)`,
 			func(r *row) { readAt = r.time() }, chatID, at, m.ID)
-		return readAt, err
+		if err != nil || read {
+			return readAt, err
+		}
+		_, err = c.exec(awaitReceipt, chatID, m.ID, at, !delivered, store.MaxAwaited)
+		return time.Time{}, err
 	})
 }
 
@@ -41,11 +48,12 @@ func (s *Store) ReadUpTo(ctx context.Context, chatID string, m chat.Message, at 
 		}
 		err = c.query(
 			`SELECT message_id FROM awaited_receipts WHERE chat_id = ? AND unread AND (created_at, message_id) <= (?, ?)
-			ORDER BY message_id`,
+			ORDER BY message_id LIMIT ?`,
 			appendText(&unread),
 			chatID,
 			upTo,
 			m.ID,
+			store.MaxAwaited,
 		)
 		return unread, err
 	})

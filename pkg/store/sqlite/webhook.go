@@ -148,33 +148,70 @@ func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Deliver
 	return one(ctx, s, "reading a webhook delivery", oneDelivery, readDelivery, apperr.WebhookDeliveryNotFound, id)
 }
 
-// WebhookDeliveries implements [store.WebhookDeliveries].
+// deliveryPage is the result of WebhookDeliveries.
+type deliveryPage struct {
+	found []webhook.Delivery
+	next  string
+}
+
+// WebhookDeliveries implements [store.WebhookDeliveries]. It examines deliveries without their bodies, and then reads
+// those of the page.
 func (s *Store) WebhookDeliveries(
 	ctx context.Context,
 	f store.WebhookFilter,
 	p store.Page,
-) ([]webhook.Delivery, error) {
-	return scan(ctx, s, "listing webhook deliveries", func(c *conn) ([]webhook.Delivery, error) {
-		sql, args, err := deliveryList(c, f, p)
-		found := []webhook.Delivery{}
+) ([]webhook.Delivery, string, error) {
+	page, err := scan(ctx, s, "listing webhook deliveries", func(c *conn) (deliveryPage, error) {
+		ids, next, err := examineDeliveries(c, f, p)
+		if err != nil {
+			return deliveryPage{}, err
+		}
+		found, err := deliveriesOf(c, ids)
+		return deliveryPage{found: found, next: next}, err
+	})
+	return page.found, page.next, err
+}
+
+// examineDeliveries returns the ids of a page, and the cursor of the next one.
+func examineDeliveries(c *conn, f store.WebhookFilter, p store.Page) (ids []string, next string, err error) {
+	sql, args, err := deliveryList(c, f, p)
+	if err != nil {
+		return nil, "", err
+	}
+	page := store.Examination[string]{Limit: p.Size(), MaxBytes: store.MaxDeliveryBytes}
+	err = c.query(sql, func(r *row) bool {
+		d := webhook.Delivery{
+			ID: r.text(), CompanyID: r.text(), EndpointID: r.text(), EventType: r.text(), CreatedAt: r.time(),
+			Status: r.text(), Reason: r.text(),
+		}
+		return page.Examine(d.ID, d.ID, f.Wants(d), r.int())
+	}, args...)
+	return page.Found, page.Next, err
+}
+
+// deliveriesOf reads deliveries by their ids, in the same order. One that has been deleted meanwhile is left out.
+func deliveriesOf(c *conn, ids []string) ([]webhook.Delivery, error) {
+	found := []webhook.Delivery{}
+	for _, id := range ids {
+		_, err := c.first(oneDelivery, func(r *row) { found = append(found, readDelivery(r)) }, id)
 		if err != nil {
 			return nil, err
 		}
-		err = c.query(sql, func(r *row) bool {
-			found = append(found, readDelivery(r))
-			return true
-		}, args...)
-		return found, err
-	})
+	}
+	return found, nil
 }
 
 // deliveryCursor finds the delivery of a page's cursor among those of the filter's endpoint and company.
 const deliveryCursor = `SELECT created_at FROM webhook_deliveries
 	WHERE id = ?1 AND (?2 = '' OR endpoint_id = ?2) AND (?3 = '' OR company_id = ?3)`
 
-// deliveryList returns the query of a list; the endpoint is the more selective condition.
+// examinedColumns are what a filter compares, and the size.
+const examinedColumns = `id, company_id, endpoint_id, event_type, created_at, status, reason, size`
+
+// deliveryList returns the query of the deliveries that a list examines, without a limit: reading stops when the page
+// is full. The endpoint is the more selective condition. Conditions without an index are evaluated in Go.
 func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, args []any, err error) {
-	sql = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries WHERE TRUE`
+	sql = `SELECT ` + examinedColumns + ` FROM webhook_deliveries WHERE TRUE`
 	where := func(condition string, values ...any) { sql, args = sql+" AND "+condition, append(args, values...) }
 	company := "company_id = ?"
 	if f.EndpointID != "" {
@@ -183,11 +220,6 @@ func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, arg
 	}
 	if f.CompanyID != "" {
 		where(company, f.CompanyID)
-	}
-	for column, value := range map[string]string{"status": f.Status, "reason": f.Reason, "event_type": f.EventType} {
-		if value != "" {
-			where(column+" = ?", value)
-		}
 	}
 	if !f.From.IsZero() {
 		where("created_at >= ?", f.From)
@@ -203,7 +235,7 @@ func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, arg
 		}
 		where("created_at <= ? AND (created_at < ? OR id > ?)", at, at, p.After)
 	}
-	return sql + " ORDER BY created_at DESC, id LIMIT ?", append(args, p.Size()), nil
+	return sql + " ORDER BY created_at DESC, id", args, nil
 }
 
 const storedDeliveries = `SELECT ifnull(sum(size), 0) FROM webhook_deliveries WHERE company_id = ?`

@@ -197,7 +197,9 @@ func TestDocuments(t *testing.T) {
 
 		_, err := s.AwaitReceipts(t.Context(), c.ID, m, true)
 		ok(t, err)
-		wantDocument(t, raw.Collection("receipts"), c.ID, bson.M{"_id": c.ID, "unread": bson.D{{Key: "m%2E%241", Value: bson.NewDateTimeFromTime(at(1))}}})
+		wantDocument(t, raw.Collection("receipts"), c.ID, bson.M{
+			"_id": c.ID, "awaited": int32(1), "unread": bson.D{{Key: "m%2E%241", Value: bson.NewDateTimeFromTime(at(1))}},
+		})
 	})
 }
 

@@ -145,9 +145,9 @@ func allSteps(t testing.TB, s store.Store) []step {
 		}},
 		{"message status", 1, func() error { _, err := s.MessageStatus(ctx, company, "a"); return err }},
 
-		{"await the first receipts", 2, func() error { _, err := s.AwaitReceipts(ctx, c.ID, answer, false); return err }},
+		{"await the first receipts", 3, func() error { _, err := s.AwaitReceipts(ctx, c.ID, answer, false); return err }},
 		{"await receipts", 1, func() error { _, err := s.AwaitReceipts(ctx, c.ID, text("b", at(3), true), false); return err }},
-		{"read up to", 1, func() error { _, err := s.ReadUpTo(ctx, c.ID, answer, at(4)); return err }},
+		{"read up to", 2, func() error { _, err := s.ReadUpTo(ctx, c.ID, answer, at(4)); return err }},
 		{"a chat's receipts", 1, func() error { _, err := s.ChatReceipts(ctx, c.ID); return err }},
 		{"unread", 1, func() error { _, err := s.CountUnread(ctx, c.ID, true, chat.ReadCursor{}, 9); return err }},
 		{"note a receipt", 1, func() error { return s.NoteReceipt(ctx, c.ID, "a", true) }},
@@ -176,7 +176,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 			_, err := s.AuditEntries(ctx, store.AuditFilter{CompanyID: company}, store.Page{After: "a"})
 			return err
 		}},
-		{"find visitors", 1, func() error { _, err := s.FindVisitors(ctx, company, "ada", store.Page{After: "a"}); return err }},
+		{"find visitors", 1, func() error { _, _, err := s.FindVisitors(ctx, company, "ada", store.Page{After: "a"}); return err }},
 		{"ratings", 1, func() error { _, err := s.Ratings(ctx, company, at(0), store.Page{After: "a"}); return err }},
 		{"create a webhook endpoint", 2, func() error { return s.CreateWebhookEndpoint(ctx, hook) }},
 		{"webhook endpoint", 1, func() error { _, err := s.WebhookEndpoint(ctx, hook.ID); return err }},
@@ -184,12 +184,12 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"update a webhook endpoint", 1, func() error { return s.UpdateWebhookEndpoint(ctx, hook) }},
 		{"insert a webhook delivery", 1, func() error { _, err := s.InsertWebhookDelivery(ctx, delivery); return err }},
 		{"webhook delivery", 1, func() error { _, err := s.WebhookDelivery(ctx, delivery.ID); return err }},
-		{"webhook deliveries of an endpoint", 1, func() error {
-			_, err := s.WebhookDeliveries(ctx, store.WebhookFilter{EndpointID: hook.ID, From: at(0), Status: webhook.Pending}, store.Page{Limit: 10})
+		{"webhook deliveries of an endpoint", 2, func() error {
+			_, _, err := s.WebhookDeliveries(ctx, store.WebhookFilter{EndpointID: hook.ID, From: at(0), Status: webhook.Pending}, store.Page{Limit: 10})
 			return err
 		}},
 		{"webhook deliveries, next page", 2, func() error {
-			_, err := s.WebhookDeliveries(ctx, store.WebhookFilter{CompanyID: company}, store.Page{After: delivery.ID, Limit: 10})
+			_, _, err := s.WebhookDeliveries(ctx, store.WebhookFilter{CompanyID: company}, store.Page{After: delivery.ID, Limit: 10})
 			return err
 		}},
 		{"stored webhook bytes", 1, func() error { _, err := s.StoredWebhookBytes(ctx, company); return err }},

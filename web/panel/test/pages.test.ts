@@ -83,6 +83,28 @@ test('a page has the cursor of the next one', async () => {
   );
 });
 
+test('a search goes on after pages without a match', async () => {
+  const many = Array.from({ length: 20 }, (_, i) => ({ id: `v${i}` }));
+  const made = await calls(
+    [
+      { visitors: [], next: 'a' },
+      { visitors: many, next: 'b' },
+      { deliveries: [], next: 'c' },
+      { deliveries: [], next: null },
+    ],
+    async () => {
+      const found = await people.visitors('ada', '');
+      assert.deepEqual([found.items.length, found.next], [20, 'b']);
+      const none = await webhooks.deliveries('e', { status: 'failed' }, 'x');
+      assert.deepEqual(none, { items: [], next: '' });
+    },
+  );
+  assert.deepEqual(
+    made.map((c) => c.query.get('cursor')),
+    [null, 'a', 'x', 'c'],
+  );
+});
+
 test('a replay goes on until the last page', async () => {
   const made = await calls(
     [

@@ -32,7 +32,7 @@ export interface paths {
         };
         /**
          * The status of a message
-         * @description The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
+         * @description The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
          */
         get: operations["getMessage"];
         put?: never;

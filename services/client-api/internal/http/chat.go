@@ -82,13 +82,19 @@ func (a api) getChats(c echo.Context, companyID string) error {
 	if err := q.wrong.Err(); err != nil {
 		return err
 	}
-	if _, err := httpapi.HoldAnswer(c, chatsPageCost); err != nil {
+	cost := int64(chatsPageCost)
+	if filter != (store.InboxFilter{}) {
+		cost = filteredPageCost
+	}
+	held, err := httpapi.HoldAnswer(c, cost)
+	if err != nil {
 		return err
 	}
 	entries, next, err := a.Lookups.Chats(c.Request().Context(), companyID, filter, page)
 	if err != nil {
 		return err
 	}
+	held.Shrink(chatsPageCost) // the examination has ended
 	if next != nil {
 		q.setNext(c, "after", strconv.FormatInt(next.ActivityAt.UnixMilli(), 10)+"."+next.ChatID)
 	}

@@ -48,6 +48,9 @@ const (
 	// copies of the store and its driver. A page of chats has only small records.
 	pageCost      = 3 * lookup.MaxPageBytes
 	chatsPageCost = 3 << 19
+	// filteredPageCost is what a page of chats with a filter takes, which may examine many chats for a few: a company
+	// reads 4 of them at once.
+	filteredPageCost = answerMemory / 8
 )
 
 // New returns the API.

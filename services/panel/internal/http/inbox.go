@@ -292,8 +292,31 @@ func (a api) inboxFilter(c echo.Context, who caller, company string) (store.Inbo
 	return filter, f.Err()
 }
 
-// countedChats bounds each count of chats.
-const countedChats = 100
+const (
+	// countedChats bounds each count of chats.
+	countedChats = 100
+	// countedPages bounds the pages that a count reads: among many chats that the bot answers, those with agents are
+	// few, and one page examines [store.MaxExamined].
+	countedPages = 10
+)
+
+// firstChats returns the first chats of the inbox, at most countedChats.
+func (a api) firstChats(ctx context.Context, f store.InboxFilter) (found []store.InboxEntry, err error) {
+	page := store.InboxPage{}
+	for range countedPages {
+		page.Limit = countedChats - len(found)
+		entries, next, err := a.Store.Inbox(ctx, f, page)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, entries...)
+		if next == nil || len(found) == countedChats {
+			break
+		}
+		page.After = next
+	}
+	return found, nil
+}
 
 // counts are the numbers of open chats that wait for people. Chats that the bot answers are not among them.
 type counts struct {
@@ -307,11 +330,11 @@ func (a api) countChats(c echo.Context, who caller, company string) (any, error)
 	open := store.InboxFilter{CompanyID: company, Status: store.StatusOpen, Control: store.ControlAgent, Now: a.Now()}
 	waitingOnly, unreadOnly := open, open
 	waitingOnly.Waiting, unreadOnly.Unread = true, true
-	waiting, _, err := a.Store.Inbox(ctxOf(c), waitingOnly, store.InboxPage{Limit: countedChats})
+	waiting, err := a.firstChats(ctxOf(c), waitingOnly)
 	if err != nil {
 		return nil, err
 	}
-	unread, _, err := a.Store.Inbox(ctxOf(c), unreadOnly, store.InboxPage{Limit: countedChats})
+	unread, err := a.firstChats(ctxOf(c), unreadOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -48,12 +48,27 @@ func errCursor() error {
 	return apperr.Fields{{Name: "cursor", Message: "must be the next of another answer"}}.Err()
 }
 
+// reader reads records of a page, and the cursor of the next one, or "". A page may be short and still have a
+// next one.
+type reader[R any] = func(context.Context, store.Page) (found []R, next string, err error)
+
+// whole is the reader of a list whose pages are short only at its end; id returns the cursor after a record.
+func whole[R any](read func(context.Context, store.Page) ([]R, error), id func(R) string) reader[R] {
+	return func(ctx context.Context, p store.Page) ([]R, string, error) {
+		found, err := read(ctx, p)
+		if err != nil || len(found) < p.Size() {
+			return found, "", err
+		}
+		return found, id(found[len(found)-1]), nil
+	}
+}
+
 // readPage reads the records of the page that a request asks for; id returns the cursor after a record. next
 // is the cursor of the page after it, or "". It is for records of at most a few KiB.
 func readPage[R any](
 	c echo.Context, read func(context.Context, store.Page) ([]R, error), id func(R) string,
 ) (found []R, next string, err error) {
-	next, err = walkPage(c, smallRecords, read, id, func(r R) (int, error) {
+	next, err = walkPage(c, smallRecords, whole(read, id), id, func(r R) (int, error) {
 		found = append(found, r)
 		return 0, nil
 	})
@@ -70,11 +85,12 @@ const (
 )
 
 // walkPage calls take for the records of a page until it has as many as the request asks for, or [pageBytes];
-// take returns the size of a record's row. It reads one record more, which shows that there is a next page.
+// take returns the size of a record's row. It reads one record more, which shows that there is a next page. A
+// short read with a next one has examined as many records as one request may: it ends the page.
 func walkPage[R any](
 	c echo.Context,
 	batch int,
-	read func(context.Context, store.Page) ([]R, error),
+	read reader[R],
 	id func(R) string,
 	take func(R) (int, error),
 ) (next string, err error) {
@@ -87,7 +103,7 @@ func walkPage[R any](
 	size := 0            // of the rows so far
 	for {
 		part := store.Page{After: last, Limit: min(batch, remaining+1)}
-		found, err := read(ctxOf(c), part)
+		found, next, err := read(ctxOf(c), part)
 		if last != "" && apperr.Is(err, apperr.NotFound) {
 			return "", errCursor()
 		}
@@ -107,7 +123,7 @@ func walkPage[R any](
 			size += n
 		}
 		if len(found) < part.Limit {
-			return "", nil
+			return next, nil
 		}
 	}
 }
@@ -157,8 +173,27 @@ func answerRows[R, V any](
 	id func(R) string,
 	of func(R) V,
 ) error {
+	return answerParts(c, name, largeRecords, whole(read, id), id, of)
+}
+
+// answerExamined is answerRows for a list that examines records one by one. The page is read at once, so that a request
+// examines no more than one page of the store does.
+func answerExamined[R, V any](
+	c echo.Context, name string, read reader[R], id func(R) string, of func(R) V,
+) error {
+	return answerParts(c, name, smallRecords, read, id, of)
+}
+
+func answerParts[R, V any](
+	c echo.Context,
+	name string,
+	batch int,
+	read reader[R],
+	id func(R) string,
+	of func(R) V,
+) error {
 	rows := []json.RawMessage{}
-	next, err := walkPage(c, largeRecords, read, id, func(r R) (int, error) {
+	next, err := walkPage(c, batch, read, id, func(r R) (int, error) {
 		row, err := encodeJSON(of(r))
 		rows = append(rows, row)
 		return len(row), err

@@ -15,10 +15,10 @@ import (
 
 func (a api) getVisitors(c echo.Context, _ caller, company string) error {
 	text := strings.TrimSpace(c.QueryParam("q"))
-	read := func(ctx context.Context, p store.Page) ([]chat.Visitor, error) {
+	read := func(ctx context.Context, p store.Page) ([]chat.Visitor, string, error) {
 		return a.Store.FindVisitors(ctx, company, text, p)
 	}
-	return answerList(c, "visitors", read, func(v chat.Visitor) string { return v.ID }, view.VisitorOf, nil)
+	return answerExamined(c, "visitors", read, func(v chat.Visitor) string { return v.ID }, view.VisitorOf)
 }
 
 // visitor finds the visitor of a route.

@@ -126,10 +126,10 @@ func (a api) getDeliveries(c echo.Context, _ caller, e webhook.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	read := func(ctx context.Context, p store.Page) ([]webhook.Delivery, error) {
+	read := func(ctx context.Context, p store.Page) ([]webhook.Delivery, string, error) {
 		return a.Store.WebhookDeliveries(ctx, filter, p)
 	}
-	return answerRows(c, "deliveries", read, deliveryID, view.DeliveryOf)
+	return answerExamined(c, "deliveries", read, deliveryID, view.DeliveryOf)
 }
 
 func deliveryID(d webhook.Delivery) string { return d.ID }

@@ -31,7 +31,7 @@ func TestStoredDeliveriesOfACompanyAreBounded(t *testing.T) {
 			t.Errorf("delivery %d: got it kept until %s, want %s", n, d.ExpiresAt, want)
 		}
 	}
-	stored, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company}, store.Page{})
+	stored, _, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company}, store.Page{})
 	if err != nil || len(stored) != most {
 		t.Errorf("got %d deliveries, %v, want %d", len(stored), err, most)
 	}

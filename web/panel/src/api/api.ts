@@ -1,7 +1,7 @@
 import { readMessage, object, text, type Data } from '@parley/shared/message.js';
 import type { Chunk } from '../lib/load.js';
 import { client } from './client.js';
-import { chunkOf, MOST, SHOWN, whole, type PageAnswer } from './pages.js';
+import { chunkOf, filled, MOST, SHOWN, whole, type PageAnswer } from './pages.js';
 import type {
   Agent,
   Application,
@@ -308,7 +308,7 @@ export const people = {
   audit: (target: string, cursor: string, signal?: Signal): Promise<Chunk<AuditEntry>> =>
     page('audit', 'entries', { target }, cursor, signal),
   visitors: (q: string, cursor: string, signal?: Signal): Promise<Chunk<Visitor>> =>
-    page('visitors', 'visitors', { q }, cursor, signal),
+    filled((at) => page('visitors', 'visitors', { q }, at, signal), cursor),
   exportUrl: (visitor: string) => client.url(`visitors/${id(visitor)}/export`),
   erase: (visitor: string) => post<ErasureReceipt>(`visitors/${id(visitor)}/erase`, { confirm: visitor }),
 };
@@ -330,7 +330,8 @@ export const webhooks = {
     f: { status?: string; eventType?: string },
     cursor: string,
     signal?: Signal,
-  ): Promise<Chunk<Delivery>> => page(`webhooks/${id(endpoint)}/deliveries`, 'deliveries', f, cursor, signal),
+  ): Promise<Chunk<Delivery>> =>
+    filled((at) => page(`webhooks/${id(endpoint)}/deliveries`, 'deliveries', f, at, signal), cursor),
   replay: (endpoint: string, body: Replay) =>
     onEvery<'deliveryIds', string>(`webhooks/${id(endpoint)}/replay`, 'deliveryIds', body),
 };

@@ -2024,13 +2024,13 @@ export interface components {
         };
         /** @description The list. */
         ListDeliveriesAnswer: {
-            /** @description Newest first. */
+            /** @description Newest first. A page examines at most 2,000 deliveries: with a filter it may be short or empty and still have `next`. */
             deliveries: components["schemas"]["Delivery"][];
             next: components["schemas"]["Next"];
         };
         /** @description The list. */
         ListChatsAnswer: {
-            /** @description By last activity, newest first. With `q` a page may be short and still have `next`. */
+            /** @description By last activity, newest first. A page examines at most 2,000 chats: with a filter it may be short or empty and still have `next`. */
             chats: components["schemas"]["Chat"][];
             next: components["schemas"]["Next"];
         };
@@ -2075,7 +2075,7 @@ export interface components {
         };
         /** @description The list. */
         FindVisitorsAnswer: {
-            /** @description Visitors of the company. */
+            /** @description Visitors of the company. A page examines at most 2,000 visitors: with `q` it may be short or empty and still have `next`. */
             visitors: components["schemas"]["Visitor"][];
             next: components["schemas"]["Next"];
         };
