@@ -43,6 +43,9 @@ const (
 	// stream that they came from. What a consumer gave up on because a budget was used up never has its payload, and
 	// is only logged from there on.
 	deadPayloadShare = 0.5
+	// deadShare: from this share on every letter is only logged, so that no tenant's failing events stop the others.
+	// The event stays in its stream, and the log has its sequence.
+	deadShare = 7.0 / 8
 )
 
 // newDeadLetter returns the dead letter of a task: the original event plus the reason. Its Nats-Msg-Id
@@ -79,7 +82,10 @@ func overBudget(err error) bool {
 
 // keepsDead reports whether DEAD has room for the reason for which a consumer gives up.
 func (b *Bus) keepsDead(reason error) bool {
-	return !overBudget(reason) || !b.deadIsFilling()
+	if overBudget(reason) {
+		return !b.deadIsFilling()
+	}
+	return b.fills.fullest(subject.Dead) < deadShare
 }
 
 func (b *Bus) deadIsFilling() bool { return b.fills.fullest(subject.Dead) >= deadPayloadShare }

@@ -213,9 +213,10 @@ func (g *group) notifyGaveUp(ctx context.Context, t *task) (err error) {
 	return err
 }
 
-// keepDead publishes the dead letter of t, unless the reason is a budget and DEAD is filling up.
+// keepDead publishes the dead letter of t, unless DEAD has no room for its reason.
 func (g *group) keepDead(ctx context.Context, t *task) error {
 	if !g.bus.keepsDead(t.dead) {
+		g.bus.log.LogAttrs(ctx, slog.LevelError, "DEAD is filling up: the dead letter is not kept", g.deliveryAttrs(t)...)
 		return nil
 	}
 	return g.bus.publishDead(ctx, g.bus.newDeadLetter(g.cfg, t))

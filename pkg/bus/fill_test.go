@@ -92,10 +92,10 @@ func TestReportsAreCharged(t *testing.T) {
 	}
 }
 
-// A flood beyond a budget must not fill DEAD, which all tenants share and which stops the consumers when it is full.
+// Neither a flood beyond a budget nor other failing events must fill DEAD, which all tenants share and which stops the consumers when it is full.
 func TestBudgetsDoNotFillDead(t *testing.T) {
 	t.Parallel()
-	url := bustest.StartSized(t, bus.StreamSettings{MaxBytes: 8192}).URL()
+	url := bustest.StartSized(t, bus.StreamSettings{MaxBytes: 16384}).URL()
 	b := bustest.Open(t, url)
 	refuse := func(context.Context, bus.Delivery) error { return bus.Permanent(apperr.ByteBudgetExceeded.New()) }
 	publish(t, b, reply("visitor", 0))
@@ -109,7 +109,7 @@ func TestBudgetsDoNotFillDead(t *testing.T) {
 		t.Errorf("replaying it: %v", err)
 	}
 	awaitEmpty(t, b, "tester")
-	if _, err := b.JetStream().Publish(t.Context(), subject.DeadLetter("X", "y"), make([]byte, 4096)); err != nil {
+	if _, err := b.JetStream().Publish(t.Context(), subject.DeadLetter("X", "y"), make([]byte, 8192)); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.MeasureStreams(t.Context()); err != nil {
@@ -128,5 +128,17 @@ func TestBudgetsDoNotFillDead(t *testing.T) {
 	found = letters(t, b, subject.Replies, "other")
 	if len(found) == 0 || slices.ContainsFunc(found, func(l bus.DeadLetter) bool { return len(l.Data) > 0 }) {
 		t.Errorf("with DEAD half full: got %+v, want letters without payload", found)
+	}
+	if _, err := b.JetStream().Publish(t.Context(), subject.DeadLetter("X", "y"), make([]byte, 3500)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.MeasureStreams(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before = streamMessages(t, b, subject.Dead)
+	consume(t, b, bus.Consumer{Durable: "last", Handle: refuse})
+	awaitEmpty(t, b, "last")
+	if got := streamMessages(t, b, subject.Dead); got != before {
+		t.Errorf("with the last eighth of DEAD left: got %d dead letters, want %d as before", got, before)
 	}
 }

@@ -32,13 +32,7 @@ func (w *world) keyedTo(path, key, token, body string) httpapitest.Response {
 	return a
 }
 
-// inProgress leaves the claim of a process that is still writing a message or has died.
-func (w *world) inProgress(key, token, data string, at time.Time) (messageID string) {
-	w.t.Helper()
-	return w.claimed("POST /message", key, token, idempotency.Fingerprint("TEXT", data), at)
-}
-
-// claimed leaves the claim of a request.
+// claimed leaves the claim of a process that is still handling the request or has died.
 func (w *world) claimed(operation, key, token, fingerprint string, at time.Time) (messageID string) {
 	w.t.Helper()
 	id, err := uuid.NewV7()

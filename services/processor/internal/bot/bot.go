@@ -19,7 +19,9 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -83,10 +85,20 @@ type Bot struct {
 	cfg     Config
 	writers writers // of the messages that are being streamed
 	typists typists // of the messages that are being answered
+
+	apologies *ratelimit.Limiter // failure texts that nobody pays for
 }
 
+// freeApologies is how often a visitor gets the failure text although nobody pays for it.
+var freeApologies = config.Rate{Count: 1, Per: 10 * time.Minute}
+
 // New returns a bot.
-func New(cfg Config) *Bot { return &Bot{cfg: cfg} }
+func New(cfg Config) *Bot {
+	return &Bot{
+		cfg:       cfg,
+		apologies: ratelimit.New(ratelimit.Config{Name: "bot-failure-text", Rate: freeApologies, Now: cfg.Now}),
+	}
+}
 
 // VisitorMessage answers one message. It skips messages that are older than the conversation window, as after
 // a long outage or in the backlog of a disabled bot. While an agent has the chat the bot is silent: it checks
@@ -124,11 +136,28 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 	}
 	at := b.answeredAt(e.Message.CreatedAt)
 	sorry := reply(e, failureIndex, text(b.cfg.FailureText), application.BotName, at)
-	// Nobody is charged: an exhausted budget may be why the bot gave up.
-	if err := b.cfg.Publisher.Publish(ctx, event.Derived(), sorry); err != nil {
+	if err := b.apologize(ctx, e, sorry); err != nil {
 		return fmt.Errorf("publishing the failure text: %w", err)
 	}
 	return nil
+}
+
+// apologize publishes the failure text. An exhausted budget may be why the bot gave up: then a visitor has it for
+// nothing once in [freeApologies], because a free text for each message would fill REPLIES for all.
+func (b *Bot) apologize(ctx context.Context, e event.VisitorMessageAccepted, sorry event.Reply) error {
+	err := b.cfg.Publisher.Publish(ctx, accountOf(e), sorry)
+	refused := apperr.Is(err, apperr.TooMany) || apperr.ReasonOf(err) == apperr.StreamFull.Reason
+	if !refused {
+		return err
+	}
+	if !b.apologies.Take(ctx, e.ChatUserID).Allowed {
+		return nil
+	}
+	err = b.cfg.Publisher.Publish(ctx, event.Derived(), sorry)
+	if err != nil {
+		b.apologies.Return(e.ChatUserID) // the bus calls GaveUp again
+	}
+	return err
 }
 
 func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error {

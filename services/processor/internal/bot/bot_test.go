@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 )
@@ -179,6 +180,36 @@ func TestFailureText(t *testing.T) {
 		if at := asked.Message.CreatedAt.Add(test.age); test.want > 0 && !replies[0].Message.CreatedAt.Equal(at) {
 			t.Errorf("%s: got the time %s, want now, %s, or the history shows it after the next answer", name, replies[0].Message.CreatedAt, at)
 		}
+	}
+}
+
+// stingy refuses events for which a bot pays.
+type stingy struct{ published }
+
+func (s *stingy) Publish(ctx context.Context, a event.Account, e event.Event) error {
+	if a.Payer == event.PayerBot {
+		return bus.Permanent(apperr.ByteBudgetExceeded.New())
+	}
+	return s.published.Publish(ctx, a, e)
+}
+
+// A visitor whose budgets are used up gets the failure text for nothing, but not for each message.
+func TestFreeFailureTextsAreBounded(t *testing.T) {
+	t.Parallel()
+	var replies stingy
+	now := time.Now()
+	b := New(Config{
+		Answerer: NewDemo(""), Applications: application{BotName: "Nora"}, Chats: &controls{}, Publisher: &replies,
+		Parts: noParts{}, FailureText: "Sorry.", Now: func() time.Time { return now },
+	})
+	for _, want := range []int{1, 1, 2} {
+		if err := b.GaveUp(t.Context(), newMessage("x"), false); err != nil {
+			t.Fatal(err)
+		}
+		if len(replies.published) != want {
+			t.Errorf("got %d failure texts, want %d", len(replies.published), want)
+		}
+		now = now.Add(freeApologies.Per / 2)
 	}
 }
 
