@@ -53,8 +53,7 @@ type authenticator struct {
 	receipts    *receiptQueue
 	replies     *replyReader
 	unfinished  *unfinishedMessages
-	recoveries  *ratelimit.Limiter // by visitor; nil: no limit
-	recovered   *ratelimit.Limiter // bytes, by company
+	recoveries  *recoveryBounds
 	renewals    *ratelimit.Limiter
 	watermarks  *lowWatermarks
 	metrics     *Metrics
@@ -76,8 +75,7 @@ func newAuthenticator(g *Gateway, replies *replyReader) *authenticator {
 		receipts:    g.receipts,
 		replies:     replies,
 		unfinished:  newUnfinishedMessages(cfg.Bus, cfg.Now),
-		recoveries:  ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
-		recovered:   ratelimit.New(ratelimit.Config{Name: "recovered-bytes", Rate: cfg.RecoveryBytes, Now: cfg.Now}),
+		recoveries:  newRecoveryBounds(cfg.RecoveryRate, cfg.RecoveryBytes, cfg.Now),
 		renewals:    ratelimit.New(ratelimit.Config{Name: "token", Rate: renewRate, Now: cfg.Now}),
 		watermarks:  g.watermarks,
 		metrics:     cfg.Metrics,
@@ -238,8 +236,8 @@ func (a *authenticator) showUnfinished(
 }
 
 // recover queues the missed events, which follow the answer to the CONNECT. An answer with the same pid means
-// that the client has all events; a new pid, also sent to a client that reconnects too often, makes it load
-// the history.
+// that the client has all events; a new pid, also sent to a client beyond the bounds of recoveries, makes it
+// load the history.
 func (a *authenticator) recover(
 	ctx context.Context,
 	s *socketio.Socket,
@@ -248,11 +246,14 @@ func (a *authenticator) recover(
 	shown handshake,
 	fresh string,
 ) (pid string, err error) {
-	if !a.recoveries.Take(ctx, known.room).Allowed {
+	place, ok := a.recoveries.start(ctx, claims.CompanyID, known.room)
+	if !ok {
 		a.metrics.recovery(recoveryLimited)
 		return fresh, nil
 	}
+	defer place.Release()
 	found, err := a.replies.missed(ctx, claims.AppID, claims.ChatUserID, shown.PID, shown.Offset)
+	paid := a.recoveries.pay(ctx, claims.CompanyID, found.bytes) // whatever the error: the bytes have been read
 	if errors.Is(err, errNotRecoverable) {
 		a.metrics.recovery(recoveryMiss)
 		return fresh, nil
@@ -260,7 +261,7 @@ func (a *authenticator) recover(
 	if err != nil {
 		return "", err
 	}
-	if !a.recovered.TakeN(ctx, claims.CompanyID, found.bytes).Allowed {
+	if !paid {
 		a.metrics.recovery(recoveryLimited)
 		return fresh, nil
 	}

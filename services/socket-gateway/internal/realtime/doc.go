@@ -11,8 +11,8 @@
 //	Send             engineio      writes to the client of a session at once, or queues
 //
 // The way of a socket: connect.go (authentication and rooms), origin.go (allowed pages), token.go and expiry.go
-// (token renewal and expiry), revocation.go, recover.go (replay to a client that reconnects), presence.go
-// (connected visitors), drain.go (the end).
+// (token renewal and expiry), revocation.go, recover.go and recover_bounds.go (replay to a client that
+// reconnects), presence.go (connected visitors), drain.go (the end).
 //
 // Beside them: live.go (typing and read cursors), part.go and unfinished.go (messages that are still being
 // written), receipt.go (delivery reports), reply_reader.go (reads the stream), low_watermarks.go, pause.go and

@@ -41,7 +41,7 @@ type missed struct {
 
 // missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
 // there are too many, if some may have been removed from the stream, or if the pid or offset is invalid, and
-// apperr.Unavailable if the stream cannot be read.
+// apperr.Unavailable if the stream cannot be read. With an error, the result has what was read before it.
 func (r *replyReader) missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
 	state, err := r.state(ctx)
 	if err != nil {
@@ -104,13 +104,13 @@ func (r *replyReader) confirm(ctx context.Context, stored string, found *missed)
 		}
 		sleep(ctx, replicaPause)
 		more, err := r.missedSince(ctx, stored, found.upTo)
+		found.bytes += more.bytes
 		if err != nil {
 			return err
 		}
 		found.events = append(found.events, more.events...)
-		found.bytes += more.bytes
 		found.upTo = more.upTo
-		if len(found.events) > replayEvents {
+		if found.bytes > replayBytes || len(found.events) > replayEvents {
 			return errNotRecoverable
 		}
 	}
