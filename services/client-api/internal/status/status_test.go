@@ -28,10 +28,11 @@ func (l *slowLookups) Accepted(_ context.Context, companyID, _ string) (time.Tim
 	return time.Now(), "chat", nil
 }
 
-func (l *slowLookups) add(companyID string, n int) {
+func (l *slowLookups) add(companyID string, n int) (running int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running[companyID] += n
+	return l.running[companyID]
 }
 
 // A company has a part of the lookups at once, and all companies together have a bound. Others wait, a few of them,
@@ -74,8 +75,8 @@ func TestLookupsAtOnce(t *testing.T) {
 			}
 		}
 		for _, companyID := range []string{"a", "b", "c", "d"} {
-			if l.running[companyID] != lookupsOfCompany {
-				t.Errorf("%s: got %d lookups at once, want %d", companyID, l.running[companyID], lookupsOfCompany)
+			if running := l.add(companyID, 0); running != lookupsOfCompany {
+				t.Errorf("%s: got %d lookups at once, want %d", companyID, running, lookupsOfCompany)
 			}
 		}
 		requests.Wait()
