@@ -30,3 +30,9 @@ func (b *Bus) WriteOffsets(ctx context.Context, stream, group string, partitions
 
 // MeasureStreams measures how full the streams are, which happens at intervals otherwise.
 func (b *Bus) MeasureStreams(ctx context.Context) error { return b.measureStreams(ctx) }
+
+// AcceptedWithin is Accepted with that bound of the events.
+func (b *Bus) AcceptedWithin(ctx context.Context, companyID, messageID string, events int) (Delivery, error) {
+	l := acceptedLookup{bus: b, companyID: companyID, messageID: messageID, remaining: events}
+	return l.run(ctx)
+}

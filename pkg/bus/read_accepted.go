@@ -4,6 +4,7 @@ package bus
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -26,26 +27,49 @@ const (
 	// pause each time, acceptedTries times in all.
 	acceptedPause = 100 * time.Millisecond
 	acceptedTries = 5
+
+	// acceptedEvents is the most that one lookup reads: about 13 MiB. The caller chooses the time in the id, so also
+	// that of the company's largest burst.
+	acceptedEvents = 10_000
+	// acceptedRetryAfter gives the recorder time to store the message, which then needs no lookup.
+	acceptedRetryAfter = 2 * time.Second
+
+	// The batches of a lookup are small, because other answers wait for them on the same connection.
+	acceptedBatch = 64
+	acceptedBytes = 64 << 10
 )
 
 // Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted
 // or PushAccepted) from the stream SENDS. It is available from the API's response until the stream's
-// retention ends. The company "*" matches any. Errors: NotFound, and Unavailable while NATS is disconnected.
+// retention ends. The company "*" matches any. Errors: NotFound, and Unavailable while NATS is disconnected or
+// if the company has sent more than acceptedEvents around the creation time of the id.
 //
-// The cost grows with the number of events that the company sent around the creation time of the id. Use it
-// for messages that are not in the store yet, and in operators' tools.
+// The cost grows with the number of these events. Use it for messages that are not in the store yet, and bound the
+// lookups at once.
 func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delivery, error) {
-	created, ok := chat.IDTime(messageID)
-	if !ok || created.After(time.Now().Add(acceptedAfter)) || companyID != "*" && !subject.Valid(companyID) {
+	l := acceptedLookup{bus: b, companyID: companyID, messageID: messageID, remaining: acceptedEvents}
+	return l.run(ctx)
+}
+
+// acceptedLookup is one call of [Bus.Accepted].
+type acceptedLookup struct {
+	bus                  *Bus
+	companyID, messageID string
+	remaining            int // events that it may still read, in all its searches
+}
+
+func (l *acceptedLookup) run(ctx context.Context) (Delivery, error) {
+	created, ok := chat.IDTime(l.messageID)
+	if !ok || created.After(time.Now().Add(acceptedAfter)) || l.companyID != "*" && !subject.Valid(l.companyID) {
 		return Delivery{}, apperr.MessageNotFound.New()
 	}
 	ctx, cancel := context.WithTimeout(ctx, acceptedTimeout)
 	defer cancel()
-	d, err := b.searchAccepted(ctx, companyID, messageID, created.Add(-acceptedBefore), created.Add(acceptedAfter))
+	d, err := l.search(ctx, created.Add(-acceptedBefore), created.Add(acceptedAfter))
 	age := time.Since(created)
 	if age > acceptedAfter && age < acceptedRetryWindow && apperr.Is(err, apperr.NotFound) {
 		now := time.Now()
-		return b.searchAccepted(ctx, companyID, messageID, now.Add(-acceptedAfter), now)
+		return l.search(ctx, now.Add(-acceptedAfter), now)
 	}
 	pause := acceptedPause
 	for try := 1; try < acceptedTries && age <= acceptedAfter && apperr.Is(err, apperr.NotFound); try++ {
@@ -53,31 +77,55 @@ func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delive
 			break
 		}
 		pause *= 2
-		d, err = b.searchAccepted(ctx, companyID, messageID, created.Add(-acceptedBefore), created.Add(acceptedAfter))
+		d, err = l.search(ctx, created.Add(-acceptedBefore), created.Add(acceptedAfter))
 	}
 	return d, err
 }
 
-// searchAccepted searches the events that SENDS stored between from and until.
-func (b *Bus) searchAccepted(
-	ctx context.Context,
-	companyID, messageID string,
-	from, until time.Time,
-) (Delivery, error) {
-	for _, filter := range []string{subject.CompanyMessage(companyID, "*"), subject.Push(companyID, "*")} {
-		for d, err := range b.Since(ctx, subject.Sends, filter, from) {
+// search searches the events that SENDS stored between from and until.
+func (l *acceptedLookup) search(ctx context.Context, from, until time.Time) (Delivery, error) {
+	for _, filter := range []string{subject.CompanyMessage(l.companyID, "*"), subject.Push(l.companyID, "*")} {
+		for d, err := range l.since(ctx, filter, from) {
 			if err != nil {
 				return Delivery{}, err
 			}
-			if d.EventID() == messageID {
+			if d.EventID() == l.messageID {
 				return d, nil
 			}
 			if d.Time.After(until) {
 				break
 			}
+			l.remaining--
+			if l.remaining <= 0 {
+				return Delivery{}, tooManyAccepted()
+			}
 		}
 	}
 	return Delivery{}, apperr.MessageNotFound.New()
+}
+
+// since yields the events of SENDS on a filter from a time on, in order, see [Bus.After].
+func (l *acceptedLookup) since(ctx context.Context, filter string, from time.Time) iter.Seq2[Delivery, error] {
+	return func(yield func(Delivery, error) bool) {
+		stored, err := l.bus.Stored(ctx, subject.Sends, filter)
+		if err != nil {
+			yield(Delivery{}, err)
+			return
+		}
+		l.bus.readDirect(ctx, subject.Sends, directGet{
+			StartTime:  &from,
+			NextBySubj: stored,
+			Batch:      acceptedBatch,
+			MaxBytes:   acceptedBytes,
+		}, yield)
+	}
+}
+
+// tooManyAccepted reports that a lookup has read as much as it may.
+func tooManyAccepted() error {
+	e := apperr.ServiceUnavailable.New()
+	e.RetryAfter = acceptedRetryAfter
+	return e
 }
 
 // EventID returns the id of the event. Unlike the Nats-Msg-Id of the delivery, it is unchanged in a replay.

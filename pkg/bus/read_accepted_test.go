@@ -2,7 +2,9 @@ package bus_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +61,41 @@ func TestAccepted(t *testing.T) {
 	}
 	if d, err := b.Accepted(t.Context(), "acme", push.MessageID); err != nil || d.Subject != push.Subject() {
 		t.Errorf("got %s and %v, want the push", d.Subject, err)
+	}
+}
+
+// A lookup in a burst of the company reads a bounded part of it, in small batches, in all its tries together, and
+// asks the caller to return. A message at the beginning of the burst is found.
+func TestAcceptedIsBounded(t *testing.T) {
+	t.Parallel()
+	const events = 100
+	b := bustest.Open(t, startEngine(t).nats.URL())
+	first := accepted("acme", "c")
+	large := accepted("acme", "c") // alone larger than a batch
+	large.Message.Data = json.RawMessage(`{"text":"` + strings.Repeat("x", 100<<10) + `"}`)
+	burst := []event.CompanyMessageAccepted{first, large}
+	for len(burst) < events {
+		burst = append(burst, accepted("acme", "c"))
+	}
+	for _, e := range burst {
+		if err := b.Publish(t.Context(), event.Derived(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unknown := uuid.Must(uuid.NewV7()).String()
+	for limit, code := range map[int]apperr.Code{
+		events:     apperr.Unavailable, // it gives up at once, or in its second try
+		2 * events: apperr.Unavailable,
+		6 * events: apperr.NotFound,
+	} {
+		_, err := b.AcceptedWithin(t.Context(), "acme", unknown, limit)
+		var e *apperr.Error
+		if !errors.As(err, &e) || e.Code != code || code == apperr.Unavailable && e.RetryAfter == 0 {
+			t.Errorf("an unknown id, at most %d events: got %v, want %v", limit, err, code)
+		}
+	}
+	if d, err := b.AcceptedWithin(t.Context(), "acme", large.Message.ID, events); err != nil || d.EventID() != large.Message.ID {
+		t.Errorf("got %v, want the large message", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package bus
 // Reading through direct gets, without a consumer: cheap for few messages, for the gateways.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,28 +36,16 @@ type directGet struct {
 	MaxBytes   int        `json:"max_bytes,omitempty"`
 }
 
-// Since yields the stored messages on a published subject or filter from a time on, in order. Unlike
-// [Bus.Read] it creates no consumer and thus needs only read permissions. The response may come from a
+// After yields the messages of a subject or filter in its stored form (see [Bus.Stored]) after a sequence, in order.
+// Unlike [Bus.Read] it creates no consumer and thus needs only read permissions. The response may come from a
 // replica that lacks the newest messages.
-func (b *Bus) Since(ctx context.Context, stream, filter string, from time.Time) iter.Seq2[Delivery, error] {
-	return func(yield func(Delivery, error) bool) {
-		stored, err := b.Stored(ctx, stream, filter)
-		if err != nil {
-			yield(Delivery{}, err)
-			return
-		}
-		b.readDirect(ctx, stream, directGet{StartTime: &from, NextBySubj: stored}, yield)
-	}
-}
-
-// After is [Bus.Since] starting after a sequence, for a subject or filter in its stored form (see [Bus.Stored]).
 func (b *Bus) After(ctx context.Context, stream, stored string, sequence uint64) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		b.readDirect(ctx, stream, directGet{Seq: sequence + 1, NextBySubj: stored}, yield)
 	}
 }
 
-// readDirect yields the messages of a request, batch by batch.
+// readDirect yields the messages of a request, batch by batch, by default with directBatch and directBytes.
 func (b *Bus) readDirect(ctx context.Context, stream string, request directGet, yield func(Delivery, error) bool) {
 	fail := func(err error) {
 		yield(Delivery{}, apperr.Unreachable("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
@@ -71,8 +60,8 @@ func (b *Bus) readDirect(ctx context.Context, stream string, request directGet, 
 		return
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only once the connection, and with it the subscription, is closed
-	request.Batch = directBatch
-	request.MaxBytes = directBytes
+	request.Batch = cmp.Or(request.Batch, directBatch)
+	request.MaxBytes = cmp.Or(request.MaxBytes, directBytes)
 	for more := true; more; {
 		var last uint64
 		last, more, err = b.directBatch(ctx, sub, stream, request, yield)

@@ -62,6 +62,46 @@ func TestATokenIsLimited(t *testing.T) {
 	}
 }
 
+// One number gets few pushes of a company, and one chat few of its messages, however they are written. A dry run, a
+// request that is refused for another reason and a replay cost nothing, and a replay is answered when nothing is left.
+func TestANumberAndAChatAreLimited(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *clientapi.Config) {
+		cfg.RateNumber, cfg.RateChat = config.Rate{Count: 2, Per: time.Hour}, config.Rate{Count: 2, Per: time.Hour}
+	})
+	_, otherChat := w.openChat("b@example.com", time.Now())
+	draft := `{"templateId":"` + draftTemplate + `","source":"989121234567"}`
+	for path, test := range map[string]struct{ limit, invalid, first, second, other string }{
+		"/push-message": {
+			"pushes-number", draft,
+			pushBody("989121234567"), pushBody("+98 912 123-4567"), pushBody("989121234568"),
+		},
+		"/message/send": {
+			"messages-chat", sendBody("TEXT", `{"text":"a"}`, unknownID),
+			sendBody("TEXT", `{"text":"a"}`, w.chatID), sendBody("TEXT", `{"text":"b"}`, strings.ToUpper(w.chatID)),
+			sendBody("TEXT", `{"text":"a"}`, otherChat),
+		},
+	} {
+		once := headers{"x-access-token": w.token, "Content-Type": "application/json", "Idempotency-Key": "key"}
+		for _, after := range []string{test.first, test.second} {
+			for range 3 {
+				succeeded(t, w.post(path+"?dryRun=true", after))
+				if a := w.post(path, test.invalid); a.Status != http.StatusNotFound {
+					t.Errorf("%s: got %d %s, want 404", path, a.Status, a.Body)
+				}
+				a, err := w.do(http.MethodPost, path, test.first, once)
+				w.must(err)
+				succeeded(t, a)
+			}
+			if after == test.first {
+				succeeded(t, w.post(path, test.second))
+			}
+			tooMany(t, w.post(path, after), test.limit)
+		}
+		succeeded(t, w.post(path, test.other))
+	}
+}
+
 // Authentication failures are limited by address; a valid token passes from any address.
 func TestGuessingTokensIsLimited(t *testing.T) {
 	t.Parallel()

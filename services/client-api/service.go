@@ -52,6 +52,10 @@ type Config struct {
 	HTTPAddr  string      `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	RateToken config.Rate `env:"-" none:"0" small:"15000/1m" medium:"60000/1m" large:"240000/1m" doc:"requests with one company access token"`
 
+	// All companies share the dispatchers, and what waits for one number or chat waits in order.
+	RateNumber config.Rate `env:"-" none:"0" constant:"60/1m" doc:"pushes of one company to one phone number"`
+	RateChat   config.Rate `env:"-" none:"0" constant:"600/1m" doc:"messages of one company's systems into one chat"`
+
 	Listener net.Listener  `env:"-"` // used instead of HTTPAddr
 	CacheTTL time.Duration `env:"-"` // TTL of cached look-ups; zero: the cache's defaults
 }
@@ -140,7 +144,8 @@ func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	}
 	return api.Limits{
 		Token: limiter("token", s.cfg.RateToken), AuthFailures: limiter("auth-failures", s.cfg.RateAuth),
-		Keys: limiter("idempotency-keys-company", s.cfg.RateKeys),
+		Keys:   limiter("idempotency-keys-company", s.cfg.RateKeys),
+		Number: limiter("pushes-number", s.cfg.RateNumber), Chat: limiter("messages-chat", s.cfg.RateChat),
 	}
 }
 

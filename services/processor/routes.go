@@ -123,11 +123,12 @@ func unanswered(b *bot.Bot) handler {
 }
 
 // webhookRoutes: the events of a visitor, and of a chat, become deliveries in order. After the insertion a
-// delivery no longer concerns the bus.
+// delivery no longer concerns the bus. Companies share the events at once, so that one with many endpoints does not keep
+// the store busy for all.
 func webhookRoutes(w *webhook.Service) []bus.Consumer {
 	return []bus.Consumer{
 		{
-			Stream: subject.Inbound, Durable: durableWebhooks, Concurrency: fanouts,
+			Stream: subject.Inbound, Durable: durableWebhooks, Concurrency: fanouts, Tenant: byCompany,
 			Handle: bySubject(map[string]handler{
 				subject.AllVisitorMessages: withTime(w.VisitorMessage),
 				subject.AllRegistrations:   withTime(w.VisitorRegistered),
@@ -136,7 +137,7 @@ func webhookRoutes(w *webhook.Service) []bus.Consumer {
 			}),
 		},
 		{
-			Stream: subject.Status, Durable: durableWebhooks, Concurrency: fanouts,
+			Stream: subject.Status, Durable: durableWebhooks, Concurrency: fanouts, Tenant: byCompany,
 			Handle: withTime(w.MessageStatusChanged),
 		},
 	}

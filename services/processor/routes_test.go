@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -70,6 +71,39 @@ func TestCompanyOfAnEvent(t *testing.T) {
 	} {
 		if got := byCompany(bus.Delivery{Data: []byte(data)}); got != want {
 			t.Errorf("%s: got %q, want %q", data, got, want)
+		}
+	}
+}
+
+// All events that become webhook deliveries name their company, with which they share the workers. It is the same for
+// all events of a subject, which is their key.
+func TestWebhookEventsHaveATenant(t *testing.T) {
+	t.Parallel()
+	const company = "c0000000-0000-4000-8000-000000000001"
+	tenants := map[string]func(bus.Delivery) string{}
+	for _, route := range webhookRoutes(nil) {
+		if route.Key != nil {
+			t.Errorf("%s: got a key, want the subject", route.Stream)
+		}
+		tenants[route.Stream] = route.Tenant
+	}
+	for stream, events := range map[string][]event.Event{
+		subject.Inbound: {
+			event.VisitorMessageAccepted{CompanyID: company, Message: chat.Message{Data: []byte(`{}`)}},
+			event.VisitorRegistered{CompanyID: company},
+			event.ChatControlChanged{CompanyID: company}, event.ChatRated{CompanyID: company},
+		},
+		subject.Status: {event.MessageStatusChanged{CompanyID: company}},
+	} {
+		for _, e := range events {
+			data, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tenant := tenants[stream]
+			if tenant == nil || tenant(bus.Delivery{Data: data}) != company {
+				t.Errorf("%s, %T: got another tenant, want the company", stream, e)
+			}
 		}
 	}
 }

@@ -2812,6 +2812,8 @@ type ClientInterface interface {
 	//
 	// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 	//
+	// One chat gets at most 600 messages a minute.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /message/send (the `SendMessage` operationId).
@@ -2823,6 +2825,8 @@ type ClientInterface interface {
 	//
 	// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 	//
+	// One chat gets at most 600 messages a minute.
+	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /message/send (the `SendMessage` operationId).
@@ -2830,14 +2834,14 @@ type ClientInterface interface {
 
 	// GetMessage The status of a message
 	//
-	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
+	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once. A message that was accepted a moment ago is looked up among the company's newest messages, a few lookups at once: beyond that the response is 429, and 503 if there are more than 10,000 of them; send again after `Retry-After`.
 	//
 	// Corresponds with GET /message/{id} (the `GetMessage` operationId).
 	GetMessage(ctx context.Context, id string, params *GetMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PushMessageWithBody Reach a phone number through a template
 	//
-	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
+	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred. One phone number gets at most 60 pushes a minute.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2846,7 +2850,7 @@ type ClientInterface interface {
 
 	// PushMessage Reach a phone number through a template
 	//
-	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
+	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred. One phone number gets at most 60 pushes a minute.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2920,6 +2924,8 @@ func (c *Client) ListMessages(ctx context.Context, id string, params *ListMessag
 //
 // The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 //
+// One chat gets at most 600 messages a minute.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /message/send (the `SendMessage` operationId).
@@ -2941,6 +2947,8 @@ func (c *Client) SendMessageWithBody(ctx context.Context, params *SendMessagePar
 //
 // The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 //
+// One chat gets at most 600 messages a minute.
+//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /message/send (the `SendMessage` operationId).
@@ -2958,7 +2966,7 @@ func (c *Client) SendMessage(ctx context.Context, params *SendMessageParams, bod
 
 // GetMessage The status of a message
 //
-// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
+// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once. A message that was accepted a moment ago is looked up among the company's newest messages, a few lookups at once: beyond that the response is 429, and 503 if there are more than 10,000 of them; send again after `Retry-After`.
 //
 // Corresponds with GET /message/{id} (the `GetMessage` operationId).
 func (c *Client) GetMessage(ctx context.Context, id string, params *GetMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2975,7 +2983,7 @@ func (c *Client) GetMessage(ctx context.Context, id string, params *GetMessagePa
 
 // PushMessageWithBody Reach a phone number through a template
 //
-// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
+// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred. One phone number gets at most 60 pushes a minute.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2994,7 +3002,7 @@ func (c *Client) PushMessageWithBody(ctx context.Context, params *PushMessagePar
 
 // PushMessage Reach a phone number through a template
 //
-// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
+// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred. One phone number gets at most 60 pushes a minute.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3713,6 +3721,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 	//
+	// One chat gets at most 600 messages a minute.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /message/send (the `SendMessage` operationId).
@@ -3724,6 +3734,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 	//
+	// One chat gets at most 600 messages a minute.
+	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /message/send (the `SendMessage` operationId).
@@ -3731,7 +3743,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMessageWithResponse The status of a message
 	//
-	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
+	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once. A message that was accepted a moment ago is looked up among the company's newest messages, a few lookups at once: beyond that the response is 429, and 503 if there are more than 10,000 of them; send again after `Retry-After`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3740,7 +3752,7 @@ type ClientWithResponsesInterface interface {
 
 	// PushMessageWithBodyWithResponse Reach a phone number through a template
 	//
-	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
+	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred. One phone number gets at most 60 pushes a minute.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3749,7 +3761,7 @@ type ClientWithResponsesInterface interface {
 
 	// PushMessageWithResponse Reach a phone number through a template
 	//
-	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
+	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred. One phone number gets at most 60 pushes a minute.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4601,6 +4613,8 @@ func (c *ClientWithResponses) ListMessagesWithResponse(ctx context.Context, id s
 //
 // The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 //
+// One chat gets at most 600 messages a minute.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /message/send (the `SendMessage` operationId).
@@ -4618,6 +4632,8 @@ func (c *ClientWithResponses) SendMessageWithBodyWithResponse(ctx context.Contex
 //
 // The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
 //
+// One chat gets at most 600 messages a minute.
+//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /message/send (the `SendMessage` operationId).
@@ -4631,7 +4647,7 @@ func (c *ClientWithResponses) SendMessageWithResponse(ctx context.Context, param
 
 // GetMessageWithResponse The status of a message
 //
-// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
+// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once. A message that was accepted a moment ago is looked up among the company's newest messages, a few lookups at once: beyond that the response is 429, and 503 if there are more than 10,000 of them; send again after `Retry-After`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4646,7 +4662,7 @@ func (c *ClientWithResponses) GetMessageWithResponse(ctx context.Context, id str
 
 // PushMessageWithBodyWithResponse Reach a phone number through a template
 //
-// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
+// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred. One phone number gets at most 60 pushes a minute.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4661,7 +4677,7 @@ func (c *ClientWithResponses) PushMessageWithBodyWithResponse(ctx context.Contex
 
 // PushMessageWithResponse Reach a phone number through a template
 //
-// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
+// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred. One phone number gets at most 60 pushes a minute.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -15,6 +15,8 @@ export interface paths {
          * @description Adds a message to an existing chat that is within the last 24 hours: the window starts at the visitor's last message (at the chat's opening before the first), and exactly 24 hours is still inside. For an older or closed chat use POST /push-message.
          *
          *     The success text is `Message sent successfully`, without a full stop. Texts of one sentence have none (`Chat not found`); texts of two sentences do.
+         *
+         *     One chat gets at most 600 messages a minute.
          */
         post: operations["sendMessage"];
         delete?: never;
@@ -32,7 +34,7 @@ export interface paths {
         };
         /**
          * The status of a message
-         * @description The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once.
+         * @description The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported. At most 1,000 messages of a widget chat wait for the visitor: one that is sent while so many are not read yet stays `stored`, or `delivered` if a browser gets it over the socket at once. A message that was accepted a moment ago is looked up among the company's newest messages, a few lookups at once: beyond that the response is 429, and 503 if there are more than 10,000 of them; send again after `Retry-After`.
          */
         get: operations["getMessage"];
         put?: never;
@@ -54,7 +56,7 @@ export interface paths {
         put?: never;
         /**
          * Reach a phone number through a template
-         * @description Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
+         * @description Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred. One phone number gets at most 60 pushes a minute.
          */
         post: operations["pushMessage"];
         delete?: never;
@@ -1200,7 +1202,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A limit is reached: of requests or of idempotency keys (TOO_MANY_REQUESTS), or of the bytes of the company's messages (BYTE_BUDGET_EXCEEDED). Nothing was done; send again after `Retry-After`. */
+        /** @description A limit is reached: of requests, of idempotency keys, of messages into one chat or of pushes to one phone number (TOO_MANY_REQUESTS), or of the bytes of the company's messages (BYTE_BUDGET_EXCEEDED). Nothing was done; send again after `Retry-After`. */
         TooManyMessages: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

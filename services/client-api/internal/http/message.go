@@ -51,7 +51,8 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 	if idempotency.HasKey(c.Request().Header) {
 		return a.sendOnce(c, companyID, &r)
 	}
-	answer, err := a.send(c.Request().Context(), companyID, r.draft(), chat.MessageIdentity{})
+	permit := a.Limits.message(c, companyID, r.ChatID)
+	answer, err := a.send(c.Request().Context(), companyID, r.draft(), chat.MessageIdentity{}, permit)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,8 @@ func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
 			Permit:      a.Limits.key(c, companyID),
 		},
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
-			return onceAnswer(a.send(ctx, companyID, r.draft(), identity))
+			permit := a.Limits.message(c, companyID, r.ChatID)
+			return onceAnswer(a.send(ctx, companyID, r.draft(), identity, permit))
 		},
 	)
 }
@@ -81,8 +83,9 @@ func (a api) send(
 	companyID string,
 	d message.Draft,
 	identity chat.MessageIdentity,
+	permit idempotency.Permit,
 ) (sendAnswer, error) {
-	sent, err := a.Messages.Send(ctx, companyID, d, identity)
+	sent, err := a.Messages.Send(ctx, companyID, d, identity, permit)
 	if err != nil {
 		return sendAnswer{}, err
 	}

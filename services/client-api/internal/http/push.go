@@ -69,7 +69,8 @@ func (a api) pushMessage(c echo.Context, companyID string) error {
 	if idempotency.HasKey(c.Request().Header) {
 		return a.pushOnce(c, companyID, r.request)
 	}
-	answer, err := a.push(c.Request().Context(), companyID, r.request, chat.MessageIdentity{})
+	permit := a.Limits.push(c, companyID, r.request.Source)
+	answer, err := a.push(c.Request().Context(), companyID, r.request, chat.MessageIdentity{}, permit)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (a api) pushOnce(c echo.Context, companyID string, r push.Request) error {
 			Permit:      a.Limits.key(c, companyID),
 		},
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
-			return onceAnswer(a.push(ctx, companyID, r, identity))
+			return onceAnswer(a.push(ctx, companyID, r, identity, a.Limits.push(c, companyID, r.Source)))
 		},
 	)
 }
@@ -103,8 +104,9 @@ func (a api) push(
 	companyID string,
 	r push.Request,
 	identity chat.MessageIdentity,
+	permit idempotency.Permit,
 ) (sendAnswer, error) {
-	pushed, err := a.Pushes.Push(ctx, companyID, r, identity)
+	pushed, err := a.Pushes.Push(ctx, companyID, r, identity, permit)
 	if err != nil {
 		return sendAnswer{}, err
 	}

@@ -45,8 +45,15 @@ type Sent struct {
 
 // Send accepts a valid draft of a company. Errors: NotFound for an unknown chat or another company's; Invalid
 // with CHAT_TOO_OLD for a chat outside its window, and with CHAT_CLOSED for one in it that is closed.
-// The message gets the identity's id and time, or new ones if the identity is zero.
-func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity chat.MessageIdentity) (Sent, error) {
+// The message gets the identity's id and time, or new ones if the identity is zero. permit allows the message; it is
+// not asked for one that an earlier attempt has sent.
+func (s *Sender) Send(
+	ctx context.Context,
+	companyID string,
+	d Draft,
+	identity chat.MessageIdentity,
+	permit idempotency.Permit,
+) (Sent, error) {
 	_, sent, err := idempotency.SentBefore(ctx, s.messages, identity)
 	if err != nil {
 		return Sent{}, err
@@ -74,7 +81,12 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity c
 		IsFromSupport: true,
 	}
 	accepted := event.CompanyMessageAccepted{CompanyID: companyID, ChatID: c.ID, Message: m}
+	giveBack, err := permit()
+	if err != nil {
+		return Sent{}, err
+	}
 	if err := s.publisher.Publish(ctx, event.ForCompany(companyID), accepted); err != nil {
+		giveBack()
 		return Sent{}, err
 	}
 	return Sent{MessageID: m.ID, WindowExpiresAt: c.WindowExpiresAt()}, nil

@@ -118,12 +118,14 @@ const recipientTimeout = 2 * time.Second
 // not fit it. The message gets the identity's id and time, or new ones if the identity is zero.
 //
 // The company pays for the message that its recipient gets: the event of the request names a template of up
-// to 4096 characters, and may be much smaller.
+// to 4096 characters, and may be much smaller. permit allows the push; it is not asked for one that an earlier
+// attempt has sent.
 func (s *Service) Push(
 	ctx context.Context,
 	companyID string,
 	r Request,
 	identity chat.MessageIdentity,
+	permit idempotency.Permit,
 ) (Accepted, error) {
 	chatID, sent, err := idempotency.SentBefore(ctx, s.cfg.Messages, identity)
 	if err != nil {
@@ -139,7 +141,7 @@ func (s *Service) Push(
 	if err != nil {
 		return Accepted{}, err
 	}
-	payer, err := s.cfg.Publisher.Charge(ctx, event.ForCompany(companyID), len(template.Data(filled))+eventBytes)
+	giveBack, err := permit()
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -152,10 +154,20 @@ func (s *Service) Push(
 		Username:   r.username(),
 		Parameters: r.Parameters,
 	}
-	if err := s.cfg.Publisher.Publish(ctx, payer, accepted); err != nil {
+	if err := s.publish(ctx, accepted, len(template.Data(filled))+eventBytes); err != nil {
+		giveBack()
 		return Accepted{}, err
 	}
 	return Accepted{MessageID: accepted.MessageID, ChatID: s.openRecipientChat(ctx, accepted)}, nil
+}
+
+// publish publishes a push, for which its company pays that many bytes.
+func (s *Service) publish(ctx context.Context, accepted event.PushAccepted, bytes int) error {
+	payer, err := s.cfg.Publisher.Charge(ctx, event.ForCompany(accepted.CompanyID), bytes)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Publisher.Publish(ctx, payer, accepted)
 }
 
 // openRecipientChat creates the recipient and opens its chat unless one is open, and returns the chat's id. The

@@ -86,7 +86,7 @@ const anyUser account.Permission = ""
 
 // New returns the panel.
 func New(cfg Config) *echo.Echo {
-	a := api{Config: cfg, bounds: newBounds(), hub: live.NewHub(cfg.Bus, cfg.Calls)}
+	a := api{Config: cfg, bounds: newBounds(), hub: live.NewHub(cfg.Stopping, cfg.Bus, cfg.Calls)}
 	e := httpapi.New(httpapi.Config{
 		Service:    "panel",
 		Logger:     cfg.Logger,

@@ -50,13 +50,15 @@ func (s source) ranges(at Cursor) []bus.Range {
 }
 
 // feed reads the streams once for all browsers of a company in this process. It runs from its first browser
-// to its last, or until the streams cannot be read.
+// until feedKeep after its last one left, or until the streams cannot be read. When the process stops, a feed without
+// browsers ends at once.
 type feed struct {
 	source
 	bus     Bus
 	cancel  context.CancelFunc
 	started chan struct{} // closed when the feed has its first cursor, or has ended
 	users   int           // browsers; guarded by the hub's lock
+	keep    func()        // ends the wait for a browser after the last one; guarded by the hub's lock
 
 	mu          sync.Mutex
 	at          Cursor // of the last event that the subscribers got
@@ -193,6 +195,7 @@ func newFeed(b Bus, s source, cancel context.CancelFunc) *feed {
 		source:      s,
 		bus:         b,
 		cancel:      cancel,
+		keep:        func() {},
 		started:     make(chan struct{}),
 		subscribers: make(map[*subscriber]struct{}),
 	}

@@ -26,6 +26,10 @@ const (
 	// catchUpEvents: the most that it reads, a busy hour of a company.
 	catchUpWait   = 30 * time.Second
 	catchUpEvents = 1000
+
+	// feedKeep is how long a feed stays after its last browser: its consumers cost NATS much more when they begin than
+	// while nothing happens, and a browser that reloads a page is back at once.
+	feedKeep = 30 * time.Second
 )
 
 var errMissedTooMuch = errors.New("the browser has missed more events than it reads again")
@@ -46,6 +50,7 @@ type Browser struct {
 // Hub serves the browsers of a process. All browsers of a company share one reader of the streams. It is safe
 // for concurrent use.
 type Hub struct {
+	stopping context.Context // done when the process stops
 	bus      Bus
 	calls    rpc.Subscriber
 	catchUps *slot.Pool
@@ -54,9 +59,16 @@ type Hub struct {
 	feeds map[string]*feed // by source
 }
 
-// NewHub returns a hub. It reads nothing until a browser comes.
-func NewHub(b Bus, calls rpc.Subscriber) *Hub {
-	return &Hub{bus: b, calls: calls, catchUps: slot.NewPool(catchUpsAtOnce, 1), feeds: make(map[string]*feed)}
+// NewHub returns a hub. It reads nothing until a browser comes. Once stopping is done, a feed ends with its last
+// browser.
+func NewHub(stopping context.Context, b Bus, calls rpc.Subscriber) *Hub {
+	return &Hub{
+		stopping: stopping,
+		bus:      b,
+		calls:    calls,
+		catchUps: slot.NewPool(catchUpsAtOnce, 1),
+		feeds:    make(map[string]*feed),
+	}
 }
 
 // Run calls send for every event until ctx is done, send fails, NATS disconnects, or the browser is too slow.
@@ -103,11 +115,12 @@ func (h *Hub) join(s source) *feed {
 		h.feeds[s.key()] = f
 		go f.run(ctx)
 	}
+	f.keep()
 	f.users++
 	return f
 }
 
-// leave stops the feed after its last browser.
+// leave stops the feed feedKeep after its last browser, or when the process stops, unless another one has joined.
 func (h *Hub) leave(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,6 +128,19 @@ func (h *Hub) leave(f *feed) {
 	if f.users > 0 {
 		return
 	}
+	idle, cancel := context.WithTimeout(h.stopping, feedKeep)
+	keep := context.AfterFunc(idle, func() { h.stopIdle(f) })
+	f.keep = func() { keep(); cancel() }
+}
+
+// stopIdle stops a feed without browsers.
+func (h *Hub) stopIdle(f *feed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f.users > 0 {
+		return // a browser has joined meanwhile
+	}
+	f.keep()
 	f.cancel()
 	if h.feeds[f.key()] == f {
 		delete(h.feeds, f.key())

@@ -30,9 +30,11 @@ type memoryBus struct {
 	mu      sync.Mutex
 	notice  func(Notice)
 	signals map[string]bool // subjects of the subscriptions
+	tails   int             // feeds that read
+	begun   int             // feeds that have begun to read
 }
 
-func hubOf(b *memoryBus) *Hub { return NewHub(b, b) }
+func hubOf(t *testing.T, b *memoryBus) *Hub { return NewHub(t.Context(), b, b) }
 
 func (b *memoryBus) State(_ context.Context, stream string) (bus.StreamState, error) {
 	if stream == subject.Status {
@@ -52,6 +54,14 @@ func (b *memoryBus) Read(_ context.Context, s bus.Range) iter.Seq2[bus.Delivery,
 	}
 }
 
+// feeds returns the feeds that read, and those that have begun to.
+func (b *memoryBus) feeds() (tails, begun int) {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tails, b.begun
+}
+
 const companyA, companyB = "c0000000-0000-4000-8000-000000000001", "c0000000-0000-4000-8000-000000000002"
 
 func statusOf(company string, n uint64) bus.Delivery {
@@ -62,8 +72,19 @@ func statusOf(company string, n uint64) bus.Delivery {
 	return bus.Delivery{Stream: subject.Status, Subject: e.Subject(), Data: data, Sequence: n}
 }
 
-func (*memoryBus) Tail(ctx context.Context, _ ...bus.Range) iter.Seq2[bus.Delivery, error] {
-	return func(func(bus.Delivery, error) bool) { <-ctx.Done() }
+func (b *memoryBus) Tail(ctx context.Context, _ ...bus.Range) iter.Seq2[bus.Delivery, error] {
+	return func(func(bus.Delivery, error) bool) {
+		b.count(1)
+		defer b.count(-1)
+		<-ctx.Done()
+	}
+}
+
+func (b *memoryBus) count(tails int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tails += tails
+	b.begun += max(tails, 0)
 }
 
 // Subscribe implements [rpc.Subscriber].
@@ -120,7 +141,7 @@ func (r running) names() map[string]int {
 func TestStalledCatchUps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := hubOf(&memoryBus{events: 5})
+		h := hubOf(t, &memoryBus{events: 5})
 		var stalled []running
 		for range 2 * catchUpsAtOnce {
 			stalled = append(stalled, browse(t, h, companyA, true))
@@ -165,7 +186,7 @@ func TestStalledCatchUps(t *testing.T) {
 func TestCatchUpEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := hubOf(&memoryBus{events: catchUpEvents})
+		h := hubOf(t, &memoryBus{events: catchUpEvents})
 		exactly := browse(t, h, companyA, false)
 		synctest.Wait()
 		if got := exactly.names(); got["status"] != catchUpEvents || got["reset"] != 0 {
@@ -173,7 +194,7 @@ func TestCatchUpEnds(t *testing.T) {
 		}
 		exactly.stop()
 		<-exactly.done
-		h = hubOf(&memoryBus{events: 100 * catchUpEvents})
+		h = hubOf(t, &memoryBus{events: 100 * catchUpEvents})
 		more := browse(t, h, companyA, false)
 		synctest.Wait()
 		more.stop()
@@ -210,7 +231,7 @@ func TestOpenChatsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &memoryBus{signals: map[string]bool{}}
-		r := browse(t, hubOf(b), companyA, false)
+		r := browse(t, hubOf(t, b), companyA, false)
 		synctest.Wait()
 		const chats = 3 * openChatsOfStream
 		name := func(chat int) {
@@ -234,6 +255,42 @@ func TestOpenChatsAreBounded(t *testing.T) {
 		<-r.done
 		if len(b.signals) != 0 {
 			t.Errorf("got %d subscriptions after the end, want none", len(b.signals))
+		}
+	})
+}
+
+// A browser that comes and goes keeps one feed, which ends some time after the last one, or with the process.
+func TestFeedOutlivesItsBrowsers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &memoryBus{}
+		stopping, stop := context.WithCancel(t.Context())
+		h := NewHub(stopping, b, b)
+		visit := func() {
+			r := browse(t, h, companyA, false)
+			synctest.Wait()
+			if got := r.names(); got["ready"] != 1 {
+				t.Errorf("got %v, want ready", got)
+			}
+			r.stop()
+			<-r.done
+			synctest.Wait()
+		}
+		for range 3 {
+			visit()
+			time.Sleep(feedKeep - time.Second)
+			if tails, begun := b.feeds(); tails != 1 || begun != 1 {
+				t.Errorf("got %d feeds, %d begun, want the first", tails, begun)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		if tails, _ := b.feeds(); tails != 0 {
+			t.Errorf("got %d feeds some time after the last browser, want none", tails)
+		}
+		visit()
+		stop()
+		if tails, begun := b.feeds(); tails != 0 || begun != 2 {
+			t.Errorf("got %d feeds, %d begun, of a stopped process, want none of two", tails, begun)
 		}
 	})
 }

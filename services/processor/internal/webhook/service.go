@@ -53,6 +53,9 @@ const (
 	leaseFactor = 3
 	// stopGrace is how long requests may continue at shutdown.
 	stopGrace = 5 * time.Second
+	// insertsAtOnce bounds the deliveries of one event that are stored at once: a company has up to 50 endpoints, and
+	// many events become deliveries at the same time.
+	insertsAtOnce = 4
 )
 
 // Service turns events into deliveries and delivers them. Run may be called once. It is safe for concurrent use.
@@ -156,6 +159,7 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 	}
 	retention := s.stored.retention(companyID, hooks.Retention)
 	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(insertsAtOnce)
 	for _, e := range hooks.Endpoints {
 		if !e.Wants(ev.Type) || e.ID == except || at.Before(e.CreatedAt) {
 			continue

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,6 +129,43 @@ func receive[V any](t *testing.T, from <-chan V) V {
 	case <-time.After(patience):
 		t.Fatal("got nothing, want a request")
 		panic("unreachable")
+	}
+}
+
+// slowInserts counts the deliveries that are stored at once.
+type slowInserts struct {
+	Store
+	running, most atomic.Int64
+}
+
+func (s *slowInserts) InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
+	running := s.running.Add(1)
+	defer s.running.Add(-1)
+	s.most.Store(max(s.most.Load(), running))
+	time.Sleep(10 * time.Millisecond)
+	return s.Store.InsertWebhookDelivery(ctx, d)
+}
+
+// An event of a company with many endpoints stores few deliveries at once, and one for each endpoint.
+func TestInsertsAtOnce(t *testing.T) {
+	t.Parallel()
+	slow := &slowInserts{}
+	w := newWorld(t, func(cfg *Config) {
+		slow.Store = cfg.Store
+		cfg.Store = slow
+	})
+	received := make(chan string, 5*insertsAtOnce)
+	url := serve(t, func(_ http.ResponseWriter, r *http.Request) { received <- r.Header.Get("webhook-id") })
+	var e webhook.Endpoint
+	for range cap(received) {
+		e = w.endpoint(url)
+	}
+	w.send(e, chatEvent("chat", 1), 1)
+	for range cap(received) {
+		receive(t, received)
+	}
+	if most := slow.most.Load(); most > insertsAtOnce {
+		t.Errorf("got %d deliveries stored at once, want at most %d", most, insertsAtOnce)
 	}
 }
 
