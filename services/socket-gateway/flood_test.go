@@ -313,6 +313,7 @@ type forger struct {
 type forgery struct {
 	Connections int
 	Tokens      []string
+	Refusal     bool  // it goes on until a handshake has been refused, however busy the machine is
 	Refused     int64 // handshakes
 	Answered    int   // CONNECT packets of the busiest connection
 }
@@ -331,6 +332,9 @@ func forgerMain(url string) {
 		go func() { answered <- all.forge(ctx) }()
 	}
 	_ = in.Decode(&struct{}{}) // until the end
+	for end := time.Now().Add(timetest.Limit); f.Refusal && all.refused.Load() == 0 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
 	stop()
 	for range f.Connections {
 		f.Answered = max(f.Answered, <-answered)
@@ -339,7 +343,7 @@ func forgerMain(url string) {
 }
 
 // startForger starts a forger. The returned function stops it and returns what it has reached.
-func (w *world) startForger(url string, connections int) (stop func() forgery) {
+func (w *world) startForger(url string, f forgery) (stop func() forgery) {
 	w.t.Helper()
 	c := exec.CommandContext(w.t.Context(), os.Args[0])
 	c.Env = append(os.Environ(), runAsForger+"="+url)
@@ -352,7 +356,7 @@ func (w *world) startForger(url string, connections int) (stop func() forgery) {
 	if err := c.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := json.NewEncoder(in).Encode(forgery{Connections: connections, Tokens: w.forgedTokens(100)}); err != nil {
+	if err := json.NewEncoder(in).Encode(f); err != nil {
 		w.t.Fatal(err)
 	}
 	return func() (reached forgery) {
@@ -444,7 +448,7 @@ func (f *faultWorld) underForgery(connections int, lasts time.Duration, rate con
 	inside := connect(f.t, g.url, v.token)
 	inside.await("connect")
 	before := f.deliver(inside, v, lasts)
-	stop := f.startForger(g.url, connections)
+	stop := f.startForger(g.url, forgery{Connections: connections, Tokens: f.forgedTokens(100), Refusal: rate.Count > 0})
 	during := f.deliver(inside, v, lasts)
 	reached := stop()
 	g.kill()

@@ -183,7 +183,7 @@ func newAbuse(t *testing.T) *abuse {
 	widget.SecretsKeyFile = a.Secrets
 	check(t, config.SetDefaults(&client))
 	client.HTTPAddr, client.OpsAddr = "", ""
-	client.RateToken, client.RateAuth = config.Rate{}, config.Rate{} // they would answer nearly all requests
+	client.RateToken, client.RateAuth = config.Rate{}, config.Rate{}  // they would answer nearly all requests
 	client.RateNumber, client.RateChat = config.Rate{}, config.Rate{} // all valid messages go to one of each
 	client.Logger = ops.NewLogger(a.log, "client-api", slog.LevelInfo)
 	widget.Logger = ops.NewLogger(a.log, "widget-api", slog.LevelInfo)
