@@ -33,8 +33,8 @@ const (
 	memoryWait = 10 * time.Second
 	// waitingAtOnce bounds the requests that wait; each costs its connection. See [waitingParts] for each owner.
 	waitingAtOnce = 512
-	// memoryRetryAfter is the Retry-After of a request that got none.
-	memoryRetryAfter = time.Second
+	// busyRetryAfter is the Retry-After of a request that found a pool full.
+	busyRetryAfter = time.Second
 )
 
 // parts are the units that an owner of each kind may hold at most.
@@ -135,21 +135,17 @@ func (m *Memory) take(c echo.Context, from shared, units int64, o Owner) (*slot.
 	if o.Company == "" {
 		address = ClientAddress(c)
 	}
-	held, err := from.acquire(ctx, units, 0, o, address)
-	if err == nil {
-		return held, nil
-	}
-	place, err := m.waiting.acquire(ctx, 1, 0, o, address)
-	if err != nil {
-		return nil, noMemory(err)
-	}
-	defer place.Release()
-	held, err = from.acquire(ctx, units, memoryWait, o, address)
-	return held, noMemory(err)
+	units = min(units, from.parts.company) // what never fits would be in the way of all others
+	line := slot.Line{Pool: from.pool, Places: m.waiting.pool}
+	held, err := line.Acquire(
+		ctx, units, memoryWait, from.sharesOf(o, address, units), m.waiting.sharesOf(o, address, 1),
+	)
+	return held, Busy(err)
 }
 
-// noMemory returns the public error of a request that got no memory.
-func noMemory(err error) error {
+// Busy returns the public error of a request that found a pool full: 429 if its own share is, else 503. Other errors are
+// returned unchanged.
+func Busy(err error) error {
 	full, ok := errors.AsType[*slot.FullError](err)
 	if !ok {
 		return err
@@ -158,7 +154,7 @@ func noMemory(err error) error {
 	if full.Share != "" {
 		refused = apperr.TooManyRequests.New()
 	}
-	refused.RetryAfter = memoryRetryAfter
+	refused.RetryAfter = busyRetryAfter
 	return refused
 }
 
@@ -170,15 +166,13 @@ type shared struct {
 
 func newShared(units int64, p parts) shared { return shared{pool: slot.NewPool(units, 1), parts: p} }
 
-func (s shared) acquire(
-	ctx context.Context, units int64, wait time.Duration, o Owner, address string,
-) (*slot.Slot, error) {
-	units = min(units, s.parts.company) // what never fits would be in the way of all others
+// sharesOf returns the shares of a slot of that many units.
+func (s shared) sharesOf(o Owner, address string, units int64) []slot.Share {
 	part := func(of, key string, most int64) slot.Share {
 		return slot.Share{Of: of, Key: key, Most: max(most, units)}
 	}
 	if o.Company != "" {
-		return s.pool.AcquireUnits(ctx, units, wait, part("company", o.Company, s.parts.company))
+		return []slot.Share{part("company", o.Company, s.parts.company)}
 	}
 	shares := make([]slot.Share, 0, 4) // the widest last, see [slot.Pool.Acquire]
 	if o.Visitor != "" {
@@ -190,7 +184,7 @@ func (s shared) acquire(
 	if o.Application != "" {
 		shares = append(shares, part("application", o.Application, s.parts.application))
 	}
-	return s.pool.AcquireUnits(ctx, units, wait, shares...)
+	return shares
 }
 
 // Pace reports to the slot of a request how its client reads the answer. A client that is cut off loses its

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
 )
 
 // exceptSend answers GET /message/send with 405, with or without a credential. The router alone would match
@@ -25,7 +26,7 @@ func exceptSend(next echo.HandlerFunc) echo.HandlerFunc {
 func (a api) getMessage(c echo.Context, companyID string) error {
 	id, s, err := a.Statuses.Status(c.Request().Context(), companyID, c.Param("id"))
 	if err != nil {
-		return err
+		return httpapi.Busy(err)
 	}
 	body := chat.AppendString([]byte(`{"messageId":`), id)
 	body = append(body, `,"status":"`+s.Status()+`"`...)

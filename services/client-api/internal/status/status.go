@@ -3,7 +3,6 @@ package status
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -22,7 +21,6 @@ const (
 	// waitingAtOnce and waitingOfCompany bound the requests that wait for a lookup.
 	waitingAtOnce    = 512
 	waitingOfCompany = 64
-	lookupRetryAfter = time.Second
 )
 
 // Statuses reads what the processing layer has recorded.
@@ -39,9 +37,9 @@ type Acceptances interface {
 
 // Service looks up statuses.
 type Service struct {
-	statuses         Statuses
-	acceptances      Acceptances
-	lookups, waiting *slot.Pool
+	statuses    Statuses
+	acceptances Acceptances
+	lookups     slot.Line
 }
 
 // New returns the service.
@@ -49,14 +47,13 @@ func New(statuses Statuses, acceptances Acceptances) *Service {
 	return &Service{
 		statuses:    statuses,
 		acceptances: acceptances,
-		lookups:     slot.NewPool(lookupsAtOnce, 1),
-		waiting:     slot.NewPool(waitingAtOnce, 1),
+		lookups:     slot.Line{Pool: slot.NewPool(lookupsAtOnce, 1), Places: slot.NewPool(waitingAtOnce, 1)},
 	}
 }
 
 // Status returns the canonical id and the status of a company's message, from its acceptance on. NotFound for
-// a message that is unknown or another company's; TooMany if the company looks up too many at once, and Unavailable if
-// all companies together do or the company has sent too many around this one.
+// a message that is unknown or another company's; a [*slot.FullError] if the company, or all companies together, look up
+// too many at once; Unavailable if the company has sent too many around this one.
 func (s *Service) Status(
 	ctx context.Context,
 	companyID, messageID string,
@@ -83,39 +80,11 @@ func (s *Service) Status(
 
 // accepted looks up a message in SENDS, when it is the company's turn.
 func (s *Service) accepted(ctx context.Context, companyID, id string) (at time.Time, chatID string, err error) {
-	turn, err := s.turn(ctx, companyID)
+	company := func(most int64) []slot.Share { return []slot.Share{{Of: "company", Key: companyID, Most: most}} }
+	turn, err := s.lookups.Acquire(ctx, 1, lookupWait, company(lookupsOfCompany), company(waitingOfCompany))
 	if err != nil {
-		return time.Time{}, "", noTurn(err)
+		return time.Time{}, "", err
 	}
 	defer turn.Release()
 	return s.acceptances.Accepted(ctx, companyID, id)
-}
-
-// turn takes a place of the lookups, and waits for it if there is none.
-func (s *Service) turn(ctx context.Context, companyID string) (*slot.Slot, error) {
-	lookups := slot.Share{Of: "company", Key: companyID, Most: lookupsOfCompany}
-	turn, err := s.lookups.Acquire(ctx, 0, lookups)
-	if err == nil {
-		return turn, nil
-	}
-	waits, err := s.waiting.Acquire(ctx, 0, slot.Share{Of: "company", Key: companyID, Most: waitingOfCompany})
-	if err != nil {
-		return nil, err
-	}
-	defer waits.Release()
-	return s.lookups.Acquire(ctx, lookupWait, lookups)
-}
-
-// noTurn returns the public error of a request that did not get its turn.
-func noTurn(err error) error {
-	full, ok := errors.AsType[*slot.FullError](err)
-	if !ok {
-		return err
-	}
-	refused := apperr.ServiceUnavailable.New()
-	if full.Share != "" {
-		refused = apperr.TooManyRequests.New()
-	}
-	refused.RetryAfter = lookupRetryAfter
-	return refused
 }

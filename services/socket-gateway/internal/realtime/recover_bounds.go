@@ -53,16 +53,14 @@ const (
 type recoveryBounds struct {
 	visitors *ratelimit.Limiter // nil: no limit
 	bytes    *ratelimit.Limiter // by company; nil: no limit
-	reading  *slot.Pool
-	waiting  *slot.Pool
+	reading  slot.Line
 }
 
 func newRecoveryBounds(visitors, bytes config.Rate, now func() time.Time) *recoveryBounds {
 	return &recoveryBounds{
 		visitors: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: visitors, Now: now}),
 		bytes:    ratelimit.New(ratelimit.Config{Name: "recovered-bytes", Rate: bytes, Now: now}),
-		reading:  slot.NewPool(recoveriesAtOnce, 1),
-		waiting:  slot.NewPool(recoveriesWaiting, 1),
+		reading:  slot.Line{Pool: slot.NewPool(recoveriesAtOnce, 1), Places: slot.NewPool(recoveriesWaiting, 1)},
 	}
 }
 
@@ -85,19 +83,11 @@ func (b *recoveryBounds) start(ctx context.Context, companyID, room string) (pla
 
 // take takes a place among the recoveries that read. It waits for one unless too many wait already.
 func (b *recoveryBounds) take(ctx context.Context, companyID, room string) (place *slot.Slot, ok bool) {
+	company := func(most int64) slot.Share { return slot.Share{Of: "company", Key: companyID, Most: most} }
 	visitor := slot.Share{Of: "visitor", Key: room, Most: recoveriesOfVisitor}
-	company := slot.Share{Of: "company", Key: companyID, Most: recoveriesOfCompany}
-	place, err := b.reading.Acquire(ctx, 0, visitor, company)
-	if err == nil {
-		return place, true
-	}
-	waiting := slot.Share{Of: "company", Key: companyID, Most: recoveriesWaitingOfCompany}
-	turn, err := b.waiting.Acquire(ctx, 0, waiting)
-	if err != nil {
-		return nil, false
-	}
-	defer turn.Release()
-	place, err = b.reading.Acquire(ctx, recoveryWait, visitor, company)
+	place, err := b.reading.Acquire(ctx, 1, recoveryWait,
+		[]slot.Share{visitor, company(recoveriesOfCompany)},
+		[]slot.Share{company(recoveriesWaitingOfCompany)})
 	return place, err == nil
 }
 
