@@ -5,8 +5,8 @@
 //
 //   - No share holds more than its part, so that no visitor, address or application takes the whole pool.
 //   - A free slot goes to the caller whose widest share holds the fewest units, of equals to the one whose next
-//     narrower share does, and so on, then to the one that waits the longest. So the callers of one company that wait in large
-//     numbers delay no other company, and those of one visitor no other visitor of the company.
+//     narrower share does, and so on, then to the one that waits the longest. So the callers of one company that
+//     wait in large numbers delay no other company, and those of one visitor no other visitor of the company.
 //   - A slot belongs to a client that moves its bytes. While somebody waits for the same units, the slot of
 //     the slowest client below [minRate] is cut off. Without anybody waiting, a slow client is left alone.
 //   - While others wait, a slot is held for a limited time: if its client has taken longer than [fairTime] in total,

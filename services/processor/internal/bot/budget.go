@@ -105,8 +105,8 @@ const debtors = 100_000
 
 // tokenBucket bounds the tokens of each visitor or application. What a question costs is known only after its answer,
 // and may be more than is left: then the rest is owed, and paid with the next question. Otherwise each question asked
-// at an empty bucket would cost minTokens only. A process remembers what is owed by the questions that it has asked. A nil
-// tokenBucket has no bound.
+// at an empty bucket would cost minTokens only. A process remembers what is owed by the questions that it has asked.
+// A nil tokenBucket has no bound.
 type tokenBucket struct {
 	limiter *ratelimit.Limiter
 	size    int
