@@ -32,7 +32,8 @@ func TestBudgetsKnowHowFullTheirStreamsAre(t *testing.T) {
 	t.Parallel()
 	const limit = 8192
 	payers := []event.Account{
-		event.ForVisitor("c", "a", "v", "192.0.2.1"), event.ForCompany("c"), event.ForAgent("c", "u"), event.ForBot("c", "a", "v"),
+		event.ForVisitor("c", "a", "v", "192.0.2.1"), event.ForCompany("c"),
+		event.ForAgent("c", "u"), event.ForBot("c", "a", "v"),
 	}
 	for _, c := range []struct {
 		name, subject string
@@ -76,12 +77,16 @@ func TestReportsAreCharged(t *testing.T) {
 	b := bustest.OpenConfig(t, bus.Config{URL: url, Meter: &meter})
 	id, company := chat.NewID(), chat.NewID()
 	message := chat.Message{ID: id, Type: chat.Text, Data: []byte(`{"text":"a"}`), CreatedAt: time.Now()}
-	e := event.Reply{CompanyID: company, AppID: "app", ChatUserID: "visitor", ChatID: chat.NewID(), Message: message, Receipt: true}
+	e := event.Reply{
+		CompanyID: company, AppID: "app", ChatUserID: "visitor", ChatID: chat.NewID(), Message: message, Receipt: true,
+	}
 	if err := b.Publish(t.Context(), event.ForAgent(company, "u"), e); err != nil {
 		t.Fatal(err)
 	}
 	for _, status := range []string{chat.StatusDelivered, chat.StatusRead} {
-		publish(t, b, event.MessageStatusChanged{CompanyID: company, MessageID: id, Status: status, At: time.Now(), ChatID: e.ChatID})
+		publish(t, b, event.MessageStatusChanged{
+			CompanyID: company, MessageID: id, Status: status, At: time.Now(), ChatID: e.ChatID,
+		})
 	}
 	stream, err := b.JetStream().Stream(t.Context(), subject.Status)
 	if err != nil {
@@ -92,7 +97,8 @@ func TestReportsAreCharged(t *testing.T) {
 	}
 }
 
-// Neither a flood beyond a budget nor other failing events must fill DEAD, which all tenants share and which stops the consumers when it is full.
+// Neither a flood beyond a budget nor other failing events must fill DEAD, which all tenants share and which stops the
+// consumers when it is full.
 func TestBudgetsDoNotFillDead(t *testing.T) {
 	t.Parallel()
 	url := bustest.StartSized(t, bus.StreamSettings{MaxBytes: 16384}).URL()

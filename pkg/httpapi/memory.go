@@ -143,8 +143,8 @@ func (m *Memory) take(c echo.Context, from shared, units int64, o Owner) (*slot.
 	return held, Busy(err)
 }
 
-// Busy returns the public error of a request that found a pool full: 429 if its own share is, else 503. Other errors are
-// returned unchanged.
+// Busy returns the public error of a request that found a pool full: 429 if its own share is, else 503. Other errors
+// are returned unchanged.
 func Busy(err error) error {
 	full, ok := errors.AsType[*slot.FullError](err)
 	if !ok {

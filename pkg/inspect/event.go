@@ -173,8 +173,8 @@ func SenderOf(m chat.Message) string {
 	return m.NameOfSender
 }
 
-// Summary returns a short text for message data of any type: its text, or the name or the address of its file. Data with
-// none of them is returned as it is.
+// Summary returns a short text for message data of any type: its text, or the name or the address of its file. Data
+// with none of them is returned as it is.
 func Summary(data json.RawMessage) string {
 	var file struct{ FileName, URL string }
 	_ = json.Unmarshal(data, &file) // a member of another form counts as absent

@@ -15,8 +15,8 @@
 //   - A crowd of waiting callers costs one pass over the slots in [lookEvery], see [Pool.look].
 //   - A key without slots takes no memory.
 //
-// slot.go has the pool and its slots, look.go how clients are cut off for those that wait, line.go a bound of those that
-// wait.
+// slot.go has the pool and its slots, look.go how clients are cut off for those that wait, line.go a bound of those
+// that wait.
 package slot
 
 import (

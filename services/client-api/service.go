@@ -92,7 +92,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It publishes to SENDS only; how full the other two are, where its messages end, decides who may still send.
+	// It publishes to SENDS only; how full the others are, where its messages and their reports end, decides who may send.
 	b, err := p.Bus(s.meter(redis), subject.Sends, subject.Replies, subject.Outbound, subject.Status)
 	if err != nil {
 		return nil, err

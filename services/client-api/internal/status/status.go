@@ -52,8 +52,8 @@ func New(statuses Statuses, acceptances Acceptances) *Service {
 }
 
 // Status returns the canonical id and the status of a company's message, from its acceptance on. NotFound for
-// a message that is unknown or another company's; a [*slot.FullError] if the company, or all companies together, look up
-// too many at once; Unavailable if the company has sent too many around this one.
+// a message that is unknown or another company's; a [*slot.FullError] if the company, or all companies together,
+// look up too many at once; Unavailable if the company has sent too many around this one.
 func (s *Service) Status(
 	ctx context.Context,
 	companyID, messageID string,

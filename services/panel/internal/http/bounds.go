@@ -10,7 +10,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
@@ -66,8 +65,7 @@ const (
 	guestBody = 16 << 10
 
 	// slotWait is how long a request waits for a place: longer than it takes to cut off a slow client.
-	slotWait       = 5 * time.Second
-	busyRetryAfter = time.Second
+	slotWait = 5 * time.Second
 )
 
 // Limits bound how often the panel may be called. A nil limiter does not limit.
@@ -146,15 +144,7 @@ func (p places) shares(who caller) []slot.Share {
 }
 
 // placed returns the public error of a caller without a place.
-func placed(s *slot.Slot, err error) (*slot.Slot, error) {
-	if full, ok := errors.AsType[*slot.FullError](err); ok && full.Share != "" {
-		return nil, tooManyAtOnce(apperr.TooManyRequests)
-	}
-	if err != nil {
-		return nil, tooManyAtOnce(apperr.ServiceUnavailable)
-	}
-	return s, nil
-}
+func placed(s *slot.Slot, err error) (*slot.Slot, error) { return s, httpapi.Busy(err) }
 
 // admit charges a request to its user and company and takes its places, which release gives back. A slow
 // client loses them to those that wait.
@@ -253,9 +243,3 @@ func (b pacedBody) Read(p []byte) (int, error) {
 
 // isStream reports whether the route answers with an event stream.
 func isStream(c echo.Context) bool { return c.Path() == eventsPath || c.Path() == tailPath }
-
-func tooManyAtOnce(d apperr.Definition) error {
-	e := d.New()
-	e.RetryAfter = busyRetryAfter
-	return e
-}

@@ -42,7 +42,7 @@ const (
 	recoveriesWaitingOfCompany = 1024
 
 	// recoveryReserve is what the recoveries of a company may read at once. None starts while the company has less than
-	// that left, so that all bytes are charged: the limiter charges all of a recovery's bytes or none.
+	// that left, so that what it reads can be paid: the limiter charges all of a recovery's bytes or none.
 	recoveryReserve = recoveriesOfCompany * replayBytes
 )
 
