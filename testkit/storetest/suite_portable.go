@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -54,7 +56,8 @@ func Fill(t testing.TB, s store.Store) {
 		user := account.NewUser(fmt.Sprintf("%d@%s.example", i, company.ID), "Ada <é>", account.Agent, company.ID, noon)
 		user.InvitationHash, user.InvitationExpiresAt = "h", noon
 		must(t, s.CreateUser(ctx, user))
-		must(t, s.AppendAuditEntry(ctx, account.AuditEntry{ID: newID(), CompanyID: company.ID, At: time.Now(), User: "ada", After: json.RawMessage(`{"n":1e999, "x":1}`)}))
+		entry := uuid.Must(uuid.NewV7()).String() // a random id may be that of an expired entry
+		must(t, s.AppendAuditEntry(ctx, account.AuditEntry{ID: entry, CompanyID: company.ID, At: time.Now(), User: "ada", After: json.RawMessage(`{"n":1e999, "x":1}`)}))
 		v := get[store.Registered](t)(s.Register(ctx, store.Registration{Identities: []store.Identity{{Scope: newID(), Kind: store.KindEmail, Value: fmt.Sprintf("%d@é.example", i), Proved: i%2 == 0}}, Visitor: chat.Visitor{CompanyID: company.ID, AppID: newID(), FirstName: "Ada", VerifiedBy: store.KindEmail}})).Visitor
 		must(t, s.RevokeVisitorTokens(ctx, v.ID, noon))
 		for number := range 2 { // the second stays open
