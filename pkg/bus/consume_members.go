@@ -44,8 +44,9 @@ type members struct {
 	changed        chan struct{} // capacity 1
 	stateRequested chan struct{} // capacity 1: another replica has requested this replica's state
 
-	mu    sync.Mutex        // guards known
-	known map[string]member // other replicas, by id
+	mu      sync.Mutex        // guards the fields below
+	known   map[string]member // other replicas, by id
+	checked time.Time         // last call of expire
 }
 
 type member struct {
@@ -103,10 +104,17 @@ func (m *members) publish(s memberState) {
 	}
 }
 
-// expire removes replicas whose last heartbeat is older than memberTimeout.
+// expire removes replicas whose last heartbeat is older than memberTimeout. It is called with each heartbeat; if it
+// comes late, this process stood still, and the heartbeats of the others may wait unread.
 func (m *members) expire(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	late := now.Sub(m.checked) > 2*memberHeartbeat
+	m.checked = now
+	if late {
+		m.refreshLocked(now)
+		return
+	}
 	for id, other := range m.known {
 		if now.Sub(other.heard) > memberTimeout {
 			delete(m.known, id)
@@ -119,6 +127,11 @@ func (m *members) expire(now time.Time) {
 func (m *members) refresh(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.refreshLocked(now)
+}
+
+// refreshLocked is refresh for callers that hold mu.
+func (m *members) refreshLocked(now time.Time) {
 	for id, other := range m.known {
 		other.heard = now
 		m.known[id] = other

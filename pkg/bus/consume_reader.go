@@ -47,7 +47,7 @@ func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *p
 		closed:  make(chan struct{}, 1),
 		counts:  make(chan pendingCount),
 	}
-	r.partition = newPartition(g.handlerCtx, g, s, newLedger(2*g.cfg.MaxAckPending, r.sendAck), stop)
+	r.partition = newPartition(g.handlerCtx, g, s, newLedger(g.cfg.MaxAckPending, r.sendAck), stop)
 	return r
 }
 
@@ -234,13 +234,14 @@ func (r *partitionReader) queryPending(ctx context.Context, consumer jetstream.C
 
 // tryOpen opens the buffer once all deliveries that the server counts as pending are held here. It counts
 // only deliveries held both before and after the query: the response may or may not include those that
-// arrived or finished in between. While another replica reports running handlers, the buffer has no time
-// limit.
+// arrived or finished in between. While another replica reports running handlers, the buffer stays closed without a
+// time limit, even if the server has redelivered what those handle because their progress came late.
 func (r *partitionReader) tryOpen(ctx context.Context, consumer jetstream.Consumer, c pendingCount) {
 	now := time.Now()
 	r.mu.Lock()
 	complete := c.pending >= 0 && c.gaps == r.reorder.gaps && c.pending <= r.ledger.stillHeld(c.arrivals)
 	if r.group.members.finishing(r.slot.name) {
+		complete = false
 		r.reorder.extend(now)
 	}
 	for _, t := range r.reorder.tryRelease(complete, now) {
