@@ -4,6 +4,7 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -31,6 +32,7 @@ const (
 	HeaderDeadMessage   = "Parley-Dead-Message" // public part of the reason
 	HeaderDeadTime      = "Parley-Dead-Time"
 	HeaderDeadMessageID = "Parley-Dead-Message-Id" // the original's Nats-Msg-Id
+	HeaderDeadSender    = "Parley-Dead-Sender"     // the company that sent the message; absent: no company did
 	// HeaderDeadTruncated is "true" if the letter has no payload: it exceeded the limit with these headers, a
 	// budget was used up, or DEAD is half full.
 	HeaderDeadTruncated = "Parley-Dead-Truncated"
@@ -68,11 +70,31 @@ func (b *Bus) newDeadLetter(c Consumer, t *task) *nats.Msg {
 	if d.ID != "" {
 		set(HeaderDeadMessageID, d.ID)
 	}
+	if sender, ok := senderOf(d); ok {
+		set(HeaderDeadSender, sender)
+	}
 	if overBudget(t.dead) || b.deadIsFilling() {
 		m.Data = nil
 		set(HeaderDeadTruncated, "true")
 	}
 	return m
+}
+
+// senderOf returns the company that sent the message of an event. A reply's subject does not name it, and most
+// replies are not a company's.
+func senderOf(d Delivery) (companyID string, ok bool) {
+	companyID, ok = subject.CompanyOf(d.Subject)
+	if ok {
+		return companyID, true
+	}
+	var reply struct {
+		CompanyID string `json:"companyId"`
+		Receipt   bool   `json:"receipt"`
+	}
+	if d.Stream != subject.Replies || json.Unmarshal(d.Data, &reply) != nil {
+		return "", false
+	}
+	return reply.CompanyID, reply.Receipt && subject.Valid(reply.CompanyID)
 }
 
 // overBudget reports whether a budget refused what a handler had to do, or the rest of a stream is kept for others.

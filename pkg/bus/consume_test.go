@@ -260,7 +260,7 @@ func TestDeadLetterHoldsTheOriginalAndTheReason(t *testing.T) {
 			"ce-id": e.EventID(), "ce-type": e.Type(), "ce-source": "/test",
 			bus.HeaderDeadStream: "REPLIES", bus.HeaderDeadSubject: e.Subject(), bus.HeaderDeadSequence: "1",
 			bus.HeaderDeadAttempts: "1", bus.HeaderDeadReason: "invalid: no such thing: cause", bus.HeaderDeadMessage: "no such thing",
-			bus.HeaderDeadMessageID: e.EventID(),
+			bus.HeaderDeadMessageID: e.EventID(), bus.HeaderDeadSender: "",
 		} {
 			if got := m.Header.Get(name); got != want {
 				t.Errorf("%s: got %q, want %q", name, got, want)
@@ -379,13 +379,15 @@ func TestOversizedDeadLetterDropsThePayload(t *testing.T) {
 	b := bustest.Open(t, n.URL())
 	heard := bustest.Collect(t, n.URL(), subject.AllDead)
 	e := reply("visitor", 0)
+	e.Receipt = true // a company's message, whose status is to become failed
 	// fits with the event's headers, but not with those of a dead letter
 	room := int(b.JetStream().Conn().MaxPayload()) - 700
 	e.Message.Data = []byte(`{"text":"` + strings.Repeat("x", room) + `"}`)
 	publish(t, b, e)
 	consume(t, b, bus.Consumer{Handle: func(context.Context, bus.Delivery) error { return apperr.New(apperr.Invalid, "R", "m") }})
-	if m := heard.Next(); len(m.Data) != 0 || m.Header.Get(bus.HeaderDeadTruncated) != "true" {
-		t.Errorf("got %d bytes and headers %v, want no payload and the truncated header", len(m.Data), m.Header)
+	m := heard.Next()
+	if len(m.Data) != 0 || m.Header.Get(bus.HeaderDeadTruncated) != "true" || m.Header.Get(bus.HeaderDeadSender) != "company" {
+		t.Errorf("got %d bytes and headers %v, want no payload, the truncated header and the sender", len(m.Data), m.Header)
 	}
 }
 

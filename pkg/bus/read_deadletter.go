@@ -44,6 +44,7 @@ type DeadLetter struct {
 	Attempts  int
 	Reason    string // "<error code>: <error text>"
 	Message   string // public part of the reason, shown to the company of the event
+	Sender    string // the company that sent the message; empty: no company did
 	Truncated bool   // the letter has no payload; the original has it
 	Header    nats.Header
 	Data      []byte
@@ -123,6 +124,7 @@ func ReadDeadLetter(d Delivery) DeadLetter {
 		EventType: d.Header.Get(headerType),
 		Reason:    d.Header.Get(HeaderDeadReason),
 		Message:   d.Header.Get(HeaderDeadMessage),
+		Sender:    d.Header.Get(HeaderDeadSender),
 		Truncated: d.Header.Get(HeaderDeadTruncated) == "true",
 	}
 	if l.EventID == "" {

@@ -76,16 +76,16 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 
 // dispatcherRoutes: messages stay in order per chat, which is their subject, and all replicas share them.
 // Pushes stay in order per phone number. Their subject names the template, and one template goes to many
-// numbers, so one replica at a time reads them.
+// numbers, so one replica at a time reads them. Companies share the handlers and what waits for them.
 func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 	return []bus.Consumer{
 		{
 			Stream: subject.Sends, Durable: durableDispatcher, Filters: []string{subject.AllCompanyMessages},
-			Handle: decoded(d.CompanyMessage), Concurrency: dispatchers,
+			Handle: decoded(d.CompanyMessage), Concurrency: dispatchers, Tenant: byCompany,
 		},
 		{
 			Stream: subject.Sends, Durable: durablePushes, Filters: []string{subject.AllPushes},
-			Handle: decoded(d.Push), Concurrency: dispatchers, Order: bus.ByStream, Key: byPhone,
+			Handle: decoded(d.Push), Concurrency: dispatchers, Tenant: byCompany, Order: bus.ByStream, Key: byPhone,
 		},
 	}
 }
@@ -197,36 +197,18 @@ func bySubject(handlers map[string]handler) handler {
 func deadLettered(handle func(context.Context, recorder.Abandoned) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		deadLetter := bus.ReadDeadLetter(d)
-		companyID, ok := senderOf(deadLetter)
 		id, isID := chat.ParseID(deadLetter.EventID)
-		if !ok || !isID {
+		if deadLetter.Sender == "" || !isID {
 			return nil
 		}
 		return handle(ctx, recorder.Abandoned{
-			CompanyID:  companyID,
+			CompanyID:  deadLetter.Sender,
 			MessageID:  id,
 			AcceptedAt: d.EventTime(),
 			At:         deadLetter.Time,
 			Reason:     deadLetter.Message,
 		})
 	}
-}
-
-// senderOf returns the company that sent the message of a dead letter. A reply's subject does not name it,
-// and most replies are not a company's.
-func senderOf(l bus.DeadLetter) (companyID string, ok bool) {
-	companyID, ok = subject.CompanyOf(l.Subject)
-	if ok {
-		return companyID, true
-	}
-	var reply struct {
-		CompanyID string `json:"companyId"`
-		Receipt   bool   `json:"receipt"`
-	}
-	if l.Stream != subject.Replies || json.Unmarshal(l.Data, &reply) != nil {
-		return "", false
-	}
-	return reply.CompanyID, reply.Receipt && subject.Valid(reply.CompanyID)
 }
 
 // byCompany returns the company of an event; "" if it is malformed, which the handler reports.

@@ -75,17 +75,17 @@ func TestCompanyOfAnEvent(t *testing.T) {
 	}
 }
 
-// All events that become webhook deliveries name their company, with which they share the workers. It is the same for
-// all events of a subject, which is their key.
-func TestWebhookEventsHaveATenant(t *testing.T) {
+// All events that are dispatched or become webhook deliveries name their company, by which they share the workers. It
+// is the same for all events of a key: a subject, or the company with a phone number.
+func TestEventsHaveATenant(t *testing.T) {
 	t.Parallel()
 	const company = "c0000000-0000-4000-8000-000000000001"
-	tenants := map[string]func(bus.Delivery) string{}
-	for _, route := range webhookRoutes(nil) {
-		if route.Key != nil {
-			t.Errorf("%s: got a key, want the subject", route.Stream)
+	tenants := map[string][]func(bus.Delivery) string{}
+	for _, route := range append(webhookRoutes(nil), dispatcherRoutes(nil)...) {
+		if route.Key != nil && route.Durable != durablePushes {
+			t.Errorf("%s: got a key, want the subject", route.Durable)
 		}
-		tenants[route.Stream] = route.Tenant
+		tenants[route.Stream] = append(tenants[route.Stream], route.Tenant)
 	}
 	for stream, events := range map[string][]event.Event{
 		subject.Inbound: {
@@ -94,15 +94,20 @@ func TestWebhookEventsHaveATenant(t *testing.T) {
 			event.ChatControlChanged{CompanyID: company}, event.ChatRated{CompanyID: company},
 		},
 		subject.Status: {event.MessageStatusChanged{CompanyID: company}},
+		subject.Sends: {
+			event.CompanyMessageAccepted{CompanyID: company, Message: chat.Message{Data: []byte(`{}`)}},
+			event.PushAccepted{CompanyID: company},
+		},
 	} {
 		for _, e := range events {
 			data, err := json.Marshal(e)
 			if err != nil {
 				t.Fatal(err)
 			}
-			tenant := tenants[stream]
-			if tenant == nil || tenant(bus.Delivery{Data: data}) != company {
-				t.Errorf("%s, %T: got another tenant, want the company", stream, e)
+			for _, tenant := range tenants[stream] {
+				if tenant == nil || tenant(bus.Delivery{Data: data}) != company {
+					t.Errorf("%s, %T: got another tenant, want the company", stream, e)
+				}
 			}
 		}
 	}

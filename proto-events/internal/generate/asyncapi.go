@@ -179,6 +179,7 @@ func deadHeaders() member {
 		{bus.HeaderDeadMessage, "The public part of the reason, for the company of the event."},
 		{bus.HeaderDeadTime, "When the consumer gave up."},
 		{bus.HeaderDeadMessageID, "The event's Nats-Msg-Id."},
+		{bus.HeaderDeadSender, "The company that sent the message; absent if no company did."},
 		{bus.HeaderDeadTruncated, "true: the payload was too large to be stored with these headers."},
 	} {
 		properties = append(properties, member{h.name, object{{"type", "string"}, {"description", h.description}}})
