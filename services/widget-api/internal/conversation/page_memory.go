@@ -18,6 +18,11 @@ const (
 	// pagesPerVisitor bounds the pages of one visitor that are in memory at once.
 	pagesPerVisitor = 2
 
+	// pagesWaiting bounds the pages that wait for memory: of an application half of them, of a site a quarter, and of
+	// a visitor waitingPerVisitor.
+	pagesWaiting      = 1024
+	waitingPerVisitor = 8
+
 	// MinPageMemory is the minimum for [NewPageMemory].
 	MinPageMemory = 2 * pageCost
 )
@@ -25,9 +30,10 @@ const (
 // PageMemory bounds the memory of pages of histories: of all together, of one application to half of it, of one
 // site ([event.SiteOf]) to a quarter, and of one visitor to two pages. Anyone may register visitors, so that without
 // the site's bound one client would hold all of an application's. Pages beyond the bounds wait; meanwhile clients that
-// receive their page slowly are cut off. A nil PageMemory does not bound anything. It is safe for concurrent use.
+// receive their page slowly are cut off. What waits has bounds too: a further page is refused. A nil PageMemory does
+// not bound anything. It is safe for concurrent use.
 type PageMemory struct {
-	pool          *slot.Pool
+	line          slot.Line
 	ofApplication int64 // bytes
 	ofSite        int64 // bytes
 }
@@ -36,7 +42,7 @@ type PageMemory struct {
 func NewPageMemory(bytes int64) *PageMemory {
 	bytes = max(bytes, MinPageMemory)
 	return &PageMemory{
-		pool:          slot.NewPool(bytes, pageCost),
+		line:          slot.Line{Pool: slot.NewPool(bytes, pageCost), Places: slot.NewPool(pagesWaiting, 1)},
 		ofApplication: bytes / 2,
 		ofSite:        max(bytes/4, pageCost),
 	}
@@ -47,10 +53,16 @@ func (m *PageMemory) acquire(ctx context.Context, appID, chatUserID, address str
 	if m == nil {
 		return new(slot.Slot), nil
 	}
-	taken, err := m.pool.Acquire(ctx, memoryTimeout,
-		slot.Share{Of: "visitor", Key: chatUserID, Most: pagesPerVisitor * pageCost},
-		slot.Share{Of: "site", Key: event.SiteOf(address), Most: m.ofSite},
-		slot.Share{Of: "application", Key: appID, Most: m.ofApplication})
+	shares := func(ofVisitor, ofSite, ofApplication int64) []slot.Share {
+		return []slot.Share{
+			{Of: "visitor", Key: chatUserID, Most: ofVisitor},
+			{Of: "site", Key: event.SiteOf(address), Most: ofSite},
+			{Of: "application", Key: appID, Most: ofApplication},
+		}
+	}
+	taken, err := m.line.Acquire(ctx, pageCost, memoryTimeout,
+		shares(pagesPerVisitor*pageCost, m.ofSite, m.ofApplication),
+		shares(waitingPerVisitor, pagesWaiting/4, pagesWaiting/2))
 	if err != nil {
 		return nil, tooManyReads(ctx)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +57,43 @@ func TestReadsAreBounded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A page that would wait behind as many others of its visitor, site or application as may wait is refused at once.
+func TestPagesThatWaitAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		visitor, site func(n int) string
+		want          int // pages in memory or waiting
+	}{
+		"of a visitor":      {func(int) string { return "v" }, func(int) string { return "192.0.2.1" }, 2 + 8},
+		"of a site":         {strconv.Itoa, func(int) string { return "192.0.2.1" }, 4 + 256},
+		"of an application": {strconv.Itoa, func(n int) string { return fmt.Sprint("192.0.2.", n) }, 8 + 512},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := NewPageMemory(16 * pageCost)
+				ctx, cancel := context.WithCancel(t.Context())
+				var at sync.WaitGroup
+				start, refused := time.Now(), 0
+				for n := range 1000 {
+					at.Go(func() {
+						_, err := r.acquire(ctx, "app", test.visitor(n), test.site(n))
+						if apperr.ReasonOf(err) == apperr.TooManyReads.Reason && time.Since(start) == 0 {
+							refused++
+						}
+					})
+					synctest.Wait()
+				}
+				cancel()
+				at.Wait()
+				if got := 1000 - refused; got != test.want {
+					t.Errorf("got %d pages in memory or waiting, want %d", got, test.want)
+				}
+			})
+		})
+	}
 }
 
 // The visitors of one site take a quarter of the memory, and leave the rest of their application's to others.
