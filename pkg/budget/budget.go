@@ -7,7 +7,7 @@
 //
 // Visitors are anonymous, so strangers can use up an application's budget. Two things keep its other visitors
 // writing. An application has a short budget beside the long one, so that a flood ends its own hour and not
-// the week. And a part of each company's budget is reserved for visitors and addresses that have used little
+// the week; so has a company, so that what waits for its bots in a consumer leaves room for others. And a part of each company's budget is reserved for visitors and addresses that have used little
 // of late: a flood has used more than little after its first messages. The company finds an entry in its
 // audit log.
 //
@@ -35,8 +35,9 @@ import (
 const ActionExhausted = "application.budget-exhausted"
 
 const (
-	// hourShare: an application's visitors may use an eighth of the application's budget in an hour. With the
-	// defaults that is 16 MiB, about 16,000 short messages.
+	// hourShare: an application's visitors may use an eighth of the application's budget in an hour, a company's an
+	// eighth of theirs. With the defaults that is 16 and 24 MiB, 8,192 and 12,288 messages: each counts as at least
+	// 2 KiB. A process holds 16,384 that wait for the bot (pkg/bus, Consumer.MaxAckPending).
 	hourShare = 8
 	// reserveShare: a quarter of the budget of a company's visitors is reserved for those who use little.
 	reserveShare = 4
@@ -73,6 +74,7 @@ type Meter struct {
 	application      *ratelimit.Limiter
 	applicationHour  *ratelimit.Limiter
 	companyVisitors  *ratelimit.Limiter
+	companyHour      *ratelimit.Limiter
 
 	littleVisitor, littleFrom *ratelimit.Limiter // who may use the reserve: visitors and networks
 	littleCompany             *ratelimit.Limiter // who may use the rest of a stream: systems, agents and bots
@@ -97,6 +99,7 @@ func New(cfg Config) *Meter {
 		return ratelimit.New(ratelimit.Bytes(name, rate, cfg.Redis, cfg.Now, nil))
 	}
 	rates := cfg.Rates
+	companyVisitors := rates.BytesCompany.Part(reserveShare-1, reserveShare)
 	return &Meter{
 		notices: cfg.Notices,
 
@@ -106,7 +109,8 @@ func New(cfg Config) *Meter {
 		address:         limiter("bytes-address", rates.BytesAddress),
 		application:     limiter("bytes-application", rates.BytesApplication),
 		applicationHour: limiter("bytes-application-hour", within(rates.BytesApplication, hourShare, time.Hour)),
-		companyVisitors: limiter("bytes-company-visitors", rates.BytesCompany.Part(reserveShare-1, reserveShare)),
+		companyVisitors: limiter("bytes-company-visitors", companyVisitors),
+		companyHour:     limiter("bytes-company-visitors-hour", within(companyVisitors, hourShare, time.Hour)),
 
 		littleVisitor: quiet("bytes-little-visitor", within(rates.BytesVisitor, littleShare, 24*time.Hour)),
 		littleFrom:    quiet("bytes-little-address", within(rates.BytesAddress, littleShare, 24*time.Hour)),
@@ -214,7 +218,8 @@ func (m *Meter) chargeVisitor(ctx context.Context, a event.Account, n int, fill 
 // chargeTenant charges a visitor's event to the application and the company, or to the reserve.
 func (m *Meter) chargeTenant(ctx context.Context, a event.Account, n int, usesLittle bool) error {
 	used := m.spend(ctx, n,
-		charge{m.applicationHour, a.AppID}, charge{m.application, a.AppID}, charge{m.companyVisitors, a.CompanyID})
+		charge{m.applicationHour, a.AppID}, charge{m.application, a.AppID},
+		charge{m.companyHour, a.CompanyID}, charge{m.companyVisitors, a.CompanyID})
 	if used == nil {
 		return nil
 	}
@@ -222,7 +227,7 @@ func (m *Meter) chargeTenant(ctx context.Context, a event.Account, n int, usesLi
 		CompanyID: a.CompanyID,
 		AppID:     a.AppID,
 		Action:    ActionExhausted,
-		Text:      "the visitors of an application have used up its byte budget",
+		Text:      "the visitors of an application have used up its byte budget, or the company's",
 	})
 	if !m.reserves || !usesLittle || m.spend(ctx, n, charge{m.reserve, a.CompanyID}) != nil {
 		return used

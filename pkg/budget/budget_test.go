@@ -118,6 +118,32 @@ func TestAFloodLeavesRoomForTheOthers(t *testing.T) {
 	})
 }
 
+// Strangers who write to all applications of a company use up the company's hour: what waits for its bots is bounded.
+func TestACompanysVisitorsHaveAnHour(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := budget.New(budget.Config{Rates: defaults()})
+		flood := func() (accepted int) {
+			for n := range 4 {
+				app, address := fmt.Sprint("a", n), fmt.Sprint("192.0.2.", n)
+				accepted += drain(t, m, event.ForVisitor("c", app, "v"+app, address), 8*kib)
+			}
+			return accepted
+		}
+		const hour = 192 * mib / 8
+		if got := flood(); got < hour || got > hour+4*256*kib {
+			t.Errorf("got %d bytes accepted, want an hour's %d and what is little", got, hour)
+		}
+		if _, err := m.Charge(t.Context(), event.ForVisitor("d", "b", "v", "192.0.2.9"), 8*kib, 0); err != nil {
+			t.Errorf("another company: got %v, want it accepted", err)
+		}
+		time.Sleep(time.Hour)
+		if got := flood(); got < hour {
+			t.Errorf("an hour later: got %d bytes accepted, want %d", got, hour)
+		}
+	})
+}
+
 // The networks of one IPv6 site count as one when a company's reserve is used: they cannot empty it.
 func TestOneSiteCannotEmptyTheReserve(t *testing.T) {
 	t.Parallel()

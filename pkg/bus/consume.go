@@ -21,8 +21,11 @@ import (
 const (
 	defaultConcurrency   = 16
 	defaultMaxAckPending = 1000
-	defaultAckWait       = 3 * time.Second
-	defaultMaxBatch      = 128
+	// tenantAckPending is the default of MaxAckPending for a consumer with tenants. It exceeds what one company's
+	// visitors can add in an hour (pkg/budget: 24 MiB by default, 12,288 messages).
+	tenantAckPending = 16_384
+	defaultAckWait   = 3 * time.Second
+	defaultMaxBatch  = 128
 
 	// pullExpires is the lifetime of a pull request on the server. An idle partition costs a few messages per
 	// pullExpires.
@@ -107,19 +110,20 @@ type Consumer struct {
 	Key func(Delivery) string
 	// Tenant returns whose work a delivery is; nil: the deliveries have no tenants. Tenants share Concurrency:
 	// a delivery is handled only while its tenant has fewer running handlers than are free, and does not hold
-	// up other tenants while it waits. It must be the same for all deliveries of a key, requires Handle, and
-	// must not panic.
+	// up other tenants while it waits. Deliveries that wait here count against MaxAckPending, which therefore is
+	// larger by default. It must be the same for all deliveries of a key, requires Handle, and must not panic.
 	Tenant func(Delivery) string
 	// HandoverGrace is how long a running handler may continue after its partition is assigned to another
 	// replica or Consume is stopped; then its ctx is cancelled, and the next reader handles the delivery again.
 	// 0: until it returns.
 	HandoverGrace time.Duration
-	// Concurrency is the number of handlers that run concurrently in this process; 0: 16. The process stops
-	// pulling at twice as many deliveries, and at least at 2048 (minHeld). The batches that were requested by
-	// then add as many again.
+	// Concurrency is the number of handlers that run concurrently in this process; 0: 16.
 	Concurrency int
 	// MaxAckPending is the maximum number of unacknowledged deliveries per partition, including those waiting
-	// here; 0: 1000. If that many wait for a retry, the partition stalls.
+	// here; 0: 1000, or 16384 with Tenant. If that many wait for a retry, the partition stalls. The process stops
+	// pulling at as many deliveries of all partitions, or at 2048 (minHeld) or twice Concurrency if that is more, and
+	// at 32 MiB (maxHeldBytes). The batches that were requested by then come on top: at most 256 deliveries a
+	// partition, and no more than are held.
 	MaxAckPending int
 	// MaxPause is the maximum delay between two tries; 0: 5 seconds.
 	MaxPause time.Duration
@@ -148,6 +152,9 @@ func (c Consumer) complete() (Consumer, error) {
 	need(c.MaxAckPending >= 0, "MaxAckPending is negative")
 	need(c.AckWait >= 0, "AckWait is negative")
 	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
+	if c.Tenant != nil {
+		c.MaxAckPending = cmp.Or(c.MaxAckPending, tenantAckPending)
+	}
 	c.MaxAckPending = cmp.Or(c.MaxAckPending, defaultMaxAckPending)
 	c.AckWait = cmp.Or(c.AckWait, defaultAckWait)
 	c.MaxPause = cmp.Or(c.MaxPause, maxPause)

@@ -17,9 +17,10 @@ import (
 
 const (
 	// minHeld is the lower bound of the number of held deliveries at which a group stops pulling. The batches in
-	// flight then add as many again (see group.reader).
+	// flight then add at most as many again (see group.reader).
 	minHeld      = 2048
-	maxHeldBytes = 64 << 20 // size of held payloads at which a group stops pulling
+	maxHeldBytes = 32 << 20 // memory of held deliveries at which a group stops pulling
+	taskBytes    = 1 << 10  // memory of a held delivery beside its payload
 	minBatch     = 16
 	maxBatch     = 256
 )
@@ -53,7 +54,7 @@ func newGroup(b *Bus, c Consumer, handlerCtx context.Context) *group {
 	g := &group{
 		bus: b, cfg: c, handlerCtx: handlerCtx,
 		members:     newMembers(b.conn, c.Stream, c.Durable),
-		maxHeld:     int64(max(minHeld, 2*c.Concurrency)),
+		maxHeld:     int64(max(minHeld, 2*c.Concurrency, c.MaxAckPending)),
 		partitions:  make(map[string]*partition),
 		repartition: make(chan struct{}, 1),
 		handledOK:   b.metrics.handled.WithLabelValues(c.Stream, c.Durable, resultOK),
@@ -146,11 +147,11 @@ func (g *group) rebalance(ctx context.Context, slots []slot) {
 		case <-up: // no heartbeats arrived while the connection was lost
 			up = g.bus.connUp.wait()
 			g.members.refresh(time.Now())
-		case now := <-tick.C:
+		case <-tick.C:
 			if g.bus.conn.IsConnected() {
-				g.members.expire(now)
+				g.members.expire(time.Now())
 			} else {
-				g.members.refresh(now)
+				g.members.refresh(time.Now())
 			}
 		}
 		g.publishState(memberState{})
@@ -207,7 +208,7 @@ func (g *group) reader(slots []slot, s slot, stop context.CancelFunc) (p *partit
 		r := newOffsetReader(g.offsets, s, stop)
 		return r.partition, r.run
 	}
-	// The batches of all partitions together hold about maxHeld deliveries.
+	// The batches of all partitions together hold at most about maxHeld deliveries.
 	batch := min(maxBatch, max(minBatch, int(g.maxHeld)/len(slots)))
 	r := newPartitionReader(g, s, batch, stop)
 	return r.partition, r.run
@@ -248,13 +249,13 @@ func (g *group) hasRoom() bool {
 
 func (g *group) addHeld(t *task) {
 	g.held.Add(1)
-	g.bytes.Add(int64(len(t.delivery.Data)))
+	g.bytes.Add(t.bytes())
 }
 
 func (g *group) removeHeld(t *task) {
-	bytes := g.bytes.Add(-int64(len(t.delivery.Data)))
+	bytes := g.bytes.Add(-t.bytes())
 	held := g.held.Add(-1)
-	if held == g.maxHeld*3/4 || bytes < maxHeldBytes && bytes+int64(len(t.delivery.Data)) >= maxHeldBytes {
+	if held == g.maxHeld*3/4 || bytes < maxHeldBytes && bytes+t.bytes() >= maxHeldBytes {
 		g.freed.send()
 	}
 }

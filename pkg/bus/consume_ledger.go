@@ -55,6 +55,9 @@ type identity struct {
 	at       int64
 }
 
+// bytes returns the memory of a task.
+func (t *task) bytes() int64 { return int64(len(t.delivery.Data)) + taskBytes }
+
 func (t *task) identity() identity {
 	return identity{t.delivery.Sequence, t.delivery.Time.UnixNano()}
 }
@@ -74,19 +77,28 @@ type ledger struct {
 	capacity int // capacity of the ring
 }
 
-// completion is how a task was finished.
+// completion is how a task was finished. It is small: a ledger holds thousands.
 type completion struct {
-	ack      string
-	attempts int
+	dead     bool
+	attempts int32
 }
 
-func newLedger(capacity int, send func(reply, ack string)) *ledger {
+// ack returns the acknowledgement of a completion.
+func (c completion) ack() string {
+	if c.dead {
+		return ackTerm
+	}
+	return ackDone
+}
+
+// newLedger returns the ledger of a partition with that many unacknowledged deliveries at most.
+func newLedger(maxAckPending int, send func(reply, ack string)) *ledger {
 	return &ledger{
 		send: send,
 		held: make(map[identity]*task),
 		done: make(map[identity]completion),
 
-		capacity: capacity,
+		capacity: max(2*defaultMaxAckPending, maxAckPending),
 	}
 }
 
@@ -97,7 +109,7 @@ func (l *ledger) accept(t *task) bool {
 	defer l.mu.Unlock()
 	id := t.identity()
 	if end, ok := l.done[id]; ok {
-		l.send(t.reply, end.ack)
+		l.send(t.reply, end.ack())
 		return false
 	}
 	if known, ok := l.held[id]; ok {
@@ -111,14 +123,14 @@ func (l *ledger) accept(t *task) bool {
 	return true
 }
 
-// finish removes a task, records its completion and sends ack. If ack is lost with the connection, accept
-// repeats it when the server redelivers.
+// finish removes a task, records its completion and sends ack: ackDone or ackTerm. If ack is lost with the
+// connection, accept repeats it when the server redelivers.
 func (l *ledger) finish(t *task, ack string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id := t.identity()
 	delete(l.held, id)
-	l.record(id, completion{ack, t.delivery.Attempt})
+	l.record(id, completion{dead: ack == ackTerm, attempts: int32(t.delivery.Attempt)})
 	l.send(t.reply, ack)
 }
 
@@ -242,10 +254,10 @@ func (l *ledger) progress(sequence uint64) (Progress, bool) {
 		if id.sequence != sequence {
 			continue
 		}
-		if end.ack == ackTerm {
-			return Progress{State: ProgressDead, Attempts: end.attempts}, true
+		if end.dead {
+			return Progress{State: ProgressDead, Attempts: int(end.attempts)}, true
 		}
-		return Progress{State: ProgressDone, Attempts: end.attempts}, true
+		return Progress{State: ProgressDone, Attempts: int(end.attempts)}, true
 	}
 	return Progress{}, false
 }

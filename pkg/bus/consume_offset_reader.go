@@ -25,7 +25,7 @@ type offsetReader struct {
 
 func newOffsetReader(all *offsetConsumer, s slot, cancel context.CancelFunc) *offsetReader {
 	r := &offsetReader{all: all}
-	ledger := newLedger(2*all.group.cfg.MaxAckPending, func(string, string) {}) // no acknowledgements
+	ledger := newLedger(all.group.cfg.MaxAckPending, func(string, string) {}) // no acknowledgements
 	r.partition = newPartition(all.group.handlerCtx, all.group, s, ledger, cancel)
 	return r
 }

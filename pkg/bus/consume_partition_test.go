@@ -231,38 +231,61 @@ func TestPartitionsOfADeadReplica(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// A hanging handler prevents a second reader from handling its key while the partition moves, without a time limit.
+// A hanging handler prevents a second reader from handling its key while the partition moves, without a time limit: also
+// when the server redelivers its delivery, because progress acknowledgements came late.
 func TestMovingPartitionWaitsForRunningHandlers(t *testing.T) {
 	t.Parallel()
-	url := bustest.Start(t).URL()
-	b := bustest.Open(t, url)
-	progress := bustest.CollectProgress(t, url, subject.Replies, "tester")
-	handled := newSequences()
-	hangs, release := make(chan struct{}), make(chan struct{})
-	first := startReplica(t, url, bus.Consumer{AckWait: 300 * time.Millisecond, Handle: func(_ context.Context, d bus.Delivery) error {
-		if number(d) == 0 {
-			close(hangs)
-			<-release
-		}
-		handled.record(d)
-		return nil
-	}})
-	awaitEven(t, first)
-	publish(t, b, reply("visitor", 0))
-	receive(t, "the handler", hangs)
-	second := startReplica(t, url, bus.Consumer{AckWait: 300 * time.Millisecond, Handle: func(_ context.Context, d bus.Delivery) error { handled.record(d); return nil }})
-	awaitEven(t, first, second)
-	first.stop()
-	publish(t, b, reply("visitor", 1))
-	timetest.Until(t, "the second replica reads all partitions", func() bool { return second.partitions(t) == 32 })
-	progress.AwaitRepeated(beyondAckWait)
-	if n := handled.len(); n != 0 {
-		t.Fatalf("got %d handled while the first delivery is running, want none", n)
+	for name, redelivered := range map[string]bool{"in time": false, "redelivered": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := bustest.Start(t).URL()
+			b := bustest.Open(t, url)
+			progress := bustest.CollectProgress(t, url, subject.Replies, "tester")
+			handled := newSequences()
+			hangs, release := make(chan struct{}), make(chan struct{})
+			end := sync.OnceFunc(func() { close(release) })
+			defer end()
+			var calls atomic.Int64
+			first := startReplica(t, url, bus.Consumer{AckWait: time.Second, Handle: func(_ context.Context, d bus.Delivery) error {
+				if number(d) == 0 {
+					close(hangs)
+					<-release
+				}
+				handled.record(d)
+				return nil
+			}})
+			awaitEven(t, first)
+			publish(t, b, reply("visitor", 0))
+			receive(t, "the handler", hangs)
+			second := startReplica(t, url, bus.Consumer{AckWait: time.Second, Handle: func(_ context.Context, d bus.Delivery) error {
+				calls.Add(1)
+				if number(d) != 0 { // the redelivery may be handled again
+					handled.record(d)
+				}
+				return nil
+			}})
+			awaitEven(t, first, second)
+			first.stop()
+			publish(t, b, reply("visitor", 1))
+			timetest.Until(t, "the second replica reads all partitions", func() bool { return second.partitions(t) == 32 })
+			if redelivered {
+				running := progress.Next().Subject
+				if err := b.JetStream().Conn().Publish(running, []byte("-NAK")); err != nil {
+					t.Fatal(err)
+				}
+				for calls.Load() == 0 && progress.Next().Subject == running { // until the second replica holds it too
+				}
+			}
+			progress.AwaitRepeated(beyondAckWait)
+			if n := calls.Load(); n != 0 {
+				t.Fatalf("got %d calls while the first delivery is running, want none", n)
+			}
+			end()
+			first.end()
+			timetest.Until(t, "both are handled", func() bool { return handled.len() == 2 })
+			handled.check(t, 1, 2)
+		})
 	}
-	close(release)
-	first.end()
-	timetest.Until(t, "both are handled", func() bool { return handled.len() == 2 })
-	handled.check(t, 1, 2)
 }
 
 // A hanging key blocks neither the workers nor the other keys of its partition.
@@ -335,6 +358,44 @@ func TestConsumerAppliesBackPressure(t *testing.T) {
 	}
 	close(release)
 	timetest.Until(t, "all are handled", func() bool { return done.Load() == events })
+}
+
+// One tenant's deliveries wait in their thousands behind handlers that hang. Another tenant's are handled meanwhile, in
+// each partition.
+func TestWaitingTenantDoesNotBlockOthers(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	const visitors, each, others = 4, 1500, 64
+	publishAll(t, b, visitors, 0, each)
+	release := make(chan struct{})
+	handled, of := newSequences(), newSequences()
+	consume(t, b, bus.Consumer{
+		Concurrency: 100,
+		Tenant: func(d bus.Delivery) string {
+			_, tenant, _ := strings.Cut(d.Subject, "-")
+			return tenant
+		},
+		Handle: func(_ context.Context, d bus.Delivery) error {
+			if strings.HasSuffix(d.Subject, "-other") {
+				of.record(d)
+				return nil
+			}
+			<-release
+			handled.record(d)
+			return nil
+		},
+	})
+	awaitPending(t, b, visitors*each)
+	for k := range others {
+		publish(t, b, reply(fmt.Sprintf("visitor%d-other", k), 0))
+	}
+	timetest.Until(t, "the other tenant's deliveries are handled", func() bool { return of.len() == others })
+	if n := handled.len(); n > 0 {
+		t.Errorf("got %d handled of the tenant that waits, want none", n)
+	}
+	close(release)
+	timetest.Until(t, "all are handled", func() bool { return handled.len() == visitors*each })
+	handled.check(t, visitors, each)
 }
 
 // Unordered deliveries are distributed over all replicas.

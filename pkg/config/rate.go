@@ -115,7 +115,7 @@ type Budgets struct {
 	BytesVisitor     Rate `env:"-" none:"0" small:"4MiB/168h" medium:"16MiB/168h" large:"16MiB/168h" doc:"bytes of one visitor's events, and, counted apart, of the bot's answers to one visitor"`
 	BytesAddress     Rate `env:"-" none:"0" small:"16MiB/168h" medium:"64MiB/168h" large:"64MiB/168h" doc:"bytes of the visitors' events from one address (an IPv6 /64), and, counted apart, of one agent's"`
 	BytesApplication Rate `env:"-" none:"0" small:"32MiB/168h" medium:"128MiB/168h" large:"1536MiB/72h" doc:"bytes of the events of one application's visitors, and, counted apart, of its bot; an eighth of it in an hour"`
-	BytesCompany     Rate `env:"-" none:"0" small:"64MiB/168h" medium:"256MiB/168h" large:"3072MiB/72h" doc:"bytes of events that one company's systems publish, and, counted apart, its visitors, and its agents and bots"`
+	BytesCompany     Rate `env:"-" none:"0" small:"64MiB/168h" medium:"256MiB/168h" large:"3072MiB/72h" doc:"bytes of events that one company's systems publish, and, counted apart, its visitors (an eighth of their part in an hour), and its agents and bots"`
 }
 
 // Keys limits the idempotency keys that are stored.
