@@ -1,6 +1,10 @@
 package event
 
-import "net/netip"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+)
 
 // Account names the budgets that pay for an event. A bus charges every event that it publishes to an account,
 // so that no company, application, visitor, agent or address fills the streams that all of them share;
@@ -92,4 +96,16 @@ func SiteOf(address string) string {
 		return address
 	}
 	return wider.String()
+}
+
+const siteGroupDigits = 4
+
+// SiteGroup returns the group of a site among 65,536, in hexadecimal digits: enough to keep networks apart that share
+// an application, and too little to tell whose it is. An unknown address has none.
+func SiteGroup(address string) string {
+	if address == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(SiteOf(address)))
+	return hex.EncodeToString(sum[:siteGroupDigits/2])
 }

@@ -9,6 +9,7 @@
 package event
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -176,6 +177,7 @@ type VisitorMessageAccepted struct {
 	ChatUserID string       `json:"chatUserId"`
 	ChatID     string       `json:"chatId"`
 	Message    chat.Message `json:"message"`
+	Site       string       `json:"site,omitempty"` // see [SiteGroup]
 }
 
 // Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
@@ -187,12 +189,20 @@ func (e VisitorMessageAccepted) EventID() string       { return e.Message.ID }
 func (e VisitorMessageAccepted) OccurredAt() time.Time { return e.Message.CreatedAt }
 
 func (e VisitorMessageAccepted) AppendJSON(dst []byte) []byte {
-	return appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
+	dst = appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
+	if e.Site != "" {
+		dst = append(append(dst[:len(dst)-1], `,"site":"`...), e.Site...)
+		dst = append(dst, `"}`...)
+	}
+	return dst
 }
 
 func (e *VisitorMessageAccepted) check(f *apperr.Fields) {
 	checkTokens(f, "companyId", e.CompanyID, "appId", e.AppID, "chatUserId", e.ChatUserID, "chatId", e.ChatID)
 	checkMessage(f, &e.Message)
+	if _, err := hex.DecodeString(e.Site); err != nil || len(e.Site) > siteGroupDigits {
+		f.Add("site", "must be at most 4 hexadecimal digits")
+	}
 }
 
 // ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the

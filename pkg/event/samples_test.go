@@ -92,6 +92,7 @@ func samples() []sample {
 			event: event.VisitorMessageAccepted{
 				CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, ChatID: chatID,
 				Message: message(chat.MultipleChoiceReply, `{"text":"Show me a picture","payload":"IMAGE"}`, "Ada Lovelace", false),
+				Site:    event.SiteGroup("192.0.2.1"),
 			},
 			into:  read[event.VisitorMessageAccepted],
 			proto: func() proto.Message { return new(eventsv1.VisitorMessageAccepted) },

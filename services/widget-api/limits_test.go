@@ -197,11 +197,12 @@ func TestRatingsAreCharged(t *testing.T) {
 func TestByteBudgets(t *testing.T) {
 	t.Parallel()
 	budget := config.Rate{Count: 20 << 10, Per: 168 * time.Hour}
+	ofHour := config.Rate{Count: 8 * budget.Count, Per: budget.Per} // an eighth of it in an hour
 	for name, set := range map[string]func(*widgetapi.Config){
 		"bytes-visitor":          func(c *widgetapi.Config) { c.BytesVisitor = budget },
 		"bytes-address":          func(c *widgetapi.Config) { c.BytesAddress = budget },
-		"bytes-application":      func(c *widgetapi.Config) { c.BytesApplication = config.Rate{Count: 8 * budget.Count, Per: budget.Per} },
-		"bytes-company-visitors": func(c *widgetapi.Config) { c.BytesCompany = budget },
+		"bytes-application":      func(c *widgetapi.Config) { c.BytesApplication = ofHour },
+		"bytes-company-visitors": func(c *widgetapi.Config) { c.BytesCompany = ofHour },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -131,8 +131,8 @@ func TestOfflineMessage(t *testing.T) {
 	if err != nil || control.Handover.By != chat.ByOfflineForm || control.Handover.Note != "sara@example.com" || !control.HandsOver() {
 		t.Errorf("got %s and %v, want an offline message's handover", events[0].Data, err)
 	}
-	if e, err := event.Decode[event.VisitorMessageAccepted](events[1].Subject, events[1].Data); err != nil || e.Message.ID != m.ID {
-		t.Errorf("got %s and %v, want the message", events[1].Data, err)
+	if e, err := event.Decode[event.VisitorMessageAccepted](events[1].Subject, events[1].Data); err != nil || e.Message.ID != m.ID || len(e.Site) != 4 {
+		t.Errorf("got %s and %v, want the message and the visitor's site", events[1].Data, err)
 	}
 	if s := w.chatOf(w.get("/chat", token)); !s.Waiting || s.HandoverBy != chat.ByOfflineForm {
 		t.Errorf("got %+v, want a chat that waits for the agents", s)

@@ -175,6 +175,29 @@ func TestAFloodLeavesTokensForTheOthers(t *testing.T) {
 	}
 }
 
+// The visitors of one network spend half of an application's tokens, and little of its reserve.
+func TestOneNetworkCannotSpendTheTokensOfAnApplication(t *testing.T) {
+	t.Parallel()
+	const tokens, question = 64 * 40 * minTokens, 4 * minTokens
+	l, _ := openBudget(t, &model{usage: `{"prompt_tokens":3000,"completion_tokens":1000}`}, tokens)
+	from := func(site string) func() event.VisitorMessageAccepted {
+		return func() event.VisitorMessageAccepted {
+			e := wroteTo(appOne)
+			e.Site = site
+			return e
+		}
+	}
+	if got, want := ask(t, l, from("aaaa")), tokens/2/question; got != want {
+		t.Errorf("got %d questions of one network answered, want %d", got, want)
+	}
+	if got, want := ask(t, l, from("bbbb")), tokens/4/question; got != want {
+		t.Errorf("got %d questions of another network answered, want the %d that are neither spent nor reserved", got, want)
+	}
+	if err := coded(t, l, from("cccc")()); err != nil {
+		t.Errorf("a visitor of a third network: got %v, want an answer from the reserve", err)
+	}
+}
+
 // openBudget returns a model with a budget for a day, and its clock, which stands still.
 func openBudget(t *testing.T, m *model, tokens int) (*LLM, *time.Time) {
 	t.Helper()

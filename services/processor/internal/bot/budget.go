@@ -23,22 +23,29 @@ const (
 	// about 150 short questions or 30 with the longest history: more than a conversation needs. So one visitor is never
 	// a flood. A 16th would let 12 of them spend all that is not reserved; it takes 48.
 	visitorShare = 64
+	// siteShare: the visitors of one network may spend half. Those of an office or a provider have one in common, so it
+	// is wide; what it leaves is for the visitors of others.
+	siteShare = 2
 	// minVisitorTokens leaves a visitor of a small application a conversation.
 	minVisitorTokens = 20 * minTokens
 	// reserveShare: a quarter of the application's tokens is reserved for visitors that use little.
 	reserveShare = 4
 	// littleShare: a visitor uses little while its questions have used at most a 16th of its part in the last day, and
 	// always with the first one. With the default that is 9,765 tokens, some short questions, so that it takes some 250
-	// further visitors to spend the reserve.
+	// further visitors to spend the reserve, of two networks or more.
 	littleShare = 16
+	// littleSiteShare: a network uses little while its visitors have used at most a 4th of its part in the last day.
+	littleSiteShare = 4
 )
 
-// tokenBudget bounds the tokens that each application may spend, and each of its visitors. Visitors are anonymous, and
-// events have no address: many visitors can still spend an application's tokens, but the last quarter only with little
-// for each. pkg/budget bounds bytes in the same way.
+// tokenBudget bounds the tokens that each application may spend, and each of its visitors and of their networks
+// ([event.SiteGroup]). Visitors are anonymous: many of them from several networks can still spend an application's
+// tokens, but the last quarter only with little for each. pkg/budget bounds bytes in the same way.
 type tokenBudget struct {
 	visitor     *tokenBucket
+	site        *tokenBucket // of an application
 	little      *tokenBucket // of a visitor: what it may use before the reserve is closed to it
+	littleSite  *tokenBucket
 	application *tokenBucket // what is not reserved
 	reserve     *tokenBucket // of an application
 	refused     prometheus.Counter
@@ -50,33 +57,52 @@ func newTokenBudget(c LLMConfig, refused prometheus.Counter) tokenBudget {
 	}
 	visitor := c.Tokens.Part(1, visitorShare)
 	visitor.Count = max(visitor.Count, min(minVisitorTokens, c.Tokens.Count))
-	little := visitor.Part(1, littleShare)
-	little.Per = min(little.Per, 24*time.Hour)
+	site := c.Tokens.Part(1, siteShare)
+	perDay := func(r config.Rate) config.Rate {
+		r.Per = min(r.Per, 24*time.Hour)
+		return r
+	}
 	return tokenBudget{
 		visitor:     bucket("llm-tokens-visitor", visitor),
-		little:      bucket("llm-tokens-little", little),
+		site:        bucket("llm-tokens-site", site),
+		little:      bucket("llm-tokens-little", perDay(visitor.Part(1, littleShare))),
+		littleSite:  bucket("llm-tokens-little-site", perDay(site.Part(1, littleSiteShare))),
 		application: bucket("llm-tokens", c.Tokens.Part(reserveShare-1, reserveShare)),
 		reserve:     bucket("llm-tokens-reserve", c.Tokens.Part(1, reserveShare)),
 		refused:     refused,
 	}
 }
 
-// admit spends minTokens of the visitor and of the application, the narrower first: a visitor that has spent its part
-// costs the application nothing. Its error is permanent: the budget takes hours to refill, and the visitor must not
+// admit spends minTokens of the visitor, the network and the application, the narrower first: a visitor that has spent
+// its part costs the application nothing. Its error is permanent: the budget takes hours to refill, and the visitor must not
 // wait for that.
 func (b tokenBudget) admit(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error {
 	if !b.visitor.take(ctx, e.ChatUserID) {
 		return b.spent("The visitor has spent its part of the application's tokens (LLM_TOKENS_APPLICATION)")
 	}
-	usesLittle := b.little.take(ctx, e.ChatUserID)
+	site, littleSite, name := b.ofSite(e)
+	if !site.take(ctx, name) {
+		return b.spent("The visitor's network has spent its part of the application's tokens (LLM_TOKENS_APPLICATION)")
+	}
+	visitorUsesLittle := b.little.take(ctx, e.ChatUserID)
+	siteUsesLittle := littleSite.take(ctx, name)
 	if b.application.take(ctx, e.AppID) {
 		return nil
 	}
-	if usesLittle && b.reserve.take(ctx, e.AppID) {
+	if visitorUsesLittle && siteUsesLittle && b.reserve.take(ctx, e.AppID) {
 		x.fromReserve = true
 		return nil
 	}
 	return b.spent("The application has spent its tokens (LLM_TOKENS_APPLICATION)")
+}
+
+// ofSite returns the buckets of the networks, and the name of the visitor's one in its application. An event of another
+// publisher may have no network, and no such bound.
+func (b tokenBudget) ofSite(e event.VisitorMessageAccepted) (site, little *tokenBucket, name string) {
+	if e.Site == "" {
+		return nil, nil, ""
+	}
+	return b.site, b.littleSite, e.AppID + " " + e.Site
 }
 
 // spent returns the error of a question that is not asked.
@@ -91,8 +117,11 @@ func (b tokenBudget) spend(ctx context.Context, x *exchange, e event.VisitorMess
 	if more <= 0 {
 		return
 	}
+	site, littleSite, name := b.ofSite(e)
 	b.visitor.add(ctx, e.ChatUserID, more)
+	site.add(ctx, name, more)
 	b.little.add(ctx, e.ChatUserID, more)
+	littleSite.add(ctx, name, more)
 	application := b.application
 	if x.fromReserve {
 		application = b.reserve

@@ -196,6 +196,7 @@ func (s *Service) publishAndRecord(
 		ChatUserID: visitor.ID,
 		ChatID:     c.ID,
 		Message:    m,
+		Site:       event.SiteGroup(payer.Address),
 	})
 	if err != nil {
 		return err

@@ -386,12 +386,15 @@ func (x *VisitorProfile) GetUserId() string {
 // Publishers: widget-api
 // Consumers: processor, panel
 type VisitorMessageAccepted struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	CompanyId     string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
-	AppId         string                 `protobuf:"bytes,2,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
-	ChatUserId    string                 `protobuf:"bytes,3,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
-	ChatId        string                 `protobuf:"bytes,4,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
-	Message       *Message               `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	CompanyId  string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
+	AppId      string                 `protobuf:"bytes,2,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	ChatUserId string                 `protobuf:"bytes,3,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
+	ChatId     string                 `protobuf:"bytes,4,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
+	Message    *Message               `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	// One of 65,536 groups of networks, in 4 hexadecimal digits, for the shares of networks: it does not tell which
+	// network the visitor has. Empty: unknown.
+	Site          string `protobuf:"bytes,6,opt,name=site,proto3" json:"site,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -459,6 +462,13 @@ func (x *VisitorMessageAccepted) GetMessage() *Message {
 		return x.Message
 	}
 	return nil
+}
+
+func (x *VisitorMessageAccepted) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
 }
 
 // ChatRated: a visitor rated a closed chat, or changed the rating (POST /chat/{id}/rating of the Widget API).
@@ -812,7 +822,7 @@ const file_parley_events_v1_inbound_proto_rawDesc = "" +
 	"\tlast_name\x18\x02 \x01(\tR\blastName\x12\x14\n" +
 	"\x05email\x18\x03 \x01(\tR\x05email\x12\x14\n" +
 	"\x05phone\x18\x04 \x01(\tR\x05phone\x12\x17\n" +
-	"\auser_id\x18\x05 \x01(\tR\x06userId\"\xbe\x01\n" +
+	"\auser_id\x18\x05 \x01(\tR\x06userId\"\xd2\x01\n" +
 	"\x16VisitorMessageAccepted\x12\x1d\n" +
 	"\n" +
 	"company_id\x18\x01 \x01(\tR\tcompanyId\x12\x15\n" +
@@ -820,7 +830,8 @@ const file_parley_events_v1_inbound_proto_rawDesc = "" +
 	"\fchat_user_id\x18\x03 \x01(\tR\n" +
 	"chatUserId\x12\x17\n" +
 	"\achat_id\x18\x04 \x01(\tR\x06chatId\x123\n" +
-	"\amessage\x18\x05 \x01(\v2\x19.parley.events.v1.MessageR\amessage\"\xe3\x01\n" +
+	"\amessage\x18\x05 \x01(\v2\x19.parley.events.v1.MessageR\amessage\x12\x12\n" +
+	"\x04site\x18\x06 \x01(\tR\x04site\"\xe3\x01\n" +
 	"\tChatRated\x12\x1d\n" +
 	"\n" +
 	"company_id\x18\x01 \x01(\tR\tcompanyId\x12\x15\n" +
