@@ -26,8 +26,8 @@ const (
 	// siteShare: the visitors of one network may spend half. Those of an office or a provider have one in common, so it
 	// is wide; what it leaves is for the visitors of others.
 	siteShare = 2
-	// minVisitorTokens leaves a visitor of a small application a conversation.
-	minVisitorTokens = 20 * minTokens
+	// minConversation leaves a visitor, and so a network, of a small application a conversation.
+	minConversation = 20 * minTokens
 	// reserveShare: a quarter of the application's tokens is reserved for visitors that use little.
 	reserveShare = 4
 	// littleShare: a visitor uses little while its questions have used at most a 16th of its part in the last day, and
@@ -55,9 +55,12 @@ func newTokenBudget(c LLMConfig, refused prometheus.Counter) tokenBudget {
 	bucket := func(name string, rate config.Rate) *tokenBucket {
 		return newTokenBucket(ratelimit.Config{Name: name, Rate: rate, Redis: c.Redis, Now: c.Now})
 	}
-	visitor := c.Tokens.Part(1, visitorShare)
-	visitor.Count = max(visitor.Count, min(minVisitorTokens, c.Tokens.Count))
-	site := c.Tokens.Part(1, siteShare)
+	share := func(part int) config.Rate {
+		r := c.Tokens.Part(1, part)
+		r.Count = max(r.Count, min(minConversation, c.Tokens.Count))
+		return r
+	}
+	visitor, site := share(visitorShare), share(siteShare)
 	perDay := func(r config.Rate) config.Rate {
 		r.Per = min(r.Per, 24*time.Hour)
 		return r
@@ -74,8 +77,8 @@ func newTokenBudget(c LLMConfig, refused prometheus.Counter) tokenBudget {
 }
 
 // admit spends minTokens of the visitor, the network and the application, the narrower first: a visitor that has spent
-// its part costs the application nothing. Its error is permanent: the budget takes hours to refill, and the visitor must not
-// wait for that.
+// its part costs the application nothing. Its error is permanent: the budget takes hours to refill, and the visitor
+// must not wait for that.
 func (b tokenBudget) admit(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error {
 	if !b.visitor.take(ctx, e.ChatUserID) {
 		return b.spent("The visitor has spent its part of the application's tokens (LLM_TOKENS_APPLICATION)")
