@@ -194,7 +194,8 @@ func (d *Document) Check(req *http.Request, status int, header http.Header, body
 // the router.
 func isRefusal(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusTooManyRequests: // PATCH /api/webhooks/retention reaches /api/webhooks/{id} and its limits
 		return true
 	}
 	return false
