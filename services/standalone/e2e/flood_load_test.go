@@ -27,14 +27,14 @@ const (
 func TestLoadOfOneApplication(t *testing.T) {
 	f := newDeployment(t, 0)
 	f.services = []string{"client-api", "widget-api"}
-	requests, budget := 200, 4 // of the others, and MiB of an application
+	requests, budget := 200, 2 // of the others, and MiB of an application in an hour
 	if longForm() {
 		requests, budget = 2000, 16
 	}
 	for _, name := range []string{"seed", "nats", "redis", "client-api"} {
 		f.start(t, name)
 	}
-	f.runWidgetAPI(t, config.Rate{Count: budget << 20, Per: 168 * time.Hour})
+	f.runWidgetAPI(t, config.Rate{Count: 8 * budget << 20, Per: 168 * time.Hour}) // an eighth of it in an hour
 	f.awaitReady(t, http.StatusOK, f.services...)
 	other := newBystander(t, f.place)
 	other.send(t, requests/4) // fills caches and pools
