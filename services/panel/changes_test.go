@@ -60,14 +60,29 @@ func TestChangesAreCharged(t *testing.T) {
 	}
 }
 
-// Each sign-in is in the audit log, so a user who has the right password has not any number of them.
+// Each sign-in is in the audit log and hashes a password, so a user who has the right one has not any number of them,
+// also without the one-time code. Wrong passwords use nothing up: strangers know the address.
 func TestSignInsAreCharged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited, func(cfg *panel.Config) { cfg.RateStarts = config.Rate{Count: 2, Per: time.Hour} })
 	agent, owner := w.acme.users[account.Agent].Email, w.acme.users[account.Owner].Email
-	for n, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
-		if a := w.browser(w.base).signIn(agent, password); a.Status != want {
-			t.Errorf("sign-in %d: got %d %s, want %d", n, a.Status, a.Body, want)
+	developer := w.acme.users[account.Developer]
+	totp := w.session(developer)
+	secret := totp.offer(`{"password":"` + password + `"}`)
+	totp.done(http.StatusOK, http.MethodPost, "/api/totp/confirm",
+		`{"password":"`+password+`","code":"`+account.TOTP(secret, time.Now())+`"}`)
+	for _, c := range []struct {
+		email, password string
+		want            []int
+	}{
+		{agent, "wrong " + password, []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized}},
+		{agent, password, []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests}},
+		{developer.Email, password, []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusTooManyRequests}},
+	} {
+		for n, want := range c.want {
+			if a := w.browser(w.base).signIn(c.email, c.password); a.Status != want {
+				t.Errorf("sign-in %d of %s: got %d %s, want %d", n, c.email, a.Status, a.Body, want)
+			}
 		}
 	}
 	if a := w.browser(w.base).signIn(owner, password); a.Status != http.StatusOK {

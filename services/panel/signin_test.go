@@ -33,6 +33,26 @@ func (b *browser) tries(address, email, password string) httpapitest.Response {
 	return b.do(http.MethodPost, "/api/session", string(body), "X-Forwarded-For", address)
 }
 
+// The addresses of one IPv6 site share a budget: each guess hashes a password.
+func TestBruteForceFromOneSite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, limited)
+	guess := func(address string, n int) int {
+		return w.browser(w.base).tries(address, fmt.Sprintf("nobody%d@example.com", n), "a guess of a stranger").Status
+	}
+	for n := range 9 {
+		if got := guess(fmt.Sprintf("2001:db8:1:%x::1", n), n); got != http.StatusUnauthorized {
+			t.Fatalf("guess %d: got %d, want 401", n, got)
+		}
+	}
+	if got := guess("2001:db8:1:ffff::1", 9); got != http.StatusTooManyRequests {
+		t.Errorf("another address of the site: got %d, want 429", got)
+	}
+	if got := guess("2001:db8:2::1", 10); got != http.StatusUnauthorized {
+		t.Errorf("another site: got %d, want 401", got)
+	}
+}
+
 // Password guessing is bounded by address and by account, and the answers do not reveal whether a user exists.
 func TestBruteForce(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
@@ -20,10 +21,14 @@ type budget struct {
 	caller  string
 }
 
-// strangersBudgets returns what a failed sign-in on an unknown device counts against: its address and the e-mail
-// address.
+// strangersBudgets returns what a failed sign-in on an unknown device counts against: its address, its site, which
+// has many addresses with IPv6 and each buys more guesses, and the e-mail address.
 func (s *Service) strangersBudgets(email string, from Caller) []budget {
-	return []budget{{s.ByAddress, from.Address}, {s.ByAccount, account.UserID(email)}}
+	return []budget{
+		{s.ByAddress, from.Address},
+		{s.ByAccount, "site|" + event.SiteOf(from.Address)},
+		{s.ByAccount, account.UserID(email)},
+	}
 }
 
 // deviceBudgets returns what a failed sign-in counts against on a device that the user has signed in on before:
@@ -63,6 +68,9 @@ func exceptNotFound(err error) error {
 // confirmBudget is for what a signed-in user confirms with a password or a code. Sign-ins of strangers do not
 // use it up.
 func (s *Service) confirmBudget(u account.User) budget { return budget{s.ByAccount, "confirm|" + u.ID} }
+
+// startBudget is for sign-ins that have proven a password or an identity, each of which is hashed or noted.
+func (s *Service) startBudget(u account.User) budget { return budget{s.Starts, u.ID} }
 
 // attempt runs try unless a budget is used up. A permit of each is taken first, so that concurrent attempts
 // do not exceed the budget, and returned unless try has failed because of what the caller sent.

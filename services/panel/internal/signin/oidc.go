@@ -161,7 +161,10 @@ func (s *Service) SignInOIDC(ctx context.Context, o *OIDC, back Callback, from C
 	if err != nil {
 		return Principal{}, err
 	}
-	return s.start(ctx, u, from)
+	if err := s.startBudget(u).take(ctx); err != nil {
+		return Principal{}, err
+	}
+	return s.Begin(ctx, u, from)
 }
 
 func (s *Service) authenticateOIDC(

@@ -42,7 +42,7 @@ type Config struct {
 	Admin     *admin.Service
 	ByAddress *ratelimit.Limiter // failures from one address, or from one known device; nil: no limit
 	ByAccount *ratelimit.Limiter // failures for one e-mail address, or one invitation; nil: no limit
-	Starts    *ratelimit.Limiter // sign-ins of one user, each of which is in the audit log; nil: no limit
+	Starts    *ratelimit.Limiter // right passwords and sign-ins with the issuer of one user; nil: no limit
 	Logger    *slog.Logger
 	Now       func() time.Time
 }
@@ -86,14 +86,6 @@ var (
 func (s *Service) SignIn(ctx context.Context, c Credentials, from Caller) (Principal, error) {
 	u, err := s.authenticate(ctx, c, from)
 	if err != nil {
-		return Principal{}, err
-	}
-	return s.start(ctx, u, from)
-}
-
-// start is Begin for a user who has proven nothing but a password or an identity: such sign-ins are limited.
-func (s *Service) start(ctx context.Context, u account.User, from Caller) (Principal, error) {
-	if err := (budget{s.Starts, u.ID}).take(ctx); err != nil {
 		return Principal{}, err
 	}
 	return s.Begin(ctx, u, from)
@@ -142,12 +134,8 @@ func (s *Service) deviceOf(users []account.User, from Caller) (known int, device
 func (s *Service) tryPassword(
 	ctx context.Context, budgets []budget, users []account.User, c Credentials, from Caller,
 ) (u account.User, err error) {
-	hashes := make([]string, len(users))
-	for n, u := range users {
-		hashes[n] = u.PasswordHash
-	}
 	err = s.checkPassword(ctx, budgets, func() error {
-		right, err := account.VerifyPasswords(ctx, c.Password, hashes...)
+		right, err := s.verifyPassword(ctx, users, c.Password)
 		if err != nil {
 			return err
 		}
@@ -161,6 +149,33 @@ func (s *Service) tryPassword(
 		return errCredentials
 	})
 	return u, err
+}
+
+// verifyPassword reports for each user whether the password is right, which uses up one of the user's Starts, also if
+// a one-time code is missing. A user without any left is not tried, so that a right password does not hash for ever.
+// The error is TooMany if that is so for all users.
+func (s *Service) verifyPassword(ctx context.Context, users []account.User, password string) ([]bool, error) {
+	right := make([]bool, len(users))
+	var tried []int // indexes of users
+	var hashes []string
+	var limited error
+	for n, u := range users {
+		if err := s.startBudget(u).take(ctx); err != nil {
+			limited = err
+			continue
+		}
+		tried, hashes = append(tried, n), append(hashes, u.PasswordHash)
+	}
+	if len(tried) == 0 && limited != nil {
+		return nil, limited
+	}
+	verified, err := account.VerifyPasswords(ctx, password, hashes...)
+	for i, n := range tried {
+		if right[n] = err == nil && verified[i]; !right[n] {
+			giveBack([]budget{s.startBudget(users[n])})
+		}
+	}
+	return right, err
 }
 
 // checkCode uses up the one-time code of a user whose password was right.
