@@ -37,15 +37,15 @@ type Config struct {
 type Service struct {
 	cfg       Config
 	quotas    *quotas
-	uploads   *slot.Pool
-	downloads *slot.Pool
+	uploads   slot.Line
+	downloads slot.Line
 }
 
 // New returns the service; [Service.Run] removes expired files.
 func New(cfg Config) *Service {
 	return &Service{
 		cfg: cfg, quotas: newQuotas(cfg),
-		uploads: slot.NewPool(int64(cfg.AtOnce.All), 1), downloads: slot.NewPool(downloadsAtOnce, 1),
+		uploads: newLine(int64(cfg.AtOnce.All)), downloads: newLine(downloadsAtOnce),
 	}
 }
 

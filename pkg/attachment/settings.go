@@ -18,7 +18,7 @@ func Bounds(files config.Files, uploads config.Uploads) Config {
 			Company:     uploads.QuotaCompany,
 		},
 		AtOnce: AtOnce{
-			All: uploads.MaxUploads, Sender: uploads.MaxUploadsVisitor, Address: uploads.MaxUploadsAddress,
+			All: uploads.MaxUploads, Sender: uploads.MaxUploadsVisitor, Site: uploads.MaxUploadsSite,
 			Application: uploads.MaxUploadsApp, Company: uploads.MaxUploadsCompany,
 		},
 		Retention: files.FileRetention,

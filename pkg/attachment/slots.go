@@ -13,21 +13,32 @@ import (
 )
 
 const (
-	// slotWait is how long a caller waits for a slot: longer than it takes to cut off a slow client.
-	slotWait = 5 * time.Second
+	// slotWait is how long a caller waits for a slot. While it waits, clients that hold more may take a quarter of that
+	// (package slot): the largest file at about 3 MiB/s.
+	slotWait = 30 * time.Second
 	// busyRetryAfter is the Retry-After of a caller that got no slot.
 	busyRetryAfter = 5 * time.Second
 
-	// downloadsAtOnce bounds the downloads of a process, each of which holds a chunk of 128 KiB;
-	// downloadsOfAddress is the share of one address, far above the connections of a browser.
-	downloadsAtOnce    = 256
-	downloadsOfAddress = 32
+	// downloadsAtOnce bounds the downloads of a process, each of which holds a chunk of 128 KiB; downloadsOfSite is the
+	// share of one site ([event.SiteOf]), far above the connections of a browser.
+	downloadsAtOnce = 256
+	downloadsOfSite = 32
+
+	// waitingAtOnce bounds the uploads and the downloads that wait, of a site to an eighth. The shares are small, because
+	// nobody that waits makes room for another.
+	waitingAtOnce        = 512
+	waitingOfSite        = waitingAtOnce / 8
+	waitingOfApplication = waitingAtOnce / 8
 )
 
-// AtOnce bounds the uploads at once; zero: unlimited, except for All.
+// AtOnce bounds the uploads at once; zero: unlimited, except for All. Site is the network of the sender's address
+// ([event.SiteOf]).
 type AtOnce struct {
-	All, Sender, Address, Application, Company int
+	All, Sender, Site, Application, Company int
 }
+
+// uploadsWaiting bounds the uploads that wait.
+var uploadsWaiting = AtOnce{Sender: 8, Site: waitingOfSite, Application: waitingOfApplication, Company: 2 * waitingOfApplication}
 
 // Sender is the visitor or agent that sends a file.
 type Sender struct {
@@ -49,6 +60,10 @@ func (s Sender) record() chat.StoredFile {
 	return f
 }
 
+func newLine(atOnce int64) slot.Line {
+	return slot.Line{Pool: slot.NewPool(atOnce, 1), Places: slot.NewPool(waitingAtOnce, 1)}
+}
+
 // Upload is a file on its way into the store. It holds a slot until End.
 type Upload struct {
 	service *Service
@@ -59,12 +74,15 @@ type Upload struct {
 // Begin waits for the slot of an upload. Without one it returns TOO_MANY_UPLOADS: TooMany if a share of the
 // sender is in use, else Unavailable. Uploads that do not move lose their slots meanwhile.
 func (s *Service) Begin(ctx context.Context, from Sender) (*Upload, error) {
-	most := s.cfg.AtOnce
-	taken, err := s.uploads.Acquire(ctx, slotWait,
-		slot.Share{Of: "sender", Key: from.ID, Most: int64(most.Sender)},
-		slot.Share{Of: "address", Key: from.Address, Most: int64(most.Address)},
-		slot.Share{Of: "application", Key: from.AppID, Most: int64(most.Application)},
-		slot.Share{Of: "company", Key: from.CompanyID, Most: int64(most.Company)})
+	shares := func(most AtOnce) []slot.Share {
+		return []slot.Share{
+			{Of: "sender", Key: from.ID, Most: int64(most.Sender)},
+			{Of: "site", Key: event.SiteOf(from.Address), Most: int64(most.Site)},
+			{Of: "application", Key: from.AppID, Most: int64(most.Application)},
+			{Of: "company", Key: from.CompanyID, Most: int64(most.Company)},
+		}
+	}
+	taken, err := s.uploads.Acquire(ctx, 1, slotWait, shares(s.cfg.AtOnce), shares(uploadsWaiting))
 	if err != nil {
 		return nil, busy(err, apperr.TooManyUploads)
 	}
@@ -92,7 +110,10 @@ func (s *Service) Open(ctx context.Context, address, id, name string) (*Download
 	if !file.ValidID(id) {
 		return nil, file.NotFound()
 	}
-	taken, err := s.downloads.Acquire(ctx, slotWait, slot.Share{Of: "address", Key: address, Most: downloadsOfAddress})
+	ofSite := func(most int64) []slot.Share {
+		return []slot.Share{{Of: "site", Key: event.SiteOf(address), Most: most}}
+	}
+	taken, err := s.downloads.Acquire(ctx, 1, slotWait, ofSite(downloadsOfSite), ofSite(waitingOfSite))
 	if err != nil {
 		return nil, busy(err, apperr.TooManyDownloads)
 	}

@@ -7,9 +7,9 @@
 //
 // Visitors are anonymous, so strangers can use up an application's budget. Two things keep its other visitors
 // writing. An application has a short budget beside the long one, so that a flood ends its own hour and not
-// the week; so has a company, so that what waits for its bots in a consumer leaves room for others. And a part of each company's budget is reserved for visitors and addresses that have used little
-// of late: a flood has used more than little after its first messages. The company finds an entry in its
-// audit log.
+// the week; so has a company, so that what waits for its bots in a consumer leaves room for others. And a part of each
+// company's budget is reserved for visitors and addresses that have used little of late: a flood has used more than
+// little after its first messages. The company finds an entry in its audit log.
 //
 // Budgets bound each tenant, not their sum. So the last quarter of a stream is for those who use little: visitors
 // and networks as above, companies that have used a sixteenth of their budget in the last day. In the last eighth
@@ -35,9 +35,10 @@ import (
 const ActionExhausted = "application.budget-exhausted"
 
 const (
-	// hourShare: an application's visitors may use an eighth of the application's budget in an hour, a company's an
-	// eighth of theirs. With the defaults that is 16 and 24 MiB, 8,192 and 12,288 messages: each counts as at least
-	// 2 KiB. A process holds 16,384 that wait for the bot (pkg/bus, Consumer.MaxAckPending).
+	// hourShare: an application's visitors may use an eighth of the application's budget at once, which refills within
+	// an hour, a company's an eighth of theirs. With the defaults that is 16 and 24 MiB, 8,192 and 12,288 messages: each
+	// counts as at least 2 KiB. A process holds 16,384 that wait for the bot, and sheds the largest tenant's beyond them
+	// (pkg/bus, Consumer.MaxAckPending and ShedLoad).
 	hourShare = 8
 	// reserveShare: a quarter of the budget of a company's visitors is reserved for those who use little.
 	reserveShare = 4

@@ -22,7 +22,7 @@ const (
 	defaultConcurrency   = 16
 	defaultMaxAckPending = 1000
 	// tenantAckPending is the default of MaxAckPending for a consumer with tenants. It exceeds what one company's
-	// visitors can add in an hour (pkg/budget: 24 MiB by default, 12,288 messages).
+	// visitors can add at once (pkg/budget: 24 MiB by default, 12,288 messages).
 	tenantAckPending = 16_384
 	defaultAckWait   = 3 * time.Second
 	defaultMaxBatch  = 128
@@ -113,6 +113,11 @@ type Consumer struct {
 	// up other tenants while it waits. Deliveries that wait here count against MaxAckPending, which therefore is
 	// larger by default. It must be the same for all deliveries of a key, requires Handle, and must not panic.
 	Tenant func(Delivery) string
+	// ShedLoad, with Tenant, bounds what a tenant may keep waiting here. When the process has held as much as it may for
+	// 5 seconds, the group gives up on the newest waiting deliveries of the tenants that hold the most, until none holds
+	// more than is free: others' deliveries are behind them in the stream. It is for handlers of which a tenant makes
+	// slow ones, and whose GaveUp does what is then expected. Without it they wait, and everybody with them.
+	ShedLoad bool
 	// HandoverGrace is how long a running handler may continue after its partition is assigned to another
 	// replica or Consume is stopped; then its ctx is cancelled, and the next reader handles the delivery again.
 	// 0: until it returns.
@@ -145,6 +150,7 @@ func (c Consumer) complete() (Consumer, error) {
 	need((c.Handle != nil) != (c.HandleBatch != nil), "exactly one of Handle and HandleBatch is required")
 	need(!c.Offsets || c.Order == ByPartition, "Offsets requires ByPartition")
 	need(c.Tenant == nil || c.Handle != nil, "Tenant requires Handle")
+	need(!c.ShedLoad || c.Tenant != nil, "ShedLoad requires Tenant")
 	need(c.MaxBatch >= 0, "MaxBatch is negative")
 	need(c.HandoverGrace >= 0, "HandoverGrace is negative")
 	need(c.MaxPause >= 0, "MaxPause is negative")

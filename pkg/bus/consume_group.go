@@ -40,6 +40,7 @@ type group struct {
 	interrupted atomic.Bool // the current interruption has been logged
 	held, bytes atomic.Int64
 	freed       signal // sent when held falls below the limits
+	pressure    pressure
 	repartition chan struct{}
 
 	mu         sync.Mutex            // guards partitions
@@ -255,12 +256,13 @@ func (g *group) addHeld(t *task) {
 func (g *group) removeHeld(t *task) {
 	bytes := g.bytes.Add(-t.bytes())
 	held := g.held.Add(-1)
-	if held == g.maxHeld*3/4 || bytes < maxHeldBytes && bytes+t.bytes() >= maxHeldBytes {
+	if held == g.maxHeld*15/16 || bytes < maxHeldBytes && bytes+t.bytes() >= maxHeldBytes {
 		g.freed.send()
 	}
 }
 
-// sendProgress sends progress acknowledgements for held deliveries and updates the gauges, until stop is called.
+// sendProgress sends progress acknowledgements for held deliveries, updates the gauges and sheds load, until stop is
+// called.
 func (g *group) sendProgress() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -277,6 +279,7 @@ func (g *group) sendProgress() (stop func()) {
 					oldest = earlier(oldest, p.ledger.sendProgress(now, g.cfg.AckWait/4))
 				}
 				g.gauge(now, oldest)
+				g.shedLoad(now)
 			}
 		}
 	}()

@@ -5,6 +5,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -20,12 +21,12 @@ func (g *group) handleAll(tasks []*task, results []tryResult) {
 	indexes := make([]int, 0, len(tasks)) // of the live tasks in tasks
 	for i, t := range tasks {
 		switch {
+		case !AddressedTo(t.delivery.Header, g.cfg.Durable):
+			g.finish(t, ackDone)
 		case t.dead != nil:
 			results[i] = g.deadLetter(t)
 		case t.skipped.Load():
 			results[i] = g.giveUp(t, errSkipped(t.partition.ledger.lastFailure(t)))
-		case !AddressedTo(t.delivery.Header, g.cfg.Durable):
-			g.finish(t, ackDone)
 		default:
 			live = append(live, t)
 			indexes = append(indexes, i)
@@ -241,7 +242,11 @@ func (g *group) deadLetter(t *task) tryResult {
 		}
 		return tryResult{again: true, after: backoff(neverGiveUp(), t.tries)}
 	}
-	g.bus.log.LogAttrs(ctx, slog.LevelError, "gave up on a delivery", append(g.deliveryAttrs(t),
+	level := slog.LevelError
+	if errors.Is(t.dead, errShed) { // shedLoad has told of all together
+		level = slog.LevelDebug
+	}
+	g.bus.log.LogAttrs(ctx, level, "gave up on a delivery", append(g.deliveryAttrs(t),
 		slog.Int("attempts", t.delivery.Attempt), errorAttr(t.dead))...)
 	g.bus.metrics.deadLetters.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Inc()
 	g.finish(t, ackTerm)

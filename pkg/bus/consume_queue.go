@@ -58,6 +58,11 @@ func newKeyedQueue(concurrency, maxBatch int, limited bool, run func([]*task, []
 func (q *keyedQueue) add(tasks ...*task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.addLocked(tasks)
+}
+
+// addLocked is add for callers that hold mu.
+func (q *keyedQueue) addLocked(tasks []*task) {
 	for _, t := range tasks {
 		key := queueKey{t.partition, t.key}
 		if known, ok := q.byKey[key]; ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -137,6 +138,21 @@ func (s *sequences) check(t *testing.T, keys, each int) {
 	for key, got := range s.byKey {
 		if err := ascending(got, each); err != nil {
 			t.Errorf("key %s: %v", key, err)
+		}
+	}
+}
+
+// checkOrder fails the test unless each key got its numbers in order, none twice.
+func (s *sequences) checkOrder(t *testing.T, keys int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byKey) != keys {
+		t.Errorf("got deliveries of %d keys, want %d", len(s.byKey), keys)
+	}
+	for key, got := range s.byKey {
+		if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) < len(got) {
+			t.Errorf("key %s: got %v, want ascending numbers", key, got)
 		}
 	}
 }

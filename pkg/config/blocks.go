@@ -128,7 +128,7 @@ type Uploads struct {
 	MaxUploads int `env:"-" constant:"64"`
 	// Of these, those of one visitor or agent, address (an IPv6 /64), application and company; more are refused (429).
 	MaxUploadsVisitor int `env:"-" none:"0" constant:"2" doc:"uploads of one visitor or agent at once"`
-	MaxUploadsAddress int `env:"-" none:"0" constant:"8" doc:"uploads from one address (an IPv6 /64) at once"`
+	MaxUploadsSite    int `env:"-" none:"0" constant:"8" doc:"uploads from one site (an IPv4 address, an IPv6 /48) at once"`
 	MaxUploadsApp     int `env:"-" none:"0" constant:"16" doc:"uploads of one application at once"`
 	MaxUploadsCompany int `env:"-" none:"0" constant:"24" doc:"uploads of one company at once"`
 

@@ -58,6 +58,9 @@ func Derived() Account { return Account{Payer: PayerNobody} }
 const (
 	// reportBytes is what the delivered and the read report of a message take in STATUS, less the headers of one event.
 	reportBytes = 800
+	// visitorMessageBytes is what a visitor's message costs at least, less the headers of one event: it also takes room
+	// among the events that wait for the bot, see pkg/bus.
+	visitorMessageBytes = 1536
 	// noticeBytes is what the notice about a change of control takes in REPLIES, without headers.
 	noticeBytes = 1024
 )
@@ -72,6 +75,8 @@ func ChargedBytes(e Event, payload int) int {
 		if e.Receipt {
 			return max(payload, reportBytes)
 		}
+	case VisitorMessageAccepted:
+		return max(payload, visitorMessageBytes)
 	case ChatControlChanged:
 		return max(payload, noticeBytes)
 	}

@@ -52,6 +52,21 @@ func Decode(c echo.Context, dst any) error {
 	return decode(*buf, dst)
 }
 
+// ReadBody reads the body into memory, which the request holds until it ends; [Decode] then reads it from there. It is
+// for requests that wait for something while their client must not take part in it.
+func ReadBody(c echo.Context) error {
+	req := c.Request()
+	if req.ContentLength == 0 {
+		return nil
+	}
+	var body []byte
+	if err := readBody(c, maxBodyOf(req.Context()), &body); err != nil {
+		return err
+	}
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return nil
+}
+
 func decode(body []byte, dst any) error {
 	if err := checkObject(body); err != nil {
 		return err

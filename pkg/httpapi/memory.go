@@ -106,7 +106,7 @@ func HoldAnswer(c echo.Context, bytes int64) (*slot.Slot, error) {
 // holdBody takes the memory of a body until the request ends.
 func holdBody(c echo.Context, bytes int64) (*slot.Slot, error) {
 	s := scopeOf(c.Request().Context())
-	if s == nil || s.memory == nil {
+	if s == nil || s.memory == nil || s.body != nil { // see ReadBody
 		return new(slot.Slot), nil
 	}
 	held, err := s.memory.take(c, s.memory.bodies, bytes*bodyCost, s.owner)

@@ -23,7 +23,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 	p.looking = true // only the benchmark looks
 	for n := range waiting {
-		p.request(1, shares(n))
+		p.request(1, patience, shares(n))
 	}
 	for b.Loop() {
 		p.turnsAt = time.Time{}

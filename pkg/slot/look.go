@@ -16,7 +16,7 @@ const (
 	// lookEvery is the interval in which a pool looks for clients to cut off while requests wait.
 	lookEvery = 100 * time.Millisecond
 	// turnsEvery is the interval in which it looks whose turn it is, unless it has just found one: each request may have
-	// to be compared with each slot, and what decides are 30 seconds.
+	// to be compared with each slot, and what decides are seconds.
 	turnsEvery = time.Second
 )
 
@@ -52,7 +52,7 @@ func (p *Pool) cutOff(now time.Time) {
 	p.turnsAt = now.Add(turnsEvery)
 	for _, r := range p.waiting {
 		q := queues[p.fullShare(r.slot).holder]
-		q.cutForTurn(r)
+		q.cutForTurn(r, now)
 		if q.leaves {
 			p.turnsAt = now // another may follow when the slot is free
 		}
@@ -63,7 +63,7 @@ func (p *Pool) cutOff(now time.Time) {
 type queue struct {
 	full   *holder // nil: the pool
 	slow   []*Slot // below [minRate], the slowest first
-	long   []*Slot // held for more than [fairTime], the longest first
+	long   []*Slot // that may have been held for long enough, the longest first
 	leaves bool    // a slot has been cut off and is about to become free
 }
 
@@ -81,31 +81,33 @@ func (p *Pool) queues() map[*holder]*queue {
 
 // sortIn puts the slots of clients that may be cut off into the queues that they are in the way of.
 func (p *Pool) sortIn(queues map[*holder]*queue, now time.Time) {
+	fair := slices.MinFunc(p.waiting, func(a, b *request) int { return cmp.Compare(a.fair, b.fair) }).fair
 	for s := range p.slots {
-		if !s.leaves && s.arrears(now) <= 0 && s.overtime(now) <= 0 {
+		slow, long := s.arrears(now) > 0, s.taken(now) > fair
+		if !s.leaves && !slow && !long {
 			continue
 		}
 		if q := queues[nil]; q != nil {
-			q.put(s, now)
+			q.put(s, slow, long)
 		}
 		for _, share := range s.shares {
 			if q := queues[share.holder]; q != nil {
-				q.put(s, now)
+				q.put(s, slow, long)
 			}
 		}
 	}
 	for _, q := range queues {
 		slices.SortFunc(q.slow, func(a, b *Slot) int { return cmp.Compare(b.arrears(now), a.arrears(now)) })
-		slices.SortFunc(q.long, func(a, b *Slot) int { return cmp.Compare(b.overtime(now), a.overtime(now)) })
+		slices.SortFunc(q.long, func(a, b *Slot) int { return cmp.Compare(b.taken(now), a.taken(now)) })
 	}
 }
 
-func (q *queue) put(s *Slot, now time.Time) {
+func (q *queue) put(s *Slot, slow, long bool) {
 	q.leaves = q.leaves || s.leaves
-	if s.arrears(now) > 0 {
+	if slow {
 		q.slow = append(q.slow, s)
 	}
-	if s.overtime(now) > 0 {
+	if long {
 		q.long = append(q.long, s)
 	}
 }
@@ -143,12 +145,12 @@ func (q *queue) cut(s *Slot, r *request) {
 // cutForTurn cuts off clients that have held their slots for long if it is the turn of a request, and none if they are
 // not enough for it. One request follows the other: until the slots that have been cut off are free, it is not known
 // what each share will hold.
-func (q *queue) cutForTurn(r *request) {
+func (q *queue) cutForTurn(r *request, now time.Time) {
 	missing := r.missing(q.full)
 	if q.leaves || missing <= 0 {
 		return
 	}
-	t := turn{request: r, full: q.full, given: map[*holder]int64{}}
+	t := turn{request: r, full: q.full, now: now, given: map[*holder]int64{}}
 	for missing > 0 {
 		s := t.choose(q.long)
 		if s == nil {
@@ -172,6 +174,7 @@ func (q *queue) cutForTurn(r *request) {
 type turn struct {
 	request *request
 	full    *holder // nil: the pool
+	now     time.Time
 	chosen  []*Slot
 	given   map[*holder]int64 // units of the chosen slots
 }
@@ -180,6 +183,9 @@ type turn struct {
 func (t *turn) choose(long []*Slot) *Slot {
 	var chosen *Slot
 	for _, s := range long {
+		if s.taken(t.now) <= t.request.fair {
+			break
+		}
 		if s.leaves || slices.Contains(t.chosen, s) {
 			continue
 		}
@@ -239,10 +245,10 @@ func (s *Slot) arrears(now time.Time) time.Duration {
 	return now.Sub(s.since) - s.left
 }
 
-// overtime returns how much longer than [fairTime] the client has taken in all; not positive if it has not.
-func (s *Slot) overtime(now time.Time) time.Duration {
+// taken returns how long the client has taken in all; 0 if it cannot be cut off, or the service is busy with it.
+func (s *Slot) taken(now time.Time) time.Duration {
 	if s.cut == nil || s.since.IsZero() {
 		return 0
 	}
-	return s.took + now.Sub(s.since) - fairTime
+	return s.took + now.Sub(s.since)
 }

@@ -9,9 +9,9 @@
 //     wait in large numbers delay no other company, and those of one visitor no other visitor of the company.
 //   - A slot belongs to a client that moves its bytes. While somebody waits for the same units, the slot of
 //     the slowest client below [minRate] is cut off. Without anybody waiting, a slow client is left alone.
-//   - While others wait, a slot is held for a limited time: if its client has taken longer than [fairTime] in total,
-//     it is cut off for a caller that holds less, see [turn]. Clients just above [minRate] do not block others, neither
-//     those of other companies nor those of their own.
+//   - While others wait, a slot is held for a limited time: if its client has taken longer in total than a part of what
+//     a caller waits at most ([fairPart]), it is cut off for that caller if it holds less, see [turn]. Clients just
+//     above [minRate] do not block others, neither those of other companies nor those of their own.
 //   - A crowd of waiting callers costs one pass over the slots in [lookEvery], see [Pool.look].
 //   - A key without slots takes no memory.
 //
@@ -31,9 +31,9 @@ const (
 	// minRate is the rate in bytes a second below which a client is cut off while others wait: the largest
 	// file in seven minutes.
 	minRate = 64 << 10
-	// fairTime is the longest total waiting time for a client while others wait that hold less: the largest file at
-	// about 1 MiB/s.
-	fairTime = 30 * time.Second
+	// fairPart: while a caller waits that holds less, a client may take a quarter of the time that the caller waits at
+	// most. So several clients can be cut off, one after the other, before the caller is refused.
+	fairPart = 4
 	// grace is how long a client may stall before it counts as slow.
 	grace = 2 * time.Second
 )
@@ -76,6 +76,7 @@ type Pool struct {
 // request is a caller that waits.
 type request struct {
 	slot    *Slot
+	fair    time.Duration // how long others may take in all, see [fairPart]
 	granted chan struct{} // closed when the slot is taken
 	cut     []*Slot       // cut off for it; they may go to those that wait longer
 }
@@ -123,7 +124,7 @@ func (p *Pool) AcquireUnits(
 	if atMost <= 0 {
 		return p.try(units, shares)
 	}
-	r := p.request(units, shares)
+	r := p.request(units, atMost, shares)
 	timeout := time.NewTimer(atMost)
 	defer timeout.Stop()
 	select {
@@ -142,14 +143,14 @@ func (p *Pool) AcquireUnits(
 func (p *Pool) try(units int64, shares []Share) (*Slot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.leave(p.enqueue(units, shares))
+	return p.leave(p.enqueue(units, 0, shares))
 }
 
 // request queues, and is granted at once if the slot fits.
-func (p *Pool) request(units int64, shares []Share) *request {
+func (p *Pool) request(units int64, atMost time.Duration, shares []Share) *request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.enqueue(units, shares)
+	r := p.enqueue(units, atMost, shares)
 	if len(p.waiting) > 0 && !p.looking {
 		p.lookLater()
 	}
@@ -163,12 +164,12 @@ func (p *Pool) withdraw(r *request) (*Slot, error) {
 	return p.leave(r)
 }
 
-func (p *Pool) enqueue(units int64, shares []Share) *request {
+func (p *Pool) enqueue(units int64, atMost time.Duration, shares []Share) *request {
 	s := &Slot{pool: p, units: units, shares: make([]claim, len(shares))}
 	for n, share := range shares {
 		s.shares[n] = claim{holder: p.holder(share), most: share.Most}
 	}
-	r := &request{slot: s, granted: make(chan struct{})}
+	r := &request{slot: s, fair: atMost / fairPart, granted: make(chan struct{})}
 	p.waiting = append(p.waiting, r)
 	p.grant()
 	return r

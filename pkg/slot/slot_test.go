@@ -14,6 +14,9 @@ import (
 	"go.uber.org/goleak"
 )
 
+// patience is how long callers wait at most; meanwhile others may take half a minute.
+const patience = 2 * time.Minute
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func acquire(t *testing.T, p *Pool, shares ...Share) *Slot {
@@ -142,7 +145,7 @@ func TestPacedClientsKeepNobodyOut(t *testing.T) {
 		wait := func(company string) (granted chan *Slot) {
 			granted = make(chan *Slot, 1)
 			go func() {
-				s, _ := p.Acquire(t.Context(), time.Hour, Share{"company", company, 0})
+				s, _ := p.Acquire(t.Context(), patience, Share{"company", company, 0})
 				granted <- s
 			}()
 			return granted
@@ -189,7 +192,7 @@ func (c *paced) move(seconds int) {
 func waitFor(t *testing.T, p *Pool, units int64, shares ...Share) chan *Slot {
 	granted := make(chan *Slot, 1)
 	go func() {
-		s, err := p.AcquireUnits(t.Context(), units, time.Hour, shares...)
+		s, err := p.AcquireUnits(t.Context(), units, patience, shares...)
 		if err != nil {
 			t.Errorf("a waiting caller: got %v, want a slot", err)
 		}
@@ -244,7 +247,7 @@ func TestEachWithOneSlotKeepsNobodyOut(t *testing.T) {
 			s := acquire(t, p, Share{"visitor", visitor, 0}, company)
 			s.Watch(func() { cut = append(cut, s) })
 			s.Await()
-			s.took = fairTime
+			s.took = patience / fairPart
 		}
 		first := waitFor(t, p, 1, Share{"visitor", "d", 0}, company)
 		second := waitFor(t, p, 1, Share{"visitor", "d", 0}, company)
@@ -415,7 +418,7 @@ func TestLineOfSlowClients(t *testing.T) {
 		p, ended := NewPool(2, 1), make(chan struct{}, slow)
 		for range slow {
 			go func() {
-				s, err := p.Acquire(t.Context(), time.Hour)
+				s, err := p.Acquire(t.Context(), patience)
 				if err != nil {
 					t.Errorf("a slow client: got %v, want a slot", err)
 					return
@@ -449,7 +452,7 @@ func TestFreeSlotGoesToTheSmallest(t *testing.T) {
 		var crowds sync.WaitGroup
 		for n := range crowd {
 			crowds.Go(func() {
-				s, err := p.Acquire(ctx, time.Hour, Share{"company", []string{"a", "b"}[n%2], 2})
+				s, err := p.Acquire(ctx, patience, Share{"company", []string{"a", "b"}[n%2], 2})
 				if err == nil {
 					time.Sleep(took)
 					s.Release()
@@ -497,7 +500,7 @@ func TestALargeSlotDoesNotStarve(t *testing.T) {
 		}
 		large := make(chan *Slot, 1)
 		go func() {
-			s, err := p.AcquireUnits(t.Context(), size, time.Hour)
+			s, err := p.AcquireUnits(t.Context(), size, patience)
 			if err != nil {
 				t.Errorf("the large slot: got %v, want it", err)
 			}

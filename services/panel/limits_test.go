@@ -95,7 +95,7 @@ func (b *browser) stall(path string, status func(int)) {
 // 429, and others are served.
 func TestRequestsInFlight(t *testing.T) {
 	t.Parallel()
-	const ofUser, ofCompany = 16, 128
+	const ofUser, ofCompany = 16, 64
 	w := newWorld(t, unlimited)
 	agent, owner := w.session(w.acme.users[account.Agent]), w.session(w.acme.users[account.Owner])
 	others := w.session(w.other.users[account.Agent])
@@ -130,13 +130,13 @@ func TestRequestsInFlight(t *testing.T) {
 	}
 }
 
-// The users of two companies take all places with slow requests. They lose them to those that wait.
+// The users of four companies take all places with slow requests. They lose them to those that wait.
 func TestSlowRequestsLoseTheirPlaces(t *testing.T) {
 	t.Parallel()
-	const ofUser, ofCompany = 16, 128
+	const ofUser, ofCompany = 16, 64
 	w := newWorld(t, unlimited)
 	operator := w.session(w.operator)
-	for _, company := range []string{w.acme.id, w.other.id} {
+	for _, company := range []string{w.acme.id, w.other.id, w.seed("third", "7").id, w.seed("fourth", "8").id} {
 		for n := range ofCompany / ofUser {
 			user := w.session(w.user(fmt.Sprintf("slow%d@%s.example", n, company), account.Agent, company))
 			for range ofUser {
@@ -151,6 +151,35 @@ func TestSlowRequestsLoseTheirPlaces(t *testing.T) {
 		}
 	}
 	t.Log("three requests took", time.Since(began))
+}
+
+// The clients of two companies are slow with the bodies of as many large requests as may be worked on at once. They keep
+// no place: another company's request is answered, and none of theirs ends for it.
+func TestSlowBodiesTakeNoLargePlace(t *testing.T) {
+	t.Parallel()
+	const ofUser, ofCompany = 3, 4
+	w := newWorld(t, unlimited)
+	ended := make(chan int, 2*ofCompany)
+	for _, c := range []company{w.acme, w.other} {
+		for n := range ofCompany {
+			role := account.Owner
+			if n >= ofUser {
+				role = account.Developer
+			}
+			w.session(c.users[role]).stall("/api/webhooks/"+c.endpoint+"/replay", func(status int) { ended <- status })
+		}
+	}
+	third := w.seed("third", "7")
+	for range 2 {
+		if a := w.session(third.users[account.Owner]).do(http.MethodGet, "/api/chats", ""); a.Status != http.StatusOK {
+			t.Errorf("another company: got %d %s, want 200", a.Status, a.Body)
+		}
+	}
+	select {
+	case status := <-ended:
+		t.Errorf("a slow request ended with %d, want none to give its place up", status)
+	default:
+	}
 }
 
 // Slow requests without a session hold few places, and lose them to those that wait. Their bodies are small.

@@ -95,12 +95,13 @@ func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 const botHandover = 10 * time.Second
 
 // botRoutes: a visitor's messages are answered in order. The bound of the answers at once is shared between
-// applications, so that one whose answers are slow or many does not delay the others.
+// applications, so that one whose answers are slow or many does not delay the others. The visitors of messages that
+// wait in excess get the failure text.
 func botRoutes(b *bot.Bot, concurrency int) []bus.Consumer {
 	return []bus.Consumer{{
 		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
 		Handle: decoded(b.VisitorMessage), GaveUp: unanswered(b),
-		Concurrency: concurrency, Tenant: byApplication, HandoverGrace: botHandover,
+		Concurrency: concurrency, Tenant: byApplication, ShedLoad: true, HandoverGrace: botHandover,
 	}}
 }
 

@@ -235,7 +235,7 @@ func TestSharesOfConcurrentUploads(t *testing.T) {
 	}{
 		"visitor":     {func(c *widgetapi.Config) { c.MaxUploadsVisitor = 1 }, false, false},
 		"application": {func(c *widgetapi.Config) { c.MaxUploadsApp = 1 }, true, false},
-		"address":     {func(c *widgetapi.Config) { c.MaxUploadsAddress = 1 }, true, true},
+		"address":     {func(c *widgetapi.Config) { c.MaxUploadsSite = 1 }, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -60,7 +60,7 @@ func (a api) as(p account.Permission, handle func(echo.Context, caller) error) e
 		if err := a.chargeChange(c, w, p); err != nil {
 			return err
 		}
-		return handle(c, w)
+		return a.run(c, w, handle)
 	}
 }
 

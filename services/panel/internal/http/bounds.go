@@ -17,31 +17,39 @@ import (
 	"github.com/parley-chat/parley/pkg/slot"
 )
 
-// The memory that all requests take together is bounded: by their number, and by that of those that may need
-// megabytes each. A service in Go may have twice of it resident before the collector runs.
+// The memory that all requests take together is bounded: by their number, by that of those that may need megabytes
+// each, and by the bytes of large bodies and answers. A service in Go may have twice of it resident before the
+// collector runs.
 //
 //	requests  256 x ~0.5 MiB  a body of smallBody, its decoded form, and an answer of one small record
 //	large       8 x ~8 MiB    a page of pageBytes, or a record of 1 MiB before and after a change
+//	bodies           32 MiB   large bodies with their decoded forms, while their clients send them
+//	answers          64 MiB   large answers, while their clients read them
 //	exports     8 x ~3 MiB    a page of 1 MiB while it is written
 //	guests    128 x ~0.1 MiB  a body of guestBody
 const (
 	// requestsOfUser bounds the requests that one user has in flight: a page of the panel starts fewer than ten.
 	requestsOfUser = 16
-	// requestsOfCompany bounds those of all users of a company, so that half of the places are left for others.
-	requestsOfCompany = requestsAtOnce / 2
+	// requestsOfCompany bounds those of all users of a company, so that three quarters of the places are left for others.
+	requestsOfCompany = requestsAtOnce / 4
 	// requestsAtOnce bounds those of all users, also of those that wait for another place.
 	requestsAtOnce = 256
 	// smallBody bounds the bodies of requests that are not large: the longest is a message of 64 KiB.
 	smallBody = 128 << 10
 
-	// largeOfUser, largeOfCompany and largeAtOnce bound the large requests, see [isLarge]. Most take
-	// milliseconds, so a browser that starts ten at once notices no queue; more of them at once would make
-	// each one slower.
+	// largeOfUser, largeOfCompany and largeAtOnce bound the large requests, see [isLarge], while the panel works on them:
+	// no client keeps such a place. Most take milliseconds, so a browser that starts ten at once notices no queue; more
+	// of them at once would make each one slower.
 	largeOfUser    = 3
 	largeOfCompany = largeAtOnce / 2
 	largeAtOnce    = 8
 	// largeWait is how long they wait: the longest time of a few of them on a busy machine.
 	largeWait = 20 * time.Second
+	// bodyMemory and answerMemory bound the large bodies and answers, a company's at half of it ([httpapi.Memory]).
+	// Answers of up to smallAnswer take none.
+	bodyMemory   = 32 << 20
+	answerMemory = 64 << 20
+	smallAnswer  = 64 << 10
 
 	// exportsOfUser, exportsOfCompany and exportsAtOnce bound the exports: they take minutes, so they have no
 	// place of a large request.
@@ -64,8 +72,9 @@ const (
 	// guestBody bounds their bodies: credentials and invitations.
 	guestBody = 16 << 10
 
-	// slotWait is how long a request waits for a place: longer than it takes to cut off a slow client.
-	slotWait = 5 * time.Second
+	// slotWait is how long a request waits for a place. While it waits, clients that hold more may take a quarter of that
+	// (package slot).
+	slotWait = 12 * time.Second
 )
 
 // Limits bound how often the panel may be called. A nil limiter does not limit.
@@ -165,31 +174,90 @@ func (a api) admit(c echo.Context, who caller) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	second, err := a.takeSecond(c, who)
-	if err != nil {
-		held.Release()
-		return nil, err
-	}
 	pace(c, held)
-	if second != nil {
-		pace(c, second)
-	}
-	return func() { second.Release(); held.Release() }, nil
+	httpapi.HoldFor(c, httpapi.Owner{Company: who.User.CompanyID})
+	return held.Release, nil
 }
 
-// takeSecond takes the place that a request needs besides its first one. A small request needs none, but has a
-// small body; an upload neither: package attachment bounds both.
-func (a api) takeSecond(c echo.Context, who caller) (*slot.Slot, error) {
+// run runs the handler of an admitted request in the place that it needs besides its first one. A small request needs
+// none, but has a small body; an upload neither: package attachment bounds both.
+func (a api) run(c echo.Context, who caller, handle func(echo.Context, caller) error) error {
 	switch {
+	case isStream(c), c.Path() == uploadPath:
 	case c.Path() == exportPath:
-		return a.exports.take(c, who, slotWait)
+		held, err := a.exports.take(c, who, slotWait)
+		if err != nil {
+			return err
+		}
+		defer held.Release()
+		pace(c, held)
 	case isLarge(c):
-		return a.large.take(c, who, largeWait)
-	case c.Path() != uploadPath:
+		return a.runLarge(c, who, handle)
+	default:
 		r := c.Request()
 		r.Body = http.MaxBytesReader(c.Response(), r.Body, smallBody)
 	}
-	return nil, nil
+	return handle(c, who)
+}
+
+// runLarge runs the handler of a large request in a place that waits for no client: it is taken when the body is there,
+// and given back before the answer is written.
+func (a api) runLarge(c echo.Context, who caller, handle func(echo.Context, caller) error) error {
+	if err := httpapi.ReadBody(c); err != nil {
+		return err
+	}
+	held, err := a.large.take(c, who, largeWait)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	answer, err := keepAnswer(c, func() error { return handle(c, who) })
+	held.Release()
+	if err != nil || answer.status == 0 {
+		return err
+	}
+	return answer.send(c)
+}
+
+// keptAnswer is an answer that is written when its handler has ended.
+type keptAnswer struct {
+	http.ResponseWriter
+	status int // 0: none
+	body   []byte
+}
+
+// keepAnswer returns what a handler answers.
+func keepAnswer(c echo.Context, handle func() error) (*keptAnswer, error) {
+	kept := &keptAnswer{ResponseWriter: c.Response().Writer}
+	c.Response().Writer = kept
+	defer func() { c.Response().Writer = kept.ResponseWriter }() // also for the error of a panic
+	return kept, handle()
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (k *keptAnswer) WriteHeader(status int) { k.status = status }
+
+// Write implements [io.Writer].
+func (k *keptAnswer) Write(p []byte) (int, error) {
+	k.body = append(k.body, p...)
+	return len(p), nil
+}
+
+// Unwrap is for [http.ResponseController].
+func (k *keptAnswer) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+
+// send writes the answer. A large one takes memory first, unless it tells of a change: that has happened.
+func (k *keptAnswer) send(c echo.Context) error {
+	if len(k.body) > smallAnswer && !changes(c) {
+		if _, err := httpapi.HoldAnswer(c, int64(len(k.body))); err != nil {
+			c.Response().Committed, c.Response().Size = false, 0
+			return err
+		}
+	}
+	out := c.Response().Writer
+	out.WriteHeader(k.status)
+	_, err := out.Write(k.body)
+	return err
 }
 
 // isLarge reports whether a request may need megabytes: it reads, such as all lists do, or it changes an

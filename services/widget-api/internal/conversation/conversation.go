@@ -171,7 +171,7 @@ func (s *Service) chargeAndOpen(
 	now time.Time,
 	bytes int,
 ) (event.Account, chat.Chat, error) {
-	payer, err := s.cfg.Publisher.Charge(ctx, payer, bytes)
+	payer, err := s.cfg.Publisher.Charge(ctx, payer, event.ChargedBytes(event.VisitorMessageAccepted{}, bytes))
 	if err != nil {
 		return payer, chat.Chat{}, err
 	}

@@ -18,9 +18,11 @@ const (
 	// pagesPerVisitor bounds the pages of one visitor that are in memory at once.
 	pagesPerVisitor = 2
 
-	// pagesWaiting bounds the pages that wait for memory: of an application half of them, of a site a quarter, and of
-	// a visitor waitingPerVisitor.
+	// pagesWaiting bounds the pages that wait for memory: of an application an eighth of them, of a site waitingPerSite,
+	// and of a visitor waitingPerVisitor. They are small, because no page that waits makes room for another: two
+	// applications with half of the places each would keep all others from waiting.
 	pagesWaiting      = 1024
+	waitingPerSite    = 32
 	waitingPerVisitor = 8
 
 	// MinPageMemory is the minimum for [NewPageMemory].
@@ -62,7 +64,7 @@ func (m *PageMemory) acquire(ctx context.Context, appID, chatUserID, address str
 	}
 	taken, err := m.line.Acquire(ctx, pageCost, memoryTimeout,
 		shares(pagesPerVisitor*pageCost, m.ofSite, m.ofApplication),
-		shares(waitingPerVisitor, pagesWaiting/4, pagesWaiting/2))
+		shares(waitingPerVisitor, waitingPerSite, pagesWaiting/8))
 	if err != nil {
 		return nil, tooManyReads(ctx)
 	}
