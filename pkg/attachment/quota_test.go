@@ -242,6 +242,40 @@ func TestQuotasOfAgentsAndCompanies(t *testing.T) {
 	})
 }
 
+// A sender, a site, an application and a company have shares of the uploads at once.
+func TestSharesOfWhatRunsAtOnce(t *testing.T) {
+	t.Parallel()
+	holder := attachment.Sender{CompanyID: "a", AppID: "a", ID: "a", Address: "2001:db8:1:1::/64"}
+	other := attachment.Sender{CompanyID: "b", AppID: "b", ID: "b", Address: "2001:db8:2::/64"}
+	for name, test := range map[string]struct {
+		most attachment.AtOnce
+		same func(*attachment.Sender)
+	}{
+		"sender":      {attachment.AtOnce{All: 8, Sender: 1}, func(s *attachment.Sender) { s.ID = holder.ID }},
+		"site":        {attachment.AtOnce{All: 8, Site: 1}, func(s *attachment.Sender) { s.Address = "2001:db8:1:2::/64" }},
+		"application": {attachment.AtOnce{All: 8, Application: 1}, func(s *attachment.Sender) { s.AppID = holder.AppID }},
+		"company":     {attachment.AtOnce{All: 8, Company: 1}, func(s *attachment.Sender) { s.CompanyID = holder.CompanyID }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := attachment.New(attachment.Config{AtOnce: test.most, Now: time.Now})
+				for _, from := range []attachment.Sender{holder, other} {
+					if _, err := s.Begin(t.Context(), from); err != nil {
+						t.Errorf("from %+v: got %v, want a slot", from, err)
+					}
+				}
+				same := attachment.Sender{CompanyID: "c", AppID: "c", ID: "c", Address: "2001:db8:3::/64"}
+				test.same(&same)
+				_, err := s.Begin(t.Context(), same)
+				if apperr.ReasonOf(err) != "TOO_MANY_UPLOADS" || !apperr.Is(err, apperr.TooMany) {
+					t.Errorf("one more: got %v, want TOO_MANY_UPLOADS", err)
+				}
+			})
+		})
+	}
+}
+
 // An upload that stalls loses its slot to one that waits, in seconds; without others it keeps it.
 func TestSlowUploadLosesItsSlot(t *testing.T) {
 	t.Parallel()

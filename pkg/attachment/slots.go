@@ -14,8 +14,8 @@ import (
 
 const (
 	// slotWait is how long a caller waits for a slot. While it waits, clients that hold more may take a quarter of that
-	// (package slot): the largest file at about 3 MiB/s.
-	slotWait = 30 * time.Second
+	// (package slot): the largest file at about 5 MiB/s.
+	slotWait = 20 * time.Second
 	// busyRetryAfter is the Retry-After of a caller that got no slot.
 	busyRetryAfter = 5 * time.Second
 
