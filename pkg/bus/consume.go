@@ -115,7 +115,7 @@ type Consumer struct {
 	Tenant func(Delivery) string
 	// ShedLoad, with Tenant, bounds what a tenant may keep waiting here. When the process has held as much as it may for
 	// 5 seconds, the group gives up on the newest waiting deliveries of the tenants that hold the most, until none holds
-	// more than is free: others' deliveries are behind them in the stream. It is for handlers of which a tenant makes
+	// more than is free, and a quarter is free: others' deliveries are behind them in the stream. It is for handlers of which a tenant makes
 	// slow ones, and whose GaveUp does what is then expected. Without it they wait, and everybody with them.
 	ShedLoad bool
 	// HandoverGrace is how long a running handler may continue after its partition is assigned to another

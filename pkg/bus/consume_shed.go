@@ -61,7 +61,7 @@ func (g *group) shedLoad(now time.Time) {
 	}
 }
 
-// shed gives up on waiting tasks until no tenant holds more than is free, and returns how many of each tenant. A tenant
+// shed gives up on waiting tasks until no tenant holds more than [fairLevel], and returns how many of each tenant. A tenant
 // keeps the first tasks of its keys, so that one with a single waiting task is handled. It sheds nothing while what it
 // has shed before is still here: more would not make room sooner.
 func (q *keyedQueue) shed(maxHeld, maxBytes int64) map[string]int {
@@ -95,14 +95,15 @@ func (q *keyedQueue) weights(each int64) map[*share]int64 {
 	return held
 }
 
-// fairLevel returns the largest weight that each tenant may keep so that as much is free.
+// fairLevel returns the largest weight that each tenant may keep so that as much is free, and at least a quarter: many
+// tenants would otherwise leave too little for the group to pull again.
 func fairLevel(held map[*share]int64, most int64) int64 {
 	tooHigh := sort.Search(int(most)+1, func(level int) bool {
 		used := int64(0)
 		for _, weight := range held {
 			used += min(weight, int64(level))
 		}
-		return used+int64(level) > most
+		return used+int64(level) > most || used > most-most/4
 	})
 	return int64(tooHigh) - 1
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -41,6 +42,7 @@ func TestFairLevel(t *testing.T) {
 		"two":                {[]int64{60, 60}, 33},
 		"a large, a small":   {[]int64{90, 20}, 40},
 		"within their parts": {[]int64{30, 20}, 50},
+		"many":               {slices.Repeat([]int64{10}, 16), 4},
 		"none":               {nil, 100},
 	} {
 		held := map[*share]int64{}
