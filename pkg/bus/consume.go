@@ -113,9 +113,13 @@ type Consumer struct {
 	// up other tenants while it waits. Deliveries that wait here count against MaxAckPending, which therefore is
 	// larger by default. It must be the same for all deliveries of a key, requires Handle, and must not panic.
 	Tenant func(Delivery) string
+	// Part returns the part of the tenant whose work a delivery is, such as one of its applications; nil: tenants have no
+	// parts. The parts of a tenant divide what it gets of Concurrency. It must be the same for all deliveries of a key,
+	// requires Tenant, and must not panic.
+	Part func(Delivery) string
 	// ShedLoad, with Tenant, bounds what a tenant may keep waiting here. When the process has held as much as it may for
-	// 5 seconds, the group gives up on the newest waiting deliveries of the tenants that hold the most, until none holds
-	// more than is free, and a quarter is free: others' deliveries are behind them in the stream. It is for handlers of which a tenant makes
+	// 5 seconds, the group gives up on the newest waiting deliveries of the tenants (and of these the parts) that hold the
+	// most, until none holds more than is free, and a quarter is free: others' deliveries are behind them in the stream. It is for handlers of which a tenant makes
 	// slow ones, and whose GaveUp does what is then expected. Without it they wait, and everybody with them.
 	ShedLoad bool
 	// HandoverGrace is how long a running handler may continue after its partition is assigned to another
@@ -150,6 +154,7 @@ func (c Consumer) complete() (Consumer, error) {
 	need((c.Handle != nil) != (c.HandleBatch != nil), "exactly one of Handle and HandleBatch is required")
 	need(!c.Offsets || c.Order == ByPartition, "Offsets requires ByPartition")
 	need(c.Tenant == nil || c.Handle != nil, "Tenant requires Handle")
+	need(c.Part == nil || c.Tenant != nil, "Part requires Tenant")
 	need(!c.ShedLoad || c.Tenant != nil, "ShedLoad requires Tenant")
 	need(c.MaxBatch >= 0, "MaxBatch is negative")
 	need(c.HandoverGrace >= 0, "HandoverGrace is negative")
@@ -177,12 +182,15 @@ func (c Consumer) complete() (Consumer, error) {
 	return c, nil
 }
 
-// tenantOf returns the tenant of a delivery; empty: the consumer has none.
-func (c Consumer) tenantOf(d Delivery) string {
-	if c.Tenant == nil {
-		return ""
+// shareOf returns whose a delivery is; the zero value: the consumer has no tenants.
+func (c Consumer) shareOf(d Delivery) (of shareKey) {
+	if c.Tenant != nil {
+		of.tenant = c.Tenant(d)
 	}
-	return c.Tenant(d)
+	if c.Part != nil {
+		of.part = c.Part(d)
+	}
+	return of
 }
 
 // slot is one durable consumer of a group.

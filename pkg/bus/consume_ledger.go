@@ -27,7 +27,7 @@ type task struct {
 	delivery  Delivery
 	delivered int // by the server, including this delivery
 	key       string
-	tenant    string
+	of        shareKey // whose it is
 	partition *partition
 	tries     int       // within this process
 	started   time.Time // start of the first try

@@ -351,7 +351,7 @@ func (c *offsetConsumer) accept(t *task, number int) (accepted bool) {
 	if r := c.reader(number); r != nil && sequence > r.received {
 		t.partition = r.partition
 		t.key = c.group.cfg.Key(t.delivery)
-		t.tenant = c.group.cfg.tenantOf(t.delivery)
+		t.of = c.group.cfg.shareOf(t.delivery)
 		accepted = r.ledger.accept(t)
 		if accepted {
 			c.group.addHeld(t)

@@ -366,7 +366,7 @@ func TestConsumerAppliesBackPressure(t *testing.T) {
 func TestWaitingTenantDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	const visitors, each, others, mayHold = 40, 500, 64, 16_384
+	const visitors, each, others, mayHold = 40, 75, 64, 2048
 	publishAll(t, b, visitors, 0, each)
 	for k := range others {
 		publish(t, b, reply(fmt.Sprintf("visitor%d-other", k), 0))
@@ -375,8 +375,9 @@ func TestWaitingTenantDoesNotBlockOthers(t *testing.T) {
 	var mu sync.Mutex
 	handled, of, gaveUp := newSequences(), newSequences(), map[uint64]bool{}
 	consume(t, b, bus.Consumer{
-		Concurrency: 100,
-		ShedLoad:    true,
+		Concurrency:   100,
+		MaxAckPending: mayHold,
+		ShedLoad:      true,
 		Tenant: func(d bus.Delivery) string {
 			_, tenant, _ := strings.Cut(d.Subject, "-")
 			return tenant

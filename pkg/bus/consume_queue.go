@@ -33,7 +33,7 @@ type queueKey struct {
 // taskQueue is the queue of one key. Its first task is ready, running, or waiting for a retry.
 type taskQueue struct {
 	key     queueKey
-	share   *share // of the tenant
+	share   *share // of the tenant's part
 	tasks   []*task
 	running bool
 	timer   *time.Timer
@@ -69,7 +69,7 @@ func (q *keyedQueue) addLocked(tasks []*task) {
 			known.tasks = append(known.tasks, t)
 			continue
 		}
-		k := &taskQueue{key: key, share: q.shares.join(t.tenant), tasks: []*task{t}}
+		k := &taskQueue{key: key, share: q.shares.join(t.of), tasks: []*task{t}}
 		q.byKey[key] = k
 		q.makeReady(k)
 	}
@@ -156,7 +156,7 @@ func (q *keyedQueue) complete(held []*taskQueue, results []tryResult) {
 	for i, k := range held {
 		p := k.key.partition
 		k.running = false
-		k.share.running--
+		k.share.start(-1)
 		p.runningTasks--
 		switch result := results[i]; {
 		case result.again && p.released:

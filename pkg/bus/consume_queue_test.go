@@ -71,7 +71,7 @@ func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 		}))
 		for i, key := range keys {
 			want[key] = append(want[key], uint64(i))
-			l.add(&task{partition: r, key: key, tenant: key[:1], delivery: Delivery{Sequence: uint64(i)}})
+			l.add(&task{partition: r, key: key, of: shareKey{tenant: key[:1]}, delivery: Delivery{Sequence: uint64(i)}})
 		}
 		done.Wait()
 		if left := released(l, r); len(left) != 0 {
@@ -129,6 +129,41 @@ func TestQueueReleaseWaitsForRunningTasks(t *testing.T) {
 	}
 }
 
+// The parts of a tenant divide what it may get, so that a tenant with many parts gets no more than others.
+func TestPartsShareTheirTenantsWorkers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		running, end := make(map[shareKey]int), make(chan struct{})
+		q, p := newKeyedQueue(64, 1, true, eachOf(func(x *task) (bool, time.Duration) {
+			mu.Lock()
+			running[x.of]++
+			mu.Unlock()
+			<-end
+			return false, 0
+		})), newTestPartition()
+		for _, step := range []struct {
+			of   shareKey
+			want int
+		}{
+			{shareKey{"a", "1"}, 16}, // half of its tenant's half
+			{shareKey{"a", "2"}, 8},
+			{shareKey{"b", "1"}, 10}, // a quarter of the 40 that are left
+		} {
+			for n := range 100 {
+				q.add(&task{partition: p, of: step.of, key: step.of.tenant + step.of.part + strconv.Itoa(n)})
+			}
+			synctest.Wait()
+			mu.Lock()
+			if got := running[step.of]; got != step.want {
+				t.Errorf("%v: got %d running tasks, want %d", step.of, got, step.want)
+			}
+			mu.Unlock()
+		}
+		close(end)
+	})
+}
+
 // Tenants whose tasks take all that they may leave workers for the next tenant, and get those of a tenant that
 // has ended. A task that waits for its share delays no other tenant.
 func TestTenantsShareTheWorkers(t *testing.T) {
@@ -144,9 +179,9 @@ func TestTenantsShareTheWorkers(t *testing.T) {
 			running[tenant] += n
 		}
 		q, p := newKeyedQueue(workers, 1, true, eachOf(func(x *task) (bool, time.Duration) {
-			count(x.tenant, 1)
-			<-ends[x.tenant]
-			count(x.tenant, -1)
+			count(x.of.tenant, 1)
+			<-ends[x.of.tenant]
+			count(x.of.tenant, -1)
 			return false, 0
 		})), newTestPartition()
 		want := func(what string, want map[string]int) {
@@ -163,7 +198,7 @@ func TestTenantsShareTheWorkers(t *testing.T) {
 		add := func(tenant string) {
 			for range each {
 				added++
-				q.add(&task{partition: p, tenant: tenant, key: strconv.Itoa(added)})
+				q.add(&task{partition: p, of: shareKey{tenant: tenant}, key: strconv.Itoa(added)})
 			}
 		}
 		add("a")
@@ -189,7 +224,7 @@ func TestTenantsShareTheWorkers(t *testing.T) {
 		close(ends["b"])
 		close(ends["c"])
 		want("at the end", map[string]int{"a": 0, "b": 0, "c": 0})
-		if len(q.byKey)+len(q.shares.byTenant)+len(q.shares.turns) != 0 || q.workers != 0 || q.running != 0 {
+		if len(q.byKey)+len(q.shares.byKey)+len(q.shares.tenants)+len(q.shares.turns) != 0 || q.workers != 0 || q.running != 0 {
 			t.Errorf("got %+v at the end, want an empty queue", q)
 		}
 	})

@@ -182,7 +182,7 @@ func (r *partitionReader) receive(m jetstream.Msg) {
 	t := newTask(&nats.Msg{Subject: m.Subject(), Reply: m.Reply(), Header: m.Headers(), Data: m.Data()}, meta, now)
 	t.partition = r.partition
 	t.key = r.group.cfg.Key(t.delivery)
-	t.tenant = r.group.cfg.tenantOf(t.delivery)
+	t.of = r.group.cfg.shareOf(t.delivery)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {

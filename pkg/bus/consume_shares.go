@@ -4,36 +4,56 @@ package bus
 
 import "slices"
 
-// share holds the tasks of one tenant that a keyedQueue can run. The queue's mu guards it.
+// share holds the tasks that a keyedQueue can run of one part of a tenant, which is the whole tenant if its deliveries
+// have no parts. The queue's mu guards it.
 type share struct {
-	tenant  string
-	keys    int          // number of keys of the tenant in the queue
+	tenant  *tenant
+	part    string
+	keys    int          // number of keys in the queue
 	ready   []*taskQueue // keys whose first task can run, oldest first
 	running int          // number of running tasks
 }
 
-// shares decides whose task a keyedQueue runs next. Tenants take turns. With limited set, a tenant's next task
+// tenant counts for all its shares.
+type tenant struct {
+	name    string
+	shares  int // number of shares
+	running int // number of running tasks
+}
+
+// shareKey is a part of a tenant; its part is empty if the deliveries have none.
+type shareKey struct{ tenant, part string }
+
+// shares decides whose task a keyedQueue runs next. Shares take turns. With limited set, a tenant's next task
 // runs only while the tenant has fewer running tasks than the queue has free workers. So one busy tenant gets
 // half of the workers, two get a third each, and n get an equal share each and leave one for the next tenant.
-// A tenant above its share, because others have arrived, gives workers back as its tasks end.
+// A tenant above its share, because others have arrived, gives workers back as its tasks end. The parts of a tenant
+// divide what it may get in the same way.
 //
 // The queue's mu guards it. Nothing is remembered of a tenant without keys.
 type shares struct {
-	limited  bool
-	byTenant map[string]*share
-	turns    []*share // shares with ready keys, in the order of their turns
+	limited bool
+	tenants map[string]*tenant
+	byKey   map[shareKey]*share
+	turns   []*share // shares with ready keys, in the order of their turns
 }
 
 func newShares(limited bool) shares {
-	return shares{limited: limited, byTenant: make(map[string]*share)}
+	return shares{limited: limited, tenants: make(map[string]*tenant), byKey: make(map[shareKey]*share)}
 }
 
-// join returns the share of a new key of the tenant.
-func (s *shares) join(tenant string) *share {
-	known, ok := s.byTenant[tenant]
+// join returns the share of a new key of the tenant's part.
+func (s *shares) join(of shareKey) *share {
+	known, ok := s.byKey[of]
 	if !ok {
-		known = &share{tenant: tenant}
-		s.byTenant[tenant] = known
+		whole := s.tenants[of.tenant]
+		if whole == nil {
+			whole = &tenant{name: of.tenant}
+			s.tenants[of.tenant] = whole
+		}
+		whole.shares++
+		known = &share{tenant: whole, part: of.part}
+		s.byKey[of] = known
 	}
 	known.keys++
 	return known
@@ -42,8 +62,14 @@ func (s *shares) join(tenant string) *share {
 // leave removes a key from its share.
 func (s *shares) leave(k *taskQueue) {
 	k.share.keys--
-	if k.share.keys == 0 {
-		delete(s.byTenant, k.share.tenant)
+	if k.share.keys > 0 {
+		return
+	}
+	whole := k.share.tenant
+	delete(s.byKey, shareKey{whole.name, k.share.part})
+	whole.shares--
+	if whole.shares == 0 {
+		delete(s.tenants, whole.name)
 	}
 }
 
@@ -66,7 +92,7 @@ func (s *shares) take(free int) *taskQueue {
 	k := turn.ready[0]
 	turn.ready[0] = nil
 	turn.ready = turn.ready[1:]
-	turn.running++
+	turn.start(1)
 	if len(turn.ready) == 0 {
 		turn.ready = nil // frees the backing array
 	} else {
@@ -77,7 +103,22 @@ func (s *shares) take(free int) *taskQueue {
 
 // next returns the index of the share whose turn it is, or -1 if none may run.
 func (s *shares) next(free int) int {
-	return slices.IndexFunc(s.turns, func(turn *share) bool { return !s.limited || turn.running < free })
+	return slices.IndexFunc(s.turns, func(turn *share) bool { return !s.limited || turn.mayRun(free) })
+}
+
+// mayRun reports whether one more task may run while that many workers are free.
+func (s *share) mayRun(free int) bool {
+	left := free - s.tenant.running // the tenant may get half of it, so that it then has as many as are free
+	if s.part == "" {
+		return left > 0
+	}
+	return 2*s.running < left
+}
+
+// start counts running tasks; negative if they have ended.
+func (s *share) start(n int) {
+	s.running += n
+	s.tenant.running += n
 }
 
 // drop removes the ready keys for which del returns true.

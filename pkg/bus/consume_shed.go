@@ -61,30 +61,52 @@ func (g *group) shedLoad(now time.Time) {
 	}
 }
 
-// shed gives up on waiting tasks until no tenant holds more than [fairLevel], and returns how many of each tenant. A tenant
+// shed gives up on waiting tasks until no tenant holds more than [fairLevel], and returns how many of each tenant. A part
 // keeps the first tasks of its keys, so that one with a single waiting task is handled. It sheds nothing while what it
 // has shed before is still here: more would not make room sooner.
 func (q *keyedQueue) shed(maxHeld, maxBytes int64) map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.shares.byTenant[shedTenant] != nil {
+	if q.shares.tenants[shedTenant] != nil {
 		return nil
 	}
 	each := maxBytes / maxHeld // a delivery weighs at least its part of the memory
-	held := q.weights(each)
-	level := fairLevel(held, maxBytes)
+	parts := q.weights(each)
+	tenants := make(map[*tenant]int64)
+	for part, weight := range parts {
+		tenants[part.tenant] += weight
+	}
+	most := fairLevel(tenants, maxBytes)
 	shed := make(map[string]int)
-	for tenant, weight := range held {
-		if weight > level {
-			tasks := q.cutNewest(tenant, weight-level, each)
-			shed[tenant.tenant] = len(tasks)
+	for of, weight := range tenants {
+		if weight > most {
+			tasks := q.shedTenant(of, parts, most, each)
+			shed[of.name] = len(tasks)
 			q.addLocked(tasks)
 		}
 	}
 	return shed
 }
 
-// weights returns what each tenant holds. Callers must hold mu.
+// shedTenant removes waiting tasks of a tenant until its parts hold that much together, the largest less. Callers must
+// hold mu.
+func (q *keyedQueue) shedTenant(of *tenant, parts map[*share]int64, most, each int64) (tasks []*task) {
+	own := make(map[*share]int64)
+	for part, weight := range parts {
+		if part.tenant == of {
+			own[part] = weight
+		}
+	}
+	level := highest(most, func(level int64) bool { return sumUpTo(own, level) <= most })
+	for part, weight := range own {
+		if weight > level {
+			tasks = append(tasks, q.cutNewest(part, weight-level, each)...)
+		}
+	}
+	return tasks
+}
+
+// weights returns what each share holds. Callers must hold mu.
 func (q *keyedQueue) weights(each int64) map[*share]int64 {
 	held := make(map[*share]int64)
 	for _, k := range q.byKey {
@@ -97,18 +119,27 @@ func (q *keyedQueue) weights(each int64) map[*share]int64 {
 
 // fairLevel returns the largest weight that each tenant may keep so that as much is free, and at least a quarter: many
 // tenants would otherwise leave too little for the group to pull again.
-func fairLevel(held map[*share]int64, most int64) int64 {
-	tooHigh := sort.Search(int(most)+1, func(level int) bool {
-		used := int64(0)
-		for _, weight := range held {
-			used += min(weight, int64(level))
-		}
-		return used+int64(level) > most || used > most-most/4
+func fairLevel(held map[*tenant]int64, most int64) int64 {
+	return highest(most, func(level int64) bool {
+		used := sumUpTo(held, level)
+		return used+level <= most && used <= most-most/4
 	})
-	return int64(tooHigh) - 1
 }
 
-// cutNewest removes waiting tasks of a tenant of at least that weight, those behind the most others of their key first
+// sumUpTo returns the sum of the weights, of each at most level.
+func sumUpTo[K comparable](weights map[K]int64, level int64) (sum int64) {
+	for _, weight := range weights {
+		sum += min(weight, level)
+	}
+	return sum
+}
+
+// highest returns the largest level up to most for which fits is true; it is true for 0 and up to one level.
+func highest(most int64, fits func(level int64) bool) int64 {
+	return int64(sort.Search(int(most), func(level int) bool { return !fits(int64(level) + 1) }))
+}
+
+// cutNewest removes waiting tasks of a share of at least that weight, those behind the most others of their key first
 // and of equals the newest. It returns them as tasks that are given up. Callers must hold mu.
 func (q *keyedQueue) cutNewest(of *share, weight, each int64) []*task {
 	type place struct {
@@ -141,7 +172,7 @@ func (q *keyedQueue) cutNewest(of *share, weight, each int64) []*task {
 		p.in.tasks[p.behind] = nil
 		p.in.tasks = p.in.tasks[:p.behind]
 		weight -= max(each, t.bytes())
-		t.dead, t.tenant, t.key = errShed, shedTenant, shedTenant+t.key
+		t.dead, t.of, t.key = errShed, shareKey{tenant: shedTenant}, shedTenant+t.key
 		cut = append(cut, t)
 	}
 	q.shares.drop(func(k *taskQueue) bool { return len(k.tasks) == 0 })

@@ -45,9 +45,9 @@ func TestFairLevel(t *testing.T) {
 		"many":               {slices.Repeat([]int64{10}, 16), 4},
 		"none":               {nil, 100},
 	} {
-		held := map[*share]int64{}
+		held := map[*tenant]int64{}
 		for _, weight := range test.held {
-			held[new(share)] = weight
+			held[new(tenant)] = weight
 		}
 		if got := fairLevel(held, 100); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
@@ -55,19 +55,19 @@ func TestFairLevel(t *testing.T) {
 	}
 }
 
-// The largest tenant loses what is behind the most others of its key; what others hold stays.
+// The largest part of the largest tenant loses what is behind the most others of its key; what others hold stays.
 func TestShed(t *testing.T) {
 	t.Parallel()
 	q := newKeyedQueue(0, 1, true, nil) // nothing runs
 	p := &partition{idle: make(chan struct{})}
-	add := func(tenant, key string, n int) {
+	add := func(tenant, part, key string, n int) {
 		for range n {
-			q.add(&task{partition: p, tenant: tenant, key: key, delivery: Delivery{Sequence: uint64(len(q.byKey))}})
+			q.add(&task{partition: p, of: shareKey{tenant, part}, key: key, delivery: Delivery{Sequence: uint64(len(q.byKey))}})
 		}
 	}
-	add("large", "a", 8)
-	add("large", "b", 2)
-	add("small", "c", 2)
+	add("large", "first", "a", 8)
+	add("large", "second", "b", 2)
+	add("small", "", "c", 2)
 	if got := q.shed(12, 12*taskBytes); got["large"] != 5 || len(got) != 1 {
 		t.Errorf("got %v given up, want 5 of the large tenant", got)
 	}

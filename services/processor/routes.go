@@ -94,14 +94,14 @@ func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 // visitors of the same partition wait.
 const botHandover = 10 * time.Second
 
-// botRoutes: a visitor's messages are answered in order. The bound of the answers at once is shared between
-// applications, so that one whose answers are slow or many does not delay the others. The visitors of messages that
-// wait in excess get the failure text.
+// botRoutes: a visitor's messages are answered in order. The bound of the answers at once is shared between companies,
+// and what a company gets between its applications, so that one whose answers are slow or many does not delay the
+// others. The visitors of messages that wait in excess get the failure text.
 func botRoutes(b *bot.Bot, concurrency int) []bus.Consumer {
 	return []bus.Consumer{{
 		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
 		Handle: decoded(b.VisitorMessage), GaveUp: unanswered(b),
-		Concurrency: concurrency, Tenant: byApplication, ShedLoad: true, HandoverGrace: botHandover,
+		Concurrency: concurrency, Tenant: byCompany, Part: byApplication, ShedLoad: true, HandoverGrace: botHandover,
 	}}
 }
 

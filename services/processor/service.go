@@ -50,7 +50,7 @@ type BotConfig struct {
 	BotFailureText     string        `env:"BOT_FAILURE_TEXT" envDefault:"Sorry, I cannot answer right now. Please try again later." doc:"text for the visitor when the bot gives up on a message; none: no text"`
 	LLMConfig
 
-	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" valid:"min 0" doc:"messages that the bot of one process answers at once, and so calls of the webhook or the language model; applications share them, and one gets at most half"`
+	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" valid:"min 0" doc:"messages that the bot of one process answers at once, and so calls of the webhook or the language model; companies share them, and of each its applications: one company gets at most half, one application a quarter"`
 }
 
 // LLMConfig configures the language model of BOT=llm.

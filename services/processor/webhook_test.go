@@ -165,7 +165,7 @@ func TestHangingChatsDelayNoOtherApplication(t *testing.T) {
 	cfg := w.config()
 	cfg.BotConfig = processor.BotConfig{
 		Bot: processor.BotWebhook, BotWebhookURL: url, BotWebhookSecret: webhookSecret,
-		BotWebhookDeadline: time.Hour, BotConcurrency: 4,
+		BotWebhookDeadline: time.Hour, BotConcurrency: 8,
 	}
 	w.run(cfg)
 	replies := w.collect(subject.AllReplies)
@@ -184,7 +184,7 @@ func TestHangingChatsDelayNoOtherApplication(t *testing.T) {
 		}
 	}
 	if calls("hang") != 2 {
-		t.Errorf("got %d calls that hang, want half of BOT_CONCURRENCY", calls("hang"))
+		t.Errorf("got %d calls that hang, want a quarter of BOT_CONCURRENCY", calls("hang"))
 	}
 }
 
