@@ -24,11 +24,12 @@ const (
 	downloadsAtOnce = 256
 	downloadsOfSite = 32
 
-	// waitingAtOnce bounds the uploads and the downloads that wait, of a site to an eighth. The shares are small, because
-	// nobody that waits makes room for another.
+	// waitingAtOnce bounds the uploads and the downloads that wait. The shares are small, because nobody that waits makes
+	// room for another: five sites leave an application's visitors places to wait.
 	waitingAtOnce        = 512
-	waitingOfSite        = waitingAtOnce / 8
 	waitingOfApplication = waitingAtOnce / 8
+	waitingUploadsOfSite = waitingOfApplication / 8
+	waitingDownloadsSite = waitingAtOnce / 8
 )
 
 // AtOnce bounds the uploads at once; zero: unlimited, except for All. Site is the network of the sender's address
@@ -38,7 +39,7 @@ type AtOnce struct {
 }
 
 // uploadsWaiting bounds the uploads that wait.
-var uploadsWaiting = AtOnce{Sender: 8, Site: waitingOfSite, Application: waitingOfApplication, Company: 2 * waitingOfApplication}
+var uploadsWaiting = AtOnce{Sender: 8, Site: waitingUploadsOfSite, Application: waitingOfApplication, Company: 2 * waitingOfApplication}
 
 // Sender is the visitor or agent that sends a file.
 type Sender struct {
@@ -113,7 +114,7 @@ func (s *Service) Open(ctx context.Context, address, id, name string) (*Download
 	ofSite := func(most int64) []slot.Share {
 		return []slot.Share{{Of: "site", Key: event.SiteOf(address), Most: most}}
 	}
-	taken, err := s.downloads.Acquire(ctx, 1, slotWait, ofSite(downloadsOfSite), ofSite(waitingOfSite))
+	taken, err := s.downloads.Acquire(ctx, 1, slotWait, ofSite(downloadsOfSite), ofSite(waitingDownloadsSite))
 	if err != nil {
 		return nil, busy(err, apperr.TooManyDownloads)
 	}

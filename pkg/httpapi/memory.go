@@ -75,6 +75,15 @@ func NewMemory(bodies, answers int64) *Memory {
 	}
 }
 
+// WaitingAtMost bounds the requests that wait to that many, of a company to that many, for a service whose requests hold
+// their answers while they wait. It returns m.
+func (m *Memory) WaitingAtMost(all, ofCompany int64) *Memory {
+	p := waitingParts
+	p.company = ofCompany
+	m.waiting = newShared(all, p)
+	return m
+}
+
 // Owner identifies the holder of a request's memory: a company, or a visitor of an application. The client's address
 // counts too if there is no company.
 type Owner struct{ Company, Application, Visitor string }

@@ -25,6 +25,7 @@ import (
 //	large       8 x ~8 MiB    a page of pageBytes, or a record of 1 MiB before and after a change
 //	bodies           32 MiB   large bodies with their decoded forms, while their clients send them
 //	answers          64 MiB   large answers, while their clients read them
+//	waiting    32 x ~2 MiB    large answers that wait for their part of that
 //	exports     8 x ~3 MiB    a page of 1 MiB while it is written
 //	guests    128 x ~0.1 MiB  a body of guestBody
 const (
@@ -50,6 +51,9 @@ const (
 	bodyMemory   = 32 << 20
 	answerMemory = 64 << 20
 	smallAnswer  = 64 << 10
+	// waitingAtOnce and waitingOfCompany bound the requests that wait for this memory: they hold their answers.
+	waitingAtOnce    = 32
+	waitingOfCompany = 4
 
 	// exportsOfUser, exportsOfCompany and exportsAtOnce bound the exports: they take minutes, so they have no
 	// place of a large request.
@@ -246,9 +250,9 @@ func (k *keptAnswer) Write(p []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (k *keptAnswer) Unwrap() http.ResponseWriter { return k.ResponseWriter }
 
-// send writes the answer. A large one takes memory first, unless it tells of a change: that has happened.
+// send writes the answer. A large one takes memory first.
 func (k *keptAnswer) send(c echo.Context) error {
-	if len(k.body) > smallAnswer && !changes(c) {
+	if len(k.body) > smallAnswer {
 		if _, err := httpapi.HoldAnswer(c, int64(len(k.body))); err != nil {
 			c.Response().Committed, c.Response().Size = false, 0
 			return err

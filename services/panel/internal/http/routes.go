@@ -94,7 +94,7 @@ func New(cfg Config) *echo.Echo {
 		Tracer:     cfg.Tracer,
 		Proxies:    cfg.Proxies,
 		Challenge:  "Cookie",
-		Memory:     httpapi.NewMemory(bodyMemory, answerMemory),
+		Memory:     httpapi.NewMemory(bodyMemory, answerMemory).WaitingAtMost(waitingAtOnce, waitingOfCompany),
 	})
 	e.Use(a.protect)
 	for _, r := range a.open() {

@@ -19,10 +19,10 @@ const (
 	pagesPerVisitor = 2
 
 	// pagesWaiting bounds the pages that wait for memory: of an application an eighth of them, of a site waitingPerSite,
-	// and of a visitor waitingPerVisitor. They are small, because no page that waits makes room for another: two
-	// applications with half of the places each would keep all others from waiting.
+	// and of a visitor waitingPerVisitor. They are small, because no page that waits makes room for another: five sites
+	// leave an application's visitors places to wait, and seven applications those of others.
 	pagesWaiting      = 1024
-	waitingPerSite    = 32
+	waitingPerSite    = 16
 	waitingPerVisitor = 8
 
 	// MinPageMemory is the minimum for [NewPageMemory].

@@ -67,7 +67,7 @@ func TestPagesThatWaitAreBounded(t *testing.T) {
 		want          int // pages in memory or waiting
 	}{
 		"of a visitor":      {func(int) string { return "v" }, func(int) string { return "192.0.2.1" }, 2 + 8},
-		"of a site":         {strconv.Itoa, func(int) string { return "192.0.2.1" }, 4 + 32},
+		"of a site":         {strconv.Itoa, func(int) string { return "192.0.2.1" }, 4 + 16},
 		"of an application": {strconv.Itoa, func(n int) string { return fmt.Sprint("192.0.2.", n) }, 8 + 128},
 	} {
 		t.Run(name, func(t *testing.T) {
