@@ -33,7 +33,7 @@ type Config struct {
 	Now       func() time.Time
 }
 
-// Service stores the files of all visitors.
+// Service stores the files of all visitors and agents.
 type Service struct {
 	cfg       Config
 	quotas    *quotas

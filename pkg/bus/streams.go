@@ -104,7 +104,7 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 func (s StreamSettings) files() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        FilesStream,
-		Description: "Files that visitors have sent",
+		Description: "Files that visitors and agents have sent",
 		Subjects:    []string{"$O.FILES.C.>", "$O.FILES.M.>"},
 		Storage:     jetstream.FileStorage,
 		Retention:   jetstream.LimitsPolicy,

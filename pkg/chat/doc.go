@@ -1,5 +1,5 @@
 // Package chat defines Parley's domain types and their rules: message, chat, conversation window, visitor, application,
-// template, company and access token. It uses only the standard library and does no I/O.
+// template, company and access token. It does no I/O.
 //
 // Read message.go first, then messagetype.go and chat.go. Invariants:
 //

@@ -63,7 +63,11 @@ func ReadBody(c echo.Context) error {
 	if err := readBody(c, maxBodyOf(req.Context()), &body); err != nil {
 		return err
 	}
-	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	req.ContentLength = int64(len(body))
+	if s := scopeOf(req.Context()); s != nil {
+		s.bodyRead = true
+	}
 	return nil
 }
 

@@ -25,6 +25,7 @@ type requestScope struct {
 	memory       *Memory // nil: no bound
 	owner        Owner
 	body, answer *slot.Slot // what the request holds; nil: nothing
+	bodyRead     bool       // see ReadBody
 }
 
 // release gives back what the request holds.

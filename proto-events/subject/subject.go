@@ -31,7 +31,7 @@ const (
 
 // Filters: all subjects of one kind.
 const (
-	AllInbound          = "chat.in.visitor.>"
+	AllFromVisitors     = "chat.in.visitor.>"
 	AllCompanyMessages  = "chat.in.message.>"
 	AllPushes           = "chat.in.push.>"
 	AllRegistrations    = "chat.in.visitor.registered.>"
@@ -73,7 +73,7 @@ const PartsAge = time.Minute
 // Streams returns every stream of Parley.
 func Streams() []Stream {
 	return []Stream{
-		{Name: Inbound, Subjects: []string{AllInbound, AllControls}, Partitioned: true},
+		{Name: Inbound, Subjects: []string{AllFromVisitors, AllControls}, Partitioned: true},
 		{Name: Sends, Subjects: []string{AllCompanyMessages, AllPushes}, Partitioned: true},
 		{Name: Replies, Subjects: []string{AllReplies}, Partitioned: true},
 		{Name: Outbound, Subjects: []string{AllOutbound}},
@@ -153,7 +153,7 @@ func ControlChanged(companyID, chatID string) string {
 	return "chat.in.control." + companyID + "." + chatID
 }
 
-// PanelNotice returns the subject on which panel replicas share agents' presence and typing (core NATS).
+// PanelNotice returns the subject on which panel replicas share agents' presence, what they have read, and changes of access (core NATS).
 func PanelNotice(companyID string) string { return "parley.panel." + companyID }
 
 // Reply returns the subject of a message to a widget visitor, published by the processing layer.

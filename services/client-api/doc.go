@@ -4,8 +4,9 @@
 // /templates).
 //
 // It publishes CompanyMessageAccepted and PushAccepted on SENDS and consumes only invalidations of its cache.
-// It answers 200 only after JetStream has acknowledged the event. It stores only the recipient's chat of a
-// push, which the answer names; the processing layer does the rest.
+// It answers 200 only after JetStream has acknowledged the event. Of messages it stores only the recipient's chat of a
+// push, which the answer names; the processing layer does the rest. Beside them it stores idempotency records and when
+// a token was last used.
 //
 // Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then
 // internal/access (authentication), internal/message and internal/push (sending), internal/status (status of

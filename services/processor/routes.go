@@ -123,7 +123,7 @@ func unanswered(b *bot.Bot) handler {
 	}
 }
 
-// webhookRoutes: the events of a visitor, and of a chat, become deliveries in order. After the insertion a
+// webhookRoutes: the events of a subject, which are those of a kind and a visitor or chat, become deliveries in order. After the insertion a
 // delivery no longer concerns the bus. Companies share the events at once, so that one with many endpoints does not
 // keep the store busy for all.
 func webhookRoutes(w *webhook.Service) []bus.Consumer {

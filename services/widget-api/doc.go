@@ -2,8 +2,8 @@
 // registration, their history and chats, what they write, upload and rate, the uploaded files, and the public
 // keys of their tokens. internal/http/routes.go lists its routes.
 //
-// It publishes VisitorRegistered, VisitorMessageAccepted, ChatRated and handovers on INBOUND and consumes
-// only invalidations of its cache. Replies reach visitors through the socket gateway. It answers a success
+// It publishes VisitorRegistered, VisitorMessageAccepted, ChatRated and handovers on INBOUND and read reports on STATUS,
+// reads REPLIES for histories, and consumes only invalidations of its cache. Replies reach visitors through the socket gateway. It answers a success
 // only after JetStream has acknowledged the event; a retry completes what was written to the store before.
 //
 // Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then

@@ -71,7 +71,8 @@ func (c *classic) roomChannel(room string) (string, bool) { return c.channel + r
 func (c *classic) handle(channel, payload string) {
 	switch {
 	case strings.HasPrefix(channel, c.channel):
-		// Redis also sends this node's own broadcasts; skip them without decoding.
+		// Redis also sends this node's own broadcasts; skip them without decoding, but not those of PublishOrdered, whose
+		// sender is emitterUID.
 		if payload == "" || !strings.HasPrefix(payload[1:], c.ownPrefix) {
 			c.onBroadcast(payload)
 		}
@@ -82,7 +83,7 @@ func (c *classic) handle(channel, payload string) {
 	}
 }
 
-// onBroadcast gives a broadcast of another node to the local sockets. A malformed one is dropped.
+// onBroadcast gives a broadcast of another node, or one of PublishOrdered, to the local sockets. A malformed one is dropped.
 func (c *classic) onBroadcast(payload string) {
 	m, err := decodeClassicBroadcast([]byte(payload))
 	if err != nil {
