@@ -18,6 +18,8 @@ const (
 	shedAfter = 5 * time.Second
 	// A group is full from 7/8 of what it may hold: it pulls again from 15/16 (see group.removeHeld).
 	fullPart, fullOf = 7, 8
+	// mostLeaving: the group sheds no more while what is being given up is an eighth of what it may hold.
+	mostLeaving = 8
 	// shedTenant is the tenant of the deliveries that are given up, which therefore have their own share of the
 	// handlers. No subject has such a token.
 	shedTenant = " shed"
@@ -62,21 +64,25 @@ func (g *group) shedLoad(now time.Time) {
 }
 
 // shed gives up on waiting tasks until no tenant holds more than [fairLevel], and returns how many of each tenant. A part
-// keeps the first tasks of its keys, so that one with a single waiting task is handled. It sheds nothing while what it
-// has shed before is still here: more would not make room sooner.
+// keeps the first tasks of its keys, so that one with a single waiting task is handled. It sheds nothing while much
+// of what it has shed before is still here: more would not make room sooner.
 func (q *keyedQueue) shed(maxHeld, maxBytes int64) map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.shares.tenants[shedTenant] != nil {
-		return nil
-	}
 	each := maxBytes / maxHeld // a delivery weighs at least its part of the memory
 	parts := q.weights(each)
-	tenants := make(map[*tenant]int64)
+	tenants, leaving := make(map[*tenant]int64), int64(0)
 	for part, weight := range parts {
+		if part.tenant.name == shedTenant {
+			leaving += weight
+			continue
+		}
 		tenants[part.tenant] += weight
 	}
-	most := fairLevel(tenants, maxBytes)
+	if leaving > maxBytes/mostLeaving {
+		return nil
+	}
+	most := fairLevel(tenants, maxBytes-leaving)
 	shed := make(map[string]int)
 	for of, weight := range tenants {
 		if weight > most {
