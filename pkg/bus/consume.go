@@ -117,10 +117,10 @@ type Consumer struct {
 	// parts. The parts of a tenant divide what it gets of Concurrency. It must be the same for all deliveries of a key,
 	// requires Tenant, and must not panic.
 	Part func(Delivery) string
-	// ShedLoad, with Tenant, bounds what a tenant may keep waiting here. When the process has held as much as it may for
-	// 5 seconds, the group gives up on the newest waiting deliveries of the tenants (and of these the parts) that hold the
-	// most, until none holds more than is free, and a quarter is free: others' deliveries are behind them in the stream. It is for handlers of which a tenant makes
-	// slow ones, and whose GaveUp does what is then expected. Without it they wait, and everybody with them.
+	// ShedLoad lets the group give up on deliveries when it has held as much as it may for 5 seconds: the newest waiting
+	// ones of the tenants that hold the most, and of these of their largest parts, until no tenant holds more than is
+	// free, and a quarter is free. Others' deliveries are behind them in the stream. It is for handlers that a tenant can
+	// make slow, and requires Tenant. Without it they wait, and everybody with them.
 	ShedLoad bool
 	// HandoverGrace is how long a running handler may continue after its partition is assigned to another
 	// replica or Consume is stopped; then its ctx is cancelled, and the next reader handles the delivery again.

@@ -8,7 +8,8 @@
 //
 // Invariants:
 //
-//   - A delivery is in the store before its event is acknowledged. It leaves the queue with an answer of 2xx,
+//   - A delivery is in the store before its event is acknowledged, unless the company's part of the store is full
+//     (stored.go). It leaves the queue with an answer of 2xx,
 //     or with its last failure.
 //   - A delivery's id follows from the event and the endpoint, so an event that is read twice is one
 //     delivery, with one webhook-id.
@@ -16,6 +17,6 @@
 //     delivery is due again when the lease ends.
 //   - An endpoint has at most its limiter's share of the concurrent requests, and a limiter that is full or
 //     paused delays no other.
-//   - A company has at most its share of the concurrent requests (package slots), and some are free for the
+//   - A company has at most its share of the concurrent requests (services/processor/internal/slots), and some are free for the
 //     next company.
 package webhook

@@ -138,8 +138,8 @@ func (s *Service) look() {
 }
 
 // deliver creates a delivery of an event for each subscribed endpoint of the company, and starts those that
-// may be sent at once. at is when the bus stored the event: its order among the events of a chat. A repeat
-// changes nothing.
+// may be sent at once. at is when the bus stored the event: its order among the events of a chat. The endpoint except
+// gets none: the event is about it. A repeat changes nothing.
 func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Event, at time.Time, except string) error {
 	hooks, err := s.cfg.Cache.Webhooks(ctx, companyID)
 	if err != nil || len(hooks.Endpoints) == 0 {
@@ -178,13 +178,14 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 		if e.Ordered {
 			d.OrderKey = ev.ChatID
 		}
-		group.Go(func() error { return s.insert(ctx, e, d, retention) })
+		group.Go(func() error { return s.insertAndStart(ctx, e, d, retention) })
 	}
 	return group.Wait()
 }
 
-// insert stores a delivery. One that may be sent at once is stored as claimed by this process.
-func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Delivery, retention time.Duration) error {
+// insertAndStart stores a delivery. One that may be sent at once is stored as claimed by this process, which starts its
+// request.
+func (s *Service) insertAndStart(ctx context.Context, e webhook.Endpoint, d webhook.Delivery, retention time.Duration) error {
 	now := s.cfg.Now()
 	d.DueAt = now
 	if !e.Enabled() { // it can be replayed
