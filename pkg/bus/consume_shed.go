@@ -69,58 +69,105 @@ func (g *group) shedLoad(now time.Time) {
 func (q *keyedQueue) shed(maxHeld, maxBytes int64) map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	each := maxBytes / maxHeld // a delivery weighs at least its part of the memory
-	parts := q.weights(each)
-	tenants, leaving := make(map[*tenant]int64), int64(0)
-	for part, weight := range parts {
-		if part.tenant.name == shedTenant {
-			leaving += weight
-			continue
-		}
-		tenants[part.tenant] += weight
-	}
-	if leaving > maxBytes/mostLeaving {
+	h := q.holdings(maxBytes / maxHeld) // a delivery weighs at least its part of the memory
+	if h.leaving > maxBytes/mostLeaving {
 		return nil
 	}
-	most := fairLevel(tenants, maxBytes-leaving)
+	most := fairLevel(h.tenants, maxBytes-h.leaving)
+	need := sumAbove(h.tenants, most)
 	shed := make(map[string]int)
-	for of, weight := range tenants {
-		if weight > most {
-			tasks := q.shedTenant(of, parts, most, each)
-			shed[of.name] = len(tasks)
-			q.addLocked(tasks)
+	var cut []*task
+	for of, weight := range h.tenants {
+		if weight <= most || need <= 0 { // what a tenant gives is whole tasks: of many, the last ones need to give none
+			continue
 		}
+		tasks := h.cutTenant(of, most)
+		need -= h.weightOf(tasks...)
+		shed[of.name] = len(tasks)
+		cut = append(cut, tasks...)
 	}
+	q.giveUp(cut)
 	return shed
 }
 
-// shedTenant removes waiting tasks of a tenant until its parts hold that much together, the largest less. Callers must
-// hold mu.
-func (q *keyedQueue) shedTenant(of *tenant, parts map[*share]int64, most, each int64) (tasks []*task) {
+// cutTenant removes waiting tasks of a tenant from their keys until its parts hold that much together, the largest less.
+func (h *holdings) cutTenant(of *tenant, most int64) (cut []*task) {
 	own := make(map[*share]int64)
-	for part, weight := range parts {
-		if part.tenant == of {
-			own[part] = weight
-		}
+	for _, part := range h.parts[of] {
+		own[part] = h.shares[part].weight
 	}
 	level := highest(most, func(level int64) bool { return sumUpTo(own, level) <= most })
+	need := h.tenants[of] - most
 	for part, weight := range own {
-		if weight > level {
-			tasks = append(tasks, q.cutNewest(part, weight-level, each)...)
+		if weight <= level || need <= 0 {
+			continue
 		}
+		tasks := h.cutNewest(part, min(need, weight-level))
+		need -= h.weightOf(tasks...)
+		cut = append(cut, tasks...)
 	}
-	return tasks
+	return cut
 }
 
-// weights returns what each share holds. Callers must hold mu.
-func (q *keyedQueue) weights(each int64) map[*share]int64 {
-	held := make(map[*share]int64)
+// giveUp adds tasks that have been cut from their keys as tasks that are given up. Callers must hold mu.
+func (q *keyedQueue) giveUp(cut []*task) {
+	q.shares.drop(func(k *taskQueue) bool { return len(k.tasks) == 0 })
 	for _, k := range q.byKey {
-		for _, t := range k.tasks {
-			held[k.share] += max(each, t.bytes())
+		if len(k.tasks) == 0 {
+			q.remove(k)
 		}
 	}
-	return held
+	sortTasks(cut)
+	for _, t := range cut {
+		t.dead, t.of, t.key = errShed, shareKey{tenant: shedTenant}, shedTenant+t.key
+	}
+	q.addLocked(cut)
+}
+
+// holdings are what a queue holds of each tenant, by weight.
+type holdings struct {
+	each    int64 // the least weight of a task
+	leaving int64 // of the tasks that are being given up
+	tenants map[*tenant]int64
+	parts   map[*tenant][]*share
+	shares  map[*share]*holding
+}
+
+// holding is what a queue holds of a share.
+type holding struct {
+	weight int64
+	keys   []*taskQueue
+}
+
+// holdings returns what the queue holds. Callers must hold mu.
+func (q *keyedQueue) holdings(each int64) *holdings {
+	h := &holdings{
+		each: each, tenants: make(map[*tenant]int64), parts: make(map[*tenant][]*share), shares: make(map[*share]*holding),
+	}
+	for _, k := range q.byKey {
+		weight := h.weightOf(k.tasks...)
+		if k.share.tenant.name == shedTenant {
+			h.leaving += weight
+			continue
+		}
+		of := h.shares[k.share]
+		if of == nil {
+			of = new(holding)
+			h.shares[k.share] = of
+			h.parts[k.share.tenant] = append(h.parts[k.share.tenant], k.share)
+		}
+		of.weight += weight
+		of.keys = append(of.keys, k)
+		h.tenants[k.share.tenant] += weight
+	}
+	return h
+}
+
+func (h *holdings) weightOf(tasks ...*task) (sum int64) {
+	for _, t := range tasks {
+		sum += max(h.each, t.bytes())
+	}
+	return sum
 }
 
 // fairLevel returns the largest weight that each tenant may keep so that as much is free, and at least a quarter: many
@@ -140,25 +187,30 @@ func sumUpTo[K comparable](weights map[K]int64, level int64) (sum int64) {
 	return sum
 }
 
+// sumAbove returns the sum of what the weights are above level.
+func sumAbove[K comparable](weights map[K]int64, level int64) (sum int64) {
+	for _, weight := range weights {
+		sum += max(0, weight-level)
+	}
+	return sum
+}
+
 // highest returns the largest level up to most for which fits is true; it is true for 0 and up to one level.
 func highest(most int64, fits func(level int64) bool) int64 {
 	return int64(sort.Search(int(most), func(level int) bool { return !fits(int64(level) + 1) }))
 }
 
-// cutNewest removes waiting tasks of a share of at least that weight, those behind the most others of their key first
-// and of equals the newest. It returns them as tasks that are given up. Callers must hold mu.
-func (q *keyedQueue) cutNewest(of *share, weight, each int64) []*task {
+// cutNewest removes waiting tasks of a share from their keys, of at least that weight if there are as many: those behind
+// the most others of their key first, and of equals the newest.
+func (h *holdings) cutNewest(of *share, weight int64) (cut []*task) {
 	type place struct {
 		in     *taskQueue
 		behind int // number of tasks before it
 	}
 	var places []place
-	for _, k := range q.byKey {
-		if k.share != of {
-			continue
-		}
+	for _, k := range h.shares[of].keys {
 		first := 0
-		if k.running || k.timer != nil {
+		if k.running || k.timer != nil || k.tasks[0].dead != nil {
 			first = 1
 		}
 		for behind := first; behind < len(k.tasks); behind++ {
@@ -169,7 +221,6 @@ func (q *keyedQueue) cutNewest(of *share, weight, each int64) []*task {
 	slices.SortFunc(places, func(a, b place) int {
 		return cmp.Or(cmp.Compare(b.behind, a.behind), cmp.Compare(sequence(b), sequence(a)))
 	})
-	var cut []*task
 	for _, p := range places {
 		if weight <= 0 {
 			break
@@ -177,16 +228,8 @@ func (q *keyedQueue) cutNewest(of *share, weight, each int64) []*task {
 		t := p.in.tasks[p.behind]
 		p.in.tasks[p.behind] = nil
 		p.in.tasks = p.in.tasks[:p.behind]
-		weight -= max(each, t.bytes())
-		t.dead, t.of, t.key = errShed, shareKey{tenant: shedTenant}, shedTenant+t.key
+		weight -= h.weightOf(t)
 		cut = append(cut, t)
 	}
-	q.shares.drop(func(k *taskQueue) bool { return len(k.tasks) == 0 })
-	for _, k := range q.byKey {
-		if len(k.tasks) == 0 {
-			q.remove(k)
-		}
-	}
-	sortTasks(cut)
 	return cut
 }
