@@ -128,6 +128,14 @@ func holdBody(c echo.Context, bytes int64) (*slot.Slot, error) {
 	return held, nil
 }
 
+// ReleaseBody gives back the memory of the body, for a handler that has ended with it: the client may read the answer for
+// as long as it wants, and nobody could cut it off for that memory.
+func ReleaseBody(c echo.Context) {
+	if s := scopeOf(c.Request().Context()); s != nil {
+		s.body.Release()
+	}
+}
+
 // decoding waits for a decoder of large bodies; the result ends it.
 func decoding(ctx context.Context) (end func()) {
 	s := scopeOf(ctx)

@@ -55,3 +55,30 @@ func TestReadBody(t *testing.T) {
 		t.Errorf("got %d deadlines before the body was read and %d in all, want some, and no more", read, answer.set)
 	}
 }
+
+// A handler that has ended with its body gives the memory back while its client reads the answer.
+func TestReleaseBody(t *testing.T) {
+	t.Parallel()
+	e := httpapi.New(httpapi.Config{
+		Service: "test", Logger: slog.New(slog.DiscardHandler), Memory: httpapi.NewMemory(64<<10, 64<<10),
+	})
+	body := strings.Repeat("x", 20<<10) // more than half of what its address may hold
+	send := func(path string) int {
+		answer := httptest.NewRecorder()
+		e.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+		return answer.Code
+	}
+	second := 0
+	e.POST("/second", func(c echo.Context) error { return httpapi.ReadBody(c) })
+	e.POST("/first", func(c echo.Context) error {
+		if err := httpapi.ReadBody(c); err != nil {
+			return err
+		}
+		httpapi.ReleaseBody(c)
+		second = send("/second")
+		return nil
+	})
+	if first := send("/first"); first != http.StatusOK || second != http.StatusOK {
+		t.Errorf("got %d, and %d for the second, want 200 for both", first, second)
+	}
+}

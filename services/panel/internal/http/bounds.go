@@ -51,6 +51,8 @@ const (
 	bodyMemory   = 32 << 20
 	answerMemory = 64 << 20
 	smallAnswer  = 64 << 10
+	// largestAnswer is what a change takes before it is made: an application as JSON.
+	largestAnswer = 2 << 20
 	// waitingAtOnce and waitingOfCompany bound the requests that wait for this memory: they hold their answers.
 	waitingAtOnce    = 32
 	waitingOfCompany = 4
@@ -210,6 +212,13 @@ func (a api) runLarge(c echo.Context, who caller, handle func(echo.Context, call
 	if err := httpapi.ReadBody(c); err != nil {
 		return err
 	}
+	memory := new(slot.Slot)
+	if changes(c) { // or the answer might be refused when the change has been made
+		var err error
+		if memory, err = httpapi.HoldAnswer(c, largestAnswer); err != nil {
+			return err
+		}
+	}
 	held, err := a.large.take(c, who, largeWait)
 	if err != nil {
 		return err
@@ -217,6 +226,8 @@ func (a api) runLarge(c echo.Context, who caller, handle func(echo.Context, call
 	defer held.Release()
 	answer, err := keepAnswer(c, func() error { return handle(c, who) })
 	held.Release()
+	httpapi.ReleaseBody(c)
+	memory.Shrink(int64(len(answer.body)))
 	if err != nil || answer.status == 0 {
 		return err
 	}
@@ -250,9 +261,9 @@ func (k *keptAnswer) Write(p []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (k *keptAnswer) Unwrap() http.ResponseWriter { return k.ResponseWriter }
 
-// send writes the answer. A large one takes memory first.
+// send writes the answer. A large one takes memory first, unless a change has it.
 func (k *keptAnswer) send(c echo.Context) error {
-	if len(k.body) > smallAnswer {
+	if len(k.body) > smallAnswer && !changes(c) {
 		if _, err := httpapi.HoldAnswer(c, int64(len(k.body))); err != nil {
 			c.Response().Committed, c.Response().Size = false, 0
 			return err
