@@ -128,14 +128,6 @@ func holdBody(c echo.Context, bytes int64) (*slot.Slot, error) {
 	return held, nil
 }
 
-// ReleaseBody gives back the memory of the body, for a handler that has ended with it: the client may read the answer for
-// as long as it wants, and nobody could cut it off for that memory.
-func ReleaseBody(c echo.Context) {
-	if s := scopeOf(c.Request().Context()); s != nil {
-		s.body.Release()
-	}
-}
-
 // decoding waits for a decoder of large bodies; the result ends it.
 func decoding(ctx context.Context) (end func()) {
 	s := scopeOf(ctx)
@@ -207,12 +199,15 @@ func (s shared) sharesOf(o Owner, address string, units int64) []slot.Share {
 // Pace reports to the slot of a request how its client reads the answer. A client that is cut off loses its
 // connection.
 func Pace(c echo.Context, held *slot.Slot) {
-	c.Response().Writer = &pacedWriter{ResponseWriter: c.Response().Writer, held: held}
+	c.Response().Writer = &pacedWriter{
+		ResponseWriter: c.Response().Writer, scope: scopeOf(c.Request().Context()), held: held,
+	}
 }
 
 // pacedWriter writes an answer.
 type pacedWriter struct {
 	http.ResponseWriter
+	scope   *requestScope // nil in tests
 	held    *slot.Slot
 	watched bool
 }
@@ -220,10 +215,14 @@ type pacedWriter struct {
 // pacedBytes is what the client is awaited for at once: half a second of the lowest rate.
 const pacedBytes = 32 << 10
 
-// Write implements [io.Writer]. A client that was too slow with its body gets its answer.
+// Write implements [io.Writer]. A client that was too slow with its body gets its answer. The memory of the body ends
+// here: the client may read for as long as it wants, and nobody could cut it off for that memory.
 func (w *pacedWriter) Write(p []byte) (int, error) {
 	if !w.watched {
 		w.watched = true
+		if w.scope != nil {
+			w.scope.body.Release()
+		}
 		connection := http.NewResponseController(w.ResponseWriter)
 		w.held.Watch(func() {
 			_ = connection.SetReadDeadline(time.Now()) // net/http may read the rest of a body before it writes

@@ -226,7 +226,7 @@ func (a api) runLarge(c echo.Context, who caller, handle func(echo.Context, call
 	defer held.Release()
 	answer, err := keepAnswer(c, func() error { return handle(c, who) })
 	held.Release()
-	httpapi.ReleaseBody(c)
+	c.Request().Body = http.NoBody // nothing keeps the body's memory while the client reads the answer
 	memory.Shrink(int64(len(answer.body)))
 	if err != nil || answer.status == 0 {
 		return err
