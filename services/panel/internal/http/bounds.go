@@ -209,12 +209,13 @@ func (a api) run(c echo.Context, who caller, handle func(echo.Context, caller) e
 // runLarge runs the handler of a large request in a place that waits for no client: it is taken when the body is there,
 // and given back before the answer is written.
 func (a api) runLarge(c echo.Context, who caller, handle func(echo.Context, caller) error) error {
-	if err := httpapi.ReadBody(c); err != nil {
-		return err
-	}
 	memory := new(slot.Slot)
-	if changes(c) { // or the answer might be refused when the change has been made
-		var err error
+	if changes(c) {
+		err := httpapi.ReadBody(c)
+		if err != nil {
+			return err
+		}
+		// before the change: or its answer might be refused when it has been made
 		if memory, err = httpapi.HoldAnswer(c, largestAnswer); err != nil {
 			return err
 		}
