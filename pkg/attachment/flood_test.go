@@ -11,7 +11,7 @@ import (
 )
 
 // Clients of five sites upload to one application as slowly as they may and come again at once. Its other visitors are
-// admitted all the same: they have places to wait, and those that wait get the slots of clients that have had their time.
+// admitted all the same: they have places to wait, and get the slots of clients that have had their time.
 func TestFiveSitesKeepNobodyFromUploading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,9 @@ type AtOnce struct {
 }
 
 // uploadsWaiting bounds the uploads that wait.
-var uploadsWaiting = AtOnce{Sender: 8, Site: waitingUploadsOfSite, Application: waitingOfApplication, Company: 2 * waitingOfApplication}
+var uploadsWaiting = AtOnce{
+	Sender: 8, Site: waitingUploadsOfSite, Application: waitingOfApplication, Company: 2 * waitingOfApplication,
+}
 
 // Sender is the visitor or agent that sends a file.
 type Sender struct {

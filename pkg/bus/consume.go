@@ -119,8 +119,8 @@ type Consumer struct {
 	Part func(Delivery) string
 	// ShedLoad lets the group give up on deliveries when it has held as much as it may for 5 seconds: the newest waiting
 	// ones of the tenants that hold the most, and of these of their largest parts, until no tenant holds more than is
-	// free, and a quarter is free. Others' deliveries are behind them in the stream. It is for handlers that a tenant can
-	// make slow, and requires Tenant. Without it they wait, and everybody with them.
+	// free, and a quarter is free. Otherwise the later deliveries of other tenants would wait in the stream. It is for
+	// handlers that a tenant can make slow, and requires Tenant.
 	ShedLoad bool
 	// HandoverGrace is how long a running handler may continue after its partition is assigned to another
 	// replica or Consume is stopped; then its ctx is cancelled, and the next reader handles the delivery again.

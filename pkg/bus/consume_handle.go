@@ -15,7 +15,7 @@ import (
 )
 
 // handleAll tries each task once and sets its result. A task that the group has given up on uses its tries
-// to reach DEAD.
+// to reach DEAD. A replay for another consumer is finished without a try.
 func (g *group) handleAll(tasks []*task, results []tryResult) {
 	live := make([]*task, 0, len(tasks))
 	indexes := make([]int, 0, len(tasks)) // of the live tasks in tasks

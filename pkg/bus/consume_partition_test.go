@@ -360,9 +360,9 @@ func TestConsumerAppliesBackPressure(t *testing.T) {
 	timetest.Until(t, "all are handled", func() bool { return done.Load() == events })
 }
 
-// More deliveries of one tenant than the process may hold wait behind handlers that hang. Another tenant's, which are
-// behind them in the stream, are handled meanwhile. The group gives up on some for that: the rest is handled
-// in order, and nothing is lost.
+// Handlers of one tenant hang, and more of its deliveries wait than the process may hold. Another tenant's later
+// deliveries are handled meanwhile. The group gives up on some of the first tenant's: the rest is handled in order, and
+// nothing is lost.
 func TestWaitingTenantDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())

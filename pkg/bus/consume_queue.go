@@ -156,7 +156,7 @@ func (q *keyedQueue) complete(held []*taskQueue, results []tryResult) {
 	for i, k := range held {
 		p := k.key.partition
 		k.running = false
-		k.share.start(-1)
+		k.share.addRunning(-1)
 		p.runningTasks--
 		switch result := results[i]; {
 		case result.again && p.released:

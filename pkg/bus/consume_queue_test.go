@@ -224,7 +224,8 @@ func TestTenantsShareTheWorkers(t *testing.T) {
 		close(ends["b"])
 		close(ends["c"])
 		want("at the end", map[string]int{"a": 0, "b": 0, "c": 0})
-		if len(q.byKey)+len(q.shares.byKey)+len(q.shares.tenants)+len(q.shares.turns) != 0 || q.workers != 0 || q.running != 0 {
+		left := len(q.byKey) + len(q.shares.byKey) + len(q.shares.tenants) + len(q.shares.turns)
+		if left != 0 || q.workers != 0 || q.running != 0 {
 			t.Errorf("got %+v at the end, want an empty queue", q)
 		}
 	})

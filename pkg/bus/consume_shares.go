@@ -92,7 +92,7 @@ func (s *shares) take(free int) *taskQueue {
 	k := turn.ready[0]
 	turn.ready[0] = nil
 	turn.ready = turn.ready[1:]
-	turn.start(1)
+	turn.addRunning(1)
 	if len(turn.ready) == 0 {
 		turn.ready = nil // frees the backing array
 	} else {
@@ -115,8 +115,8 @@ func (s *share) mayRun(free int) bool {
 	return 2*s.running < left
 }
 
-// start counts running tasks; negative if they have ended.
-func (s *share) start(n int) {
+// addRunning changes the number of running tasks by n.
+func (s *share) addRunning(n int) {
 	s.running += n
 	s.tenant.running += n
 }

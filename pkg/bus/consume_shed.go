@@ -63,8 +63,8 @@ func (g *group) shedLoad(now time.Time) {
 	}
 }
 
-// shed gives up on waiting tasks until no tenant holds more than [fairLevel], and returns how many of each tenant. A part
-// keeps the first tasks of its keys, so that one with a single waiting task is handled. It sheds nothing while much
+// shed gives up on waiting tasks until no tenant holds more than [fairLevel], and returns how many of each tenant. A
+// part keeps the first tasks of its keys, so that a visitor with a single waiting message is answered. It sheds nothing while much
 // of what it has shed before is still here: more would not make room sooner.
 func (q *keyedQueue) shed(maxHeld, maxBytes int64) map[string]int {
 	q.mu.Lock()
@@ -90,7 +90,8 @@ func (q *keyedQueue) shed(maxHeld, maxBytes int64) map[string]int {
 	return shed
 }
 
-// cutTenant removes waiting tasks of a tenant from their keys until its parts hold that much together, the largest less.
+// cutTenant removes waiting tasks of a tenant from their keys until it holds at most that weight. The largest parts lose
+// the most.
 func (h *holdings) cutTenant(of *tenant, most int64) (cut []*task) {
 	own := make(map[*share]int64)
 	for _, part := range h.parts[of] {
@@ -200,12 +201,12 @@ func highest(most int64, fits func(level int64) bool) int64 {
 	return int64(sort.Search(int(most), func(level int) bool { return !fits(int64(level) + 1) }))
 }
 
-// cutNewest removes waiting tasks of a share from their keys, of at least that weight if there are as many: those behind
-// the most others of their key first, and of equals the newest.
+// cutNewest removes waiting tasks of a share from their keys, of at least that weight if there are as many. It begins with
+// those that the most tasks of their key precede, and of equals with the newest.
 func (h *holdings) cutNewest(of *share, weight int64) (cut []*task) {
 	type place struct {
-		in     *taskQueue
-		behind int // number of tasks before it
+		in    *taskQueue
+		index int // in its tasks
 	}
 	var places []place
 	for _, k := range h.shares[of].keys {
@@ -213,21 +214,21 @@ func (h *holdings) cutNewest(of *share, weight int64) (cut []*task) {
 		if k.running || k.timer != nil || k.tasks[0].dead != nil {
 			first = 1
 		}
-		for behind := first; behind < len(k.tasks); behind++ {
-			places = append(places, place{k, behind})
+		for index := first; index < len(k.tasks); index++ {
+			places = append(places, place{k, index})
 		}
 	}
-	sequence := func(p place) uint64 { return p.in.tasks[p.behind].delivery.Sequence }
+	sequence := func(p place) uint64 { return p.in.tasks[p.index].delivery.Sequence }
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(cmp.Compare(b.behind, a.behind), cmp.Compare(sequence(b), sequence(a)))
+		return cmp.Or(cmp.Compare(b.index, a.index), cmp.Compare(sequence(b), sequence(a)))
 	})
 	for _, p := range places {
 		if weight <= 0 {
 			break
 		}
-		t := p.in.tasks[p.behind]
-		p.in.tasks[p.behind] = nil
-		p.in.tasks = p.in.tasks[:p.behind]
+		t := p.in.tasks[p.index]
+		p.in.tasks[p.index] = nil
+		p.in.tasks = p.in.tasks[:p.index]
 		weight -= h.weightOf(t)
 		cut = append(cut, t)
 	}

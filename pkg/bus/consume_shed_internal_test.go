@@ -55,7 +55,7 @@ func TestFairLevel(t *testing.T) {
 	}
 }
 
-// The largest part of the largest tenant loses what is behind the most others of its key; what others hold stays.
+// The largest part of the largest tenant loses the last tasks of its longest key; what others hold stays.
 func TestShed(t *testing.T) {
 	t.Parallel()
 	q := newKeyedQueue(0, 1, true, nil) // nothing runs

@@ -17,8 +17,8 @@ import (
 // defaultSmallBodyTime is how long a client may take for a small body.
 const defaultSmallBodyTime = readHeaderTimeout
 
-// expectBody sets the deadline of the client for its body, unless that is complete: net/http has ended the deadline then,
-// and another would end the request. It has no effect on the writer of a test, which has no deadlines.
+// expectBody sets the deadline of the client for its body, unless that is complete: net/http has ended the deadline
+// then, and another would end the request. It has no effect on the writer of a test, which has no deadlines.
 func expectBody(c echo.Context, within time.Duration) {
 	if s := scopeOf(c.Request().Context()); s != nil && s.bodyRead {
 		return

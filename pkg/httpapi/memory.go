@@ -75,8 +75,8 @@ func NewMemory(bodies, answers int64) *Memory {
 	}
 }
 
-// WaitingAtMost bounds the requests that wait to that many, of a company to that many, for a service whose requests hold
-// their answers while they wait. It returns m.
+// WaitingAtMost bounds the requests that wait for memory, all and those of a company, and returns m. It is for a service
+// whose requests hold their answers while they wait.
 func (m *Memory) WaitingAtMost(all, ofCompany int64) *Memory {
 	p := waitingParts
 	p.company = ofCompany

@@ -153,7 +153,8 @@ func ControlChanged(companyID, chatID string) string {
 	return "chat.in.control." + companyID + "." + chatID
 }
 
-// PanelNotice returns the subject on which panel replicas share agents' presence, what they have read, and changes of access (core NATS).
+// PanelNotice returns the subject on which panel replicas share agents' presence, what they have read, and changes of
+// access (core NATS).
 func PanelNotice(companyID string) string { return "parley.panel." + companyID }
 
 // Reply returns the subject of a message to a widget visitor, published by the processing layer.

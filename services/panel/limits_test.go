@@ -153,8 +153,8 @@ func TestSlowRequestsLoseTheirPlaces(t *testing.T) {
 	t.Log("three requests took", time.Since(began))
 }
 
-// The clients of two companies are slow with the bodies of as many large requests as may be worked on at once. They keep
-// no place: another company's request is answered, and none of theirs ends for it.
+// The clients of two companies are slow with the bodies of as many large requests as may be worked on at once. They
+// keep no place: another company's request is answered, and none of theirs ends for it.
 func TestSlowBodiesTakeNoLargePlace(t *testing.T) {
 	t.Parallel()
 	const ofUser, ofCompany = 3, 4

@@ -123,8 +123,8 @@ func unanswered(b *bot.Bot) handler {
 	}
 }
 
-// webhookRoutes: the events of a subject, which are those of a kind and a visitor or chat, become deliveries in order. After the insertion a
-// delivery no longer concerns the bus. Companies share the events at once, so that one with many endpoints does not
+// webhookRoutes: the events of a subject, which are those of a kind and a visitor or chat, become deliveries in order.
+// After the insertion a delivery no longer concerns the bus. Companies share the events at once, so that one with many endpoints does not
 // keep the store busy for all.
 func webhookRoutes(w *webhook.Service) []bus.Consumer {
 	return []bus.Consumer{

@@ -199,16 +199,30 @@ func TestNATSOutageDuringAnUpload(t *testing.T) {
 	}
 }
 
-// Upload slots are limited: an upload beyond them gets Retry-After, and texts are still accepted.
-func TestConcurrentUploadsAreLimited(t *testing.T) {
-	t.Parallel()
-	w := start(t, func(cfg *widgetapi.Config) { cfg.MaxUploads = 1 })
-	token := w.register(appID, `"email":"a@example.com"`)
+// keepUploading begins an upload that keeps its slot until finish is called, which completes it.
+func (w *world) keepUploading(t *testing.T, token string) (finish func()) {
+	t.Helper()
 	first, second, contentType := halves()
 	s := w.begin(t.Context(), token, contentType)
 	s.send(first)
 	timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
 	stop := s.keepMoving()
+	return func() {
+		stop()
+		s.send(second)
+		_ = s.pipe.Close()
+		if got := s.answer(); got.Status != http.StatusCreated {
+			t.Errorf("the upload that kept its slot: got %d %s, want it accepted", got.Status, got.Body)
+		}
+	}
+}
+
+// Upload slots are limited: an upload beyond them gets Retry-After, and texts are still accepted.
+func TestConcurrentUploadsAreLimited(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *widgetapi.Config) { cfg.MaxUploads = 1 })
+	token := w.register(appID, `"email":"a@example.com"`)
+	finish := w.keepUploading(t, token)
 	got := w.upload(token, filePart("a.txt", "", "words"))
 	if got.Status != http.StatusServiceUnavailable || got.Problem(t).Code != "TOO_MANY_UPLOADS" || got.Header.Get("Retry-After") != "5" {
 		t.Errorf("got %d %s, want 503 TOO_MANY_UPLOADS", got.Status, got.Body)
@@ -216,12 +230,7 @@ func TestConcurrentUploadsAreLimited(t *testing.T) {
 	if got := w.post("/message", token, hello); got.Status != http.StatusCreated {
 		t.Errorf("a text: got %d %s, want it accepted", got.Status, got.Body)
 	}
-	stop()
-	s.send(second)
-	_ = s.pipe.Close()
-	if got := s.answer(); got.Status != http.StatusCreated {
-		t.Errorf("the first upload: got %d %s, want it accepted", got.Status, got.Body)
-	}
+	finish()
 	w.uploaded(token, filePart("a.txt", "", "words"))
 }
 
@@ -230,22 +239,13 @@ func TestSharesOfConcurrentUploads(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(c *widgetapi.Config) { c.MaxUploadsVisitor = 1 })
 	token := w.register(appID, `"email":"a@example.com"`)
-	first, second, contentType := halves()
-	s := w.begin(t.Context(), token, contentType)
-	s.send(first)
-	timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
-	stop := s.keepMoving()
+	finish := w.keepUploading(t, token)
 	got := w.upload(token, filePart("a.txt", "", "words"))
 	if got.Status != http.StatusTooManyRequests || got.Problem(t).Code != "TOO_MANY_UPLOADS" || got.Header.Get("Retry-After") == "" {
 		t.Errorf("the same visitor: got %d %s, want 429 TOO_MANY_UPLOADS", got.Status, got.Body)
 	}
 	w.uploaded(w.register(appID, `"email":"b@example.com"`), filePart("a.txt", "", "words"))
-	stop()
-	s.send(second)
-	_ = s.pipe.Close()
-	if got := s.answer(); got.Status != http.StatusCreated {
-		t.Errorf("the first upload: got %d %s, want it accepted", got.Status, got.Body)
-	}
+	finish()
 	w.uploaded(token, filePart("a.txt", "", "words"))
 }
 

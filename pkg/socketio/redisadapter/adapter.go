@@ -89,8 +89,8 @@ type format interface {
 // adapter implements socketio.Adapter for one namespace. start makes it and its goroutines, which end with Close:
 // one publishes, one runs jobs, one subscribes to the channels of the node, and each connection of subs has its own.
 //
-// What a node publishes takes this way: format.appendBroadcast encodes it, pub sends it; on the other nodes, and with PublishOrdered
-// here too, a subscriber receives it, and format.handle decodes it and gives it to local.
+// What a node publishes takes this way: format.appendBroadcast encodes it, pub sends it; on the other nodes, and with
+// PublishOrdered here too, a subscriber receives it, and format.handle decodes it and gives it to local.
 type adapter struct {
 	local    socketio.Local
 	client   redis.UniversalClient

@@ -83,7 +83,8 @@ func (c *classic) handle(channel, payload string) {
 	}
 }
 
-// onBroadcast gives a broadcast of another node, or one of PublishOrdered, to the local sockets. A malformed one is dropped.
+// onBroadcast gives a broadcast of another node, or one of PublishOrdered, to the local sockets. A malformed one is
+// dropped.
 func (c *classic) onBroadcast(payload string) {
 	m, err := decodeClassicBroadcast([]byte(payload))
 	if err != nil {

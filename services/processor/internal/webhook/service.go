@@ -185,7 +185,9 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 
 // insertAndStart stores a delivery. One that may be sent at once is stored as claimed by this process, which starts its
 // request.
-func (s *Service) insertAndStart(ctx context.Context, e webhook.Endpoint, d webhook.Delivery, retention time.Duration) error {
+func (s *Service) insertAndStart(
+	ctx context.Context, e webhook.Endpoint, d webhook.Delivery, retention time.Duration,
+) error {
 	now := s.cfg.Now()
 	d.DueAt = now
 	if !e.Enabled() { // it can be replayed
