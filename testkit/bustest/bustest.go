@@ -166,11 +166,19 @@ func collect(t testing.TB, url, filter string, want func(*nats.Msg) bool) *Colle
 	if err != nil {
 		t.Fatalf("connecting the collector: %v", err)
 	}
-	t.Cleanup(nc.Close)
+	ended := make(chan struct{})
+	t.Cleanup(func() {
+		close(ended)
+		nc.Close()
+	})
 	c := &Collector{t: t, messages: make(chan *nats.Msg, 64*1024)}
 	_, err = nc.Subscribe(filter, func(m *nats.Msg) {
-		if want(m) {
-			c.messages <- m
+		if !want(m) {
+			return
+		}
+		select {
+		case c.messages <- m:
+		case <-ended:
 		}
 	})
 	if err != nil {
