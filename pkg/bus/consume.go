@@ -193,35 +193,35 @@ func (c Consumer) shareOf(d Delivery) (of shareKey) {
 	return of
 }
 
-// slot is one durable consumer of a group.
-type slot struct {
+// durable is one durable consumer of a group.
+type durable struct {
 	name    string // of the durable
 	number  int    // of the partition
 	filters []string
 	shared  bool // all replicas read it concurrently
 }
 
-// slots returns the group's durable consumers for a stream with n partitions.
-func (c Consumer) slots(partitions int) []slot {
+// durables returns the group'd durable consumers for a stream with n partitions.
+func (c Consumer) durables(partitions int) []durable {
 	switch {
 	case c.Order == Unordered, c.Order == ByStream, partitions <= 1:
 		filters := make([]string, len(c.Filters))
 		for i, f := range c.Filters {
 			filters[i] = subject.Stored(f, partitions)
 		}
-		return []slot{{name: c.Durable, filters: filters, shared: c.Order == Unordered}}
+		return []durable{{name: c.Durable, filters: filters, shared: c.Order == Unordered}}
 	}
-	slots := make([]slot, partitions)
-	for p := range slots {
-		slots[p] = slot{name: partitionName(c.Durable, p), number: p}
+	durables := make([]durable, partitions)
+	for p := range durables {
+		durables[p] = durable{name: partitionName(c.Durable, p), number: p}
 		for _, f := range c.Filters {
-			slots[p].filters = append(slots[p].filters, subject.InPartition(f, p))
+			durables[p].filters = append(durables[p].filters, subject.InPartition(f, p))
 		}
 		if len(c.Filters) == 0 {
-			slots[p].filters = []string{subject.InPartition(">", p)}
+			durables[p].filters = []string{subject.InPartition(">", p)}
 		}
 	}
-	return slots
+	return durables
 }
 
 // Metadata keys by which the consumers of a group are found on the server.
@@ -230,14 +230,14 @@ const (
 	metadataPartition = "parley-partition"
 )
 
-// partitionName returns the name of a group's durable consumer for a partition.
+// partitionName returns the name of a group'd durable consumer for a partition.
 func partitionName(group string, partition int) string { return group + "-" + strconv.Itoa(partition) }
 
 // config returns the configuration of a durable consumer of the group.
-func (c Consumer) config(s slot) jetstream.ConsumerConfig {
+func (c Consumer) config(d durable) jetstream.ConsumerConfig {
 	config := jetstream.ConsumerConfig{
-		Durable:        s.name,
-		FilterSubjects: s.filters,
+		Durable:        d.name,
+		FilterSubjects: d.filters,
 		DeliverPolicy:  jetstream.DeliverAllPolicy, // a new consumer starts at the beginning of the stream
 		AckPolicy:      jetstream.AckExplicitPolicy,
 		AckWait:        c.AckWait,
@@ -245,10 +245,10 @@ func (c Consumer) config(s slot) jetstream.ConsumerConfig {
 		MaxAckPending:  c.MaxAckPending,
 		Metadata:       map[string]string{metadataGroup: c.Durable},
 	}
-	if partition, ok := strings.CutPrefix(s.name, c.Durable+"-"); ok {
+	if partition, ok := strings.CutPrefix(d.name, c.Durable+"-"); ok {
 		config.Metadata[metadataPartition] = partition
 	}
-	if s.shared {
+	if d.shared {
 		config.MaxAckPending = max(config.MaxAckPending, sharedAckPending)
 		return config
 	}

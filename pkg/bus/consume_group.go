@@ -44,7 +44,7 @@ type group struct {
 	repartition chan struct{}
 
 	mu         sync.Mutex            // guards partitions
-	partitions map[string]*partition // by slot name; includes stopping partitions with running handlers
+	partitions map[string]*partition // by durable name; includes stopping partitions with running handlers
 	reading    sync.WaitGroup        // the goroutines of the readers, one for each of partitions
 
 	handledOK prometheus.Counter
@@ -70,7 +70,7 @@ func (g *group) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		partitions, err := g.bus.partitions.await(ctx, g.cfg.Stream)
 		if err == nil {
-			g.consume(ctx, g.cfg.slots(partitions))
+			g.consume(ctx, g.cfg.durables(partitions))
 		}
 	}
 	stopServing()
@@ -83,15 +83,15 @@ func (g *group) run(ctx context.Context) {
 }
 
 // consume reads the assigned partitions until ctx is done or the stream's number of partitions has changed.
-func (g *group) consume(ctx context.Context, slots []slot) {
+func (g *group) consume(ctx context.Context, durables []durable) {
 	readerCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	if g.cfg.Offsets {
-		stopReading := g.readWithOffsets(slots)
+		stopReading := g.readWithOffsets(durables)
 		defer stopReading()
 	}
 	if g.cfg.Order == Unordered {
-		g.start(readerCtx, slots, slots[0])
+		g.start(readerCtx, durables, durables[0])
 		select {
 		case <-ctx.Done():
 		case <-g.repartition:
@@ -99,7 +99,7 @@ func (g *group) consume(ctx context.Context, slots []slot) {
 	} else {
 		stopListening := g.members.listen()
 		defer stopListening()
-		g.rebalance(readerCtx, slots)
+		g.rebalance(readerCtx, durables)
 	}
 	g.mu.Lock()
 	for _, p := range g.partitions {
@@ -130,13 +130,13 @@ func (g *group) leave() {
 
 // rebalance starts and stops readers as replicas join and leave, until ctx is done or the stream's number of
 // partitions has changed.
-func (g *group) rebalance(ctx context.Context, slots []slot) {
+func (g *group) rebalance(ctx context.Context, durables []durable) {
 	g.discoverMembers(ctx)
 	tick := time.NewTicker(memberHeartbeat)
 	defer tick.Stop()
 	up := g.bus.connUp.wait()
 	for ctx.Err() == nil {
-		g.assign(ctx, slots)
+		g.assign(ctx, durables)
 		select {
 		case <-ctx.Done():
 			return
@@ -166,16 +166,16 @@ func (g *group) discoverMembers(ctx context.Context) {
 }
 
 // assign computes the assignment, starts the readers of this replica's partitions and stops all others.
-func (g *group) assign(ctx context.Context, slots []slot) {
-	owners := assign(len(slots), g.members.active())
+func (g *group) assign(ctx context.Context, durables []durable) {
+	owners := assign(len(durables), g.members.active())
 	mine := 0
-	for i, s := range slots {
+	for i, d := range durables {
 		g.mu.Lock()
-		p := g.partitions[s.name]
+		p := g.partitions[d.name]
 		g.mu.Unlock()
 		switch ours := owners[i] == g.members.self; {
 		case ours && p == nil:
-			g.start(ctx, slots, s)
+			g.start(ctx, durables, d)
 			mine++
 		case ours:
 			mine++
@@ -186,32 +186,32 @@ func (g *group) assign(ctx context.Context, slots []slot) {
 	g.bus.metrics.partitions.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(float64(mine))
 }
 
-// start starts the reader of a slot.
-func (g *group) start(ctx context.Context, slots []slot, s slot) {
+// start starts the reader of a durable consumer.
+func (g *group) start(ctx context.Context, durables []durable, d durable) {
 	ctx, stop := context.WithCancel(ctx)
-	p, run := g.reader(slots, s, stop)
+	p, run := g.reader(durables, d, stop)
 	g.mu.Lock()
-	g.partitions[s.name] = p
+	g.partitions[d.name] = p
 	g.mu.Unlock()
 	g.reading.Go(func() {
 		defer stop()
 		run(ctx)
 		g.mu.Lock()
-		delete(g.partitions, s.name)
+		delete(g.partitions, d.name)
 		g.mu.Unlock()
 		wake(g.members.changed) // the partition may have been assigned to this replica again
 	})
 }
 
-// reader returns the partition of a slot and the function that reads it.
-func (g *group) reader(slots []slot, s slot, stop context.CancelFunc) (p *partition, run func(context.Context)) {
+// reader returns the partition of a durable consumer and the function that reads it.
+func (g *group) reader(durables []durable, d durable, stop context.CancelFunc) (p *partition, run func(context.Context)) {
 	if g.offsets != nil {
-		r := newOffsetReader(g.offsets, s, stop)
+		r := newOffsetReader(g.offsets, d, stop)
 		return r.partition, r.run
 	}
 	// The batches of all partitions together hold at most about maxHeld deliveries.
-	batch := min(maxBatch, max(minBatch, int(g.maxHeld)/len(slots)))
-	r := newPartitionReader(g, s, batch, stop)
+	batch := min(maxBatch, max(minBatch, int(g.maxHeld)/len(durables)))
+	r := newPartitionReader(g, d, batch, stop)
 	return r.partition, r.run
 }
 

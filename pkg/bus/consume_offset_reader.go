@@ -23,10 +23,10 @@ type offsetReader struct {
 	writtenAt time.Time
 }
 
-func newOffsetReader(all *offsetConsumer, s slot, cancel context.CancelFunc) *offsetReader {
+func newOffsetReader(all *offsetConsumer, d durable, cancel context.CancelFunc) *offsetReader {
 	r := &offsetReader{all: all}
 	ledger := newLedger(all.group.cfg.MaxAckPending, func(string, string) {}) // no acknowledgements
-	r.partition = newPartition(all.group.handlerCtx, all.group, s, ledger, cancel)
+	r.partition = newPartition(all.group.handlerCtx, all.group, d, ledger, cancel)
 	return r
 }
 
@@ -57,7 +57,7 @@ func (r *offsetReader) run(ctx context.Context) {
 func (r *offsetReader) acquire(ctx context.Context) bool {
 	g := r.group
 	for wait := minSessionWait; ctx.Err() == nil; wait = min(2*wait, maxSessionWait) {
-		for g.members.finishing(r.slot.name) && ctx.Err() == nil {
+		for g.members.finishing(r.durable.name) && ctx.Err() == nil {
 			select {
 			case <-ctx.Done():
 			case <-r.membersChanged:
@@ -84,7 +84,7 @@ func (r *offsetReader) loadOffset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	saved, err := g.bus.offset(ctx, g.cfg.Stream, g.cfg.Durable, r.slot.number)
+	saved, err := g.bus.offset(ctx, g.cfg.Stream, g.cfg.Durable, r.durable.number)
 	switch {
 	case apperr.Is(err, apperr.NotFound), err == nil && !saved.Stream.Equal(created):
 		return r.write(ctx, 0)
@@ -138,7 +138,7 @@ func (r *offsetReader) writeLocked(ctx context.Context, sequence uint64) error {
 	r.all.mu.Unlock()
 	g := r.group
 	err := g.bus.writeOffset(
-		ctx, g.cfg.Stream, g.cfg.Durable, r.slot.number, Offset{Sequence: sequence, Stream: created},
+		ctx, g.cfg.Stream, g.cfg.Durable, r.durable.number, Offset{Sequence: sequence, Stream: created},
 	)
 	if err == nil {
 		r.written = sequence

@@ -80,10 +80,10 @@ type offsetConsumer struct {
 
 // readWithOffsets starts the sessions and the periodic saves for the readers of a group, until stop is
 // called.
-func (g *group) readWithOffsets(slots []slot) (stop func()) {
+func (g *group) readWithOffsets(durables []durable) (stop func()) {
 	c := &offsetConsumer{
 		group:   g,
-		count:   len(slots),
+		count:   len(durables),
 		changed: make(chan struct{}, 1),
 		readers: make(map[int]*offsetReader),
 	}
@@ -122,7 +122,7 @@ func (c *offsetConsumer) fetchState(ctx context.Context) (created time.Time, las
 func (c *offsetConsumer) add(r *offsetReader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.readers[r.slot.number] = r
+	c.readers[r.durable.number] = r
 	wake(c.changed)
 }
 
@@ -131,14 +131,14 @@ func (c *offsetConsumer) remove(r *offsetReader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.received = c.arrived(r)
-	delete(c.readers, r.slot.number)
+	delete(c.readers, r.durable.number)
 	wake(c.changed)
 }
 
 // arrived returns the sequence up to which everything of a partition has arrived. Callers must hold mu.
 // The consumer of the session delivers in stream order: nothing of the partition is missing up to highWater.
 func (c *offsetConsumer) arrived(r *offsetReader) uint64 {
-	if c.reader(r.slot.number) == r {
+	if c.reader(r.durable.number) == r {
 		return max(r.received, c.highWater)
 	}
 	return r.received
@@ -196,7 +196,7 @@ func (c *offsetConsumer) beginSession(
 	var filters, numbers []string
 	start := last
 	for number, r := range c.readers {
-		filters = append(filters, r.slot.filters...)
+		filters = append(filters, r.durable.filters...)
 		numbers = append(numbers, strconv.Itoa(number))
 		start = min(start, r.received)
 	}

@@ -11,7 +11,7 @@ func TestReaderOfAnEarlierSessionGetsNothing(t *testing.T) {
 	t.Parallel()
 	p := &offsetConsumer{readers: make(map[int]*offsetReader), changed: make(chan struct{}, 1)}
 	newReader := func(received uint64) *offsetReader {
-		return &offsetReader{partition: newPartition(t.Context(), nil, slot{number: 3}, nil, nil), all: p, received: received}
+		return &offsetReader{partition: newPartition(t.Context(), nil, durable{number: 3}, nil, nil), all: p, received: received}
 	}
 	before, after := newReader(5), newReader(5)
 	p.add(before)

@@ -11,10 +11,10 @@ import (
 // partition is a partition that this replica reads, with its tasks. It begins with its reader and ends when
 // the last running handler has returned.
 type partition struct {
-	group  *group
-	slot   slot
-	ledger *ledger
-	cancel context.CancelFunc // of the reader
+	group   *group
+	durable durable
+	ledger  *ledger
+	cancel  context.CancelFunc // of the reader
 
 	handlerCtx context.Context    // of the handlers' calls; child of the group's
 	interrupt  context.CancelFunc // cancels handlerCtx
@@ -29,9 +29,9 @@ type partition struct {
 	unfinished   []*task       // tasks that were running at the release and need a retry
 }
 
-func newPartition(handlerCtx context.Context, g *group, s slot, l *ledger, cancel context.CancelFunc) *partition {
+func newPartition(handlerCtx context.Context, g *group, d durable, l *ledger, cancel context.CancelFunc) *partition {
 	p := &partition{
-		group: g, slot: s, ledger: l, cancel: cancel,
+		group: g, durable: d, ledger: l, cancel: cancel,
 		membersChanged: make(chan struct{}, 1), idle: make(chan struct{}),
 	}
 	p.handlerCtx, p.interrupt = context.WithCancel(handlerCtx)

@@ -40,7 +40,7 @@ func (r *partitionReader) pull(consumer jetstream.Consumer) (jetstream.ConsumeCo
 			r.fail(err)
 		}),
 	}
-	if !r.slot.shared {
+	if !r.durable.shared {
 		options = append(options, jetstream.PullPriorityGroup(priorityGroup))
 	}
 	batch, err := consumer.Consume(r.receive, options...)

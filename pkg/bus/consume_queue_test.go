@@ -23,7 +23,9 @@ func eachOf(run func(*task) (again bool, after time.Duration)) func([]*task, []t
 }
 
 // newTestPartition returns a partition without a group, for the queue only.
-func newTestPartition() *partition { return newPartition(context.Background(), nil, slot{}, nil, nil) }
+func newTestPartition() *partition {
+	return newPartition(context.Background(), nil, durable{}, nil, nil)
+}
 
 // released releases the partition, waits for running tasks, and returns the others.
 func released(q *keyedQueue, p *partition) []*task {

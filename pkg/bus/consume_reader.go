@@ -39,7 +39,7 @@ type pendingCount struct {
 	gaps     int
 }
 
-func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *partitionReader {
+func newPartitionReader(g *group, d durable, batch int, stop context.CancelFunc) *partitionReader {
 	r := &partitionReader{
 		batch:   min(batch, g.cfg.MaxAckPending),
 		reorder: newReorderBuffer(3 * g.cfg.AckWait),
@@ -47,7 +47,7 @@ func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *p
 		closed:  make(chan struct{}, 1),
 		counts:  make(chan pendingCount),
 	}
-	r.partition = newPartition(g.handlerCtx, g, s, newLedger(g.cfg.MaxAckPending, r.sendAck), stop)
+	r.partition = newPartition(g.handlerCtx, g, d, newLedger(g.cfg.MaxAckPending, r.sendAck), stop)
 	return r
 }
 
@@ -60,7 +60,7 @@ func (r *partitionReader) sendAck(reply, ack string) {
 // run reads until ctx is done. Then it returns unstarted deliveries to the server and unpins the consumer for
 // the next replica. It returns when the running handlers have ended.
 func (r *partitionReader) run(ctx context.Context) {
-	r.group.sessions(ctx, r.slot.name, r.session)
+	r.group.sessions(ctx, r.durable.name, r.session)
 	r.stopping.Store(true)
 	r.mu.Lock()
 	r.ended = true
@@ -138,11 +138,11 @@ func (r *partitionReader) ensureConsumer(ctx context.Context) (jetstream.Consume
 	if err != nil {
 		return nil, err
 	}
-	if !sameSlots(g.cfg.slots(partitions), r.slot) {
+	if !sameDurables(g.cfg.durables(partitions), r.durable) {
 		wake(g.repartition)
 		return nil, errRepartitioned
 	}
-	consumer, err := g.bus.js.CreateOrUpdateConsumer(ctx, g.cfg.Stream, g.cfg.config(r.slot))
+	consumer, err := g.bus.js.CreateOrUpdateConsumer(ctx, g.cfg.Stream, g.cfg.config(r.durable))
 	if err != nil {
 		return nil, fmt.Errorf("creating the consumer: %w", err)
 	}
@@ -158,11 +158,11 @@ func (r *partitionReader) ensureConsumer(ctx context.Context) (jetstream.Consume
 	return consumer, nil
 }
 
-// sameSlots reports whether slots still contains s with the same filters.
-func sameSlots(slots []slot, s slot) bool {
-	for _, other := range slots {
-		if other.name == s.name {
-			return len(other.filters) == len(s.filters) && (len(s.filters) == 0 || other.filters[0] == s.filters[0])
+// sameDurables reports whether durables still contains d with the same filters.
+func sameDurables(durables []durable, d durable) bool {
+	for _, other := range durables {
+		if other.name == d.name {
+			return len(other.filters) == len(d.filters) && (len(d.filters) == 0 || other.filters[0] == d.filters[0])
 		}
 	}
 	return false
@@ -188,7 +188,7 @@ func (r *partitionReader) receive(m jetstream.Msg) {
 	if r.ended {
 		return // the server redelivers it to the next replica
 	}
-	if !r.slot.shared && r.reorder.observe(meta.Sequence.Consumer, now) {
+	if !r.durable.shared && r.reorder.observe(meta.Sequence.Consumer, now) {
 		wake(r.closed)
 	}
 	if !r.ledger.accept(t) {
@@ -240,7 +240,7 @@ func (r *partitionReader) tryOpen(ctx context.Context, consumer jetstream.Consum
 	now := time.Now()
 	r.mu.Lock()
 	complete := c.pending >= 0 && c.gaps == r.reorder.gaps && c.pending <= r.ledger.stillHeld(c.arrivals)
-	if r.group.members.finishing(r.slot.name) {
+	if r.group.members.finishing(r.durable.name) {
 		complete = false
 		r.reorder.extend(now)
 	}
@@ -269,7 +269,7 @@ func (r *partitionReader) nakAll(tasks []*task) {
 // release unpins the consumer so that the next replica can start at once. The server has processed the
 // returned deliveries by then.
 func (r *partitionReader) release() {
-	if r.slot.shared || !r.pinned.Load() || !r.group.bus.conn.IsConnected() {
+	if r.durable.shared || !r.pinned.Load() || !r.group.bus.conn.IsConnected() {
 		return
 	}
 	r.unpin(context.Background())
@@ -284,6 +284,6 @@ func (r *partitionReader) unpin(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	api := "$JS.API.CONSUMER.UNPIN." + r.group.cfg.Stream + "." + r.slot.name
+	api := "$JS.API.CONSUMER.UNPIN." + r.group.cfg.Stream + "." + r.durable.name
 	_, _ = r.group.bus.conn.RequestWithContext(ctx, api, request)
 }

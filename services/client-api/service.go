@@ -84,7 +84,7 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) open(p *service.Process) (service.Work, error) {
-	redis, err := web.Limits(p, s.cfg.RedisURL)
+	redis, err := storage.RateLimits(p, s.cfg.RedisURL)
 	if err != nil {
 		return nil, err
 	}

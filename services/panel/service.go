@@ -125,7 +125,7 @@ type engines struct {
 
 func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	var e engines
-	e.redis, err = web.Limits(p, s.cfg.RedisURL)
+	e.redis, err = storage.RateLimits(p, s.cfg.RedisURL)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
-	"github.com/parley-chat/parley/pkg/service/web"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor/internal/bot"
@@ -216,7 +215,7 @@ type resources struct {
 }
 
 func (s *Service) openResources(p *service.Process) (resources, error) {
-	redis, err := web.Limits(p, s.cfg.RedisURL)
+	redis, err := storage.RateLimits(p, s.cfg.RedisURL)
 	if err != nil {
 		return resources{}, err
 	}

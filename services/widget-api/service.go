@@ -164,7 +164,7 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 	if e.keys, err = credential.LoadKeySet(s.cfg.VisitorKeysFile); err != nil {
 		return nil, fmt.Errorf("VISITOR_KEYS_FILE: %w", err)
 	}
-	if e.redis, err = web.Limits(p, s.cfg.RedisURL); err != nil {
+	if e.redis, err = storage.RateLimits(p, s.cfg.RedisURL); err != nil {
 		return nil, err
 	}
 	kept, err := web.Presence(p, s.cfg.Presence, s.cfg.RedisURL)

@@ -1,5 +1,5 @@
-// Package storage opens the store of a service. It is separate from package service because it links the database
-// drivers, which the socket gateway does not need.
+// Package storage opens the store of a service, and the Redis of its rate limits. It is separate from package service
+// because it links the database drivers, which the socket gateway does not need.
 package storage
 
 import (
@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/store"
@@ -93,4 +94,19 @@ func checkKeys(ctx context.Context, s *encrypted.Store) error {
 		case <-time.After(checkEvery):
 		}
 	}
+}
+
+// RateLimits opens the Redis in which replicas share their rate limits. Without a URL it returns nil, and each replica
+// counts by itself, as during an outage of Redis; it is therefore optional for readiness.
+func RateLimits(p *service.Process, redisURL string) (*ratelimit.Redis, error) {
+	if redisURL == "" {
+		return nil, nil
+	}
+	r, err := ratelimit.OpenRedis(redisURL, p.Logger())
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(r.Close)
+	p.Check(ops.Check{Name: "redis", Check: r.Ready, Optional: true})
+	return r, nil
 }

@@ -9,25 +9,8 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/ops"
-	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/service"
 )
-
-// Limits opens the Redis in which replicas share their rate limits. Without a URL it returns nil, and each replica
-// counts by itself, as during an outage of Redis; it is therefore optional for readiness.
-func Limits(p *service.Process, redisURL string) (*ratelimit.Redis, error) {
-	if redisURL == "" {
-		return nil, nil
-	}
-	r, err := ratelimit.OpenRedis(redisURL, p.Logger())
-	if err != nil {
-		return nil, err
-	}
-	p.OnClose(r.Close)
-	p.Check(ops.Check{Name: "redis", Check: r.Ready, Optional: true})
-	return r, nil
-}
 
 // Listen returns ln, or else a listener on addr (HTTP_ADDR); nil if there is neither, because another server serves the
 // handler.

@@ -87,7 +87,7 @@ func (s *Store) Register(ctx context.Context, r store.Registration) (store.Regis
 	v, created := r.Visitor, false
 	if v.ID == "" {
 		var err error
-		if v.ID, created, err = s.registrant(ctx, r); err != nil {
+		if v.ID, created, err = s.ownerOrNew(ctx, r); err != nil {
 			return store.Registered{}, err
 		}
 	}
@@ -99,8 +99,8 @@ func (s *Store) Register(ctx context.Context, r store.Registration) (store.Regis
 	return store.Registered{Visitor: v, Chat: c, Opened: opened, Created: created}, err
 }
 
-// registrant returns the id of the visitor that owns the identities, or of a new one.
-func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserID string, created bool, err error) {
+// ownerOrNew returns the id of the visitor that owns the identities, or of a new one.
+func (s *Store) ownerOrNew(ctx context.Context, r store.Registration) (chatUserID string, created bool, err error) {
 	if !r.OnlyUnowned {
 		return s.resolveVisitor(ctx, r.Identities)
 	}

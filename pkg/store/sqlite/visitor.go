@@ -85,7 +85,7 @@ func (s *Store) Register(ctx context.Context, r store.Registration) (store.Regis
 func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity) (store.Registered, error) {
 	v := r.Visitor
 	if v.ID == "" {
-		who, err := registrant(c, sorted, r.OnlyUnowned)
+		who, err := ownerOrNew(c, sorted, r.OnlyUnowned)
 		if err != nil {
 			return store.Registered{}, err
 		}
@@ -126,8 +126,8 @@ func (s *Store) registerNew(c *conn, v chat.Visitor, n *store.NewChat) (store.Re
 	return store.Registered{Visitor: v, Chat: created, Opened: true, Created: true}, err
 }
 
-// registrant returns the id of the visitor that owns the identities, or of a new one.
-func registrant(c *conn, sorted []store.Identity, onlyUnowned bool) (resolved, error) {
+// ownerOrNew returns the id of the visitor that owns the identities, or of a new one.
+func ownerOrNew(c *conn, sorted []store.Identity, onlyUnowned bool) (resolved, error) {
 	if onlyUnowned {
 		owner, _, err := owners(c, sorted)
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-chat/parley/services/processor/internal/slots"
+	"github.com/parley-chat/parley/services/processor/internal/fairshare"
 )
 
 const (
@@ -72,8 +72,8 @@ func (l *limiter) failed(now time.Time, r result) {
 
 // limiters holds the limiters of all endpoints, and the slots that companies share. It is safe for concurrent use.
 type limiters struct {
-	maxLimit int          // of one endpoint
-	slots    *slots.Slots // one per concurrent request, by company
+	maxLimit int             // of one endpoint
+	slots    *fairshare.Pool // one per concurrent request, by company
 
 	mu      sync.Mutex
 	of      map[string]*limiter // by endpoint
@@ -81,7 +81,7 @@ type limiters struct {
 }
 
 func newLimiters(concurrent, perEndpoint int) *limiters {
-	return &limiters{maxLimit: perEndpoint, slots: slots.New(concurrent), of: map[string]*limiter{}}
+	return &limiters{maxLimit: perEndpoint, slots: fairshare.New(concurrent), of: map[string]*limiter{}}
 }
 
 // limiter returns the endpoint's limiter. It is called with the lock held.

@@ -51,7 +51,7 @@ type authenticator struct {
 	origins     *originCache
 	rooms       *rooms
 	receipts    *receiptQueue
-	replies     *replyReader
+	replies     *replyStream
 	unfinished  *unfinishedMessages
 	recoveries  *recoveryBounds
 	renewals    *ratelimit.Limiter
@@ -63,7 +63,7 @@ type authenticator struct {
 }
 
 // newAuthenticator returns the authenticator of a gateway whose other parts are made.
-func newAuthenticator(g *Gateway, replies *replyReader) *authenticator {
+func newAuthenticator(g *Gateway, replies *replyStream) *authenticator {
 	cfg := g.cfg
 	return &authenticator{
 		namespace:   cfg.Namespace,

@@ -15,7 +15,7 @@
 // reconnects), presence.go (connected visitors), drain.go (the end).
 //
 // Beside them: live.go (typing and read cursors), part.go and unfinished.go (messages that are still being
-// written), receipt.go (delivery reports), reply_reader.go (reads the stream), low_watermarks.go, pause.go and
+// written), receipt.go (delivery reports), reply_stream.go (reads the stream), low_watermarks.go, pause.go and
 // outage.go (replay to this gateway after a loss of Redis). gateway.go makes and runs all of them.
 //
 // The engine (pkg/socketio) has sockets and rooms, the bus has streams; only this package has visitors and replies.

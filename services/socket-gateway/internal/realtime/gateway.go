@@ -55,7 +55,7 @@ type Gateway struct {
 
 // New installs a gateway's handlers in its namespace. Sockets are admitted while Run runs.
 func New(cfg Config) *Gateway {
-	reader := newReplyReader(cfg.Bus)
+	reader := newReplyStream(cfg.Bus)
 	receipts := newReceiptQueue(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
 	rooms := newRooms(roomsConfig{
 		sockets: cfg.Namespace,

@@ -24,7 +24,7 @@ const (
 // authenticator reads the watermark at which a room opens and a session starts; outageReplay reads the
 // watermarks of the time at which an outage began.
 type lowWatermarks struct {
-	replies     *replyReader
+	replies     *replyStream
 	onRecreated func() // called when the stream was recreated: its sequences restart
 
 	known chan struct{} // closed by the first successful poll
@@ -43,7 +43,7 @@ type sample struct {
 
 // newLowWatermarks returns low watermarks, which are unknown until run has polled them. onRecreated is called
 // when the stream was recreated.
-func newLowWatermarks(replies *replyReader, onRecreated func()) *lowWatermarks {
+func newLowWatermarks(replies *replyStream, onRecreated func()) *lowWatermarks {
 	return &lowWatermarks{replies: replies, onRecreated: onRecreated, known: make(chan struct{})}
 }
 

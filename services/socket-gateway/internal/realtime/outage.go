@@ -31,7 +31,7 @@ const (
 // losses may belong to one outage.
 type outageReplay struct {
 	rooms      *rooms
-	replies    *replyReader
+	replies    *replyStream
 	watermarks *lowWatermarks
 	logger     *slog.Logger
 
@@ -45,7 +45,7 @@ type outageReplay struct {
 }
 
 // newOutageReplay returns an outage replay. run does the replays.
-func newOutageReplay(rooms *rooms, replies *replyReader, watermarks *lowWatermarks, logger *slog.Logger) *outageReplay {
+func newOutageReplay(rooms *rooms, replies *replyStream, watermarks *lowWatermarks, logger *slog.Logger) *outageReplay {
 	return &outageReplay{
 		rooms:      rooms,
 		replies:    replies,

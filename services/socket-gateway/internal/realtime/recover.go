@@ -42,7 +42,7 @@ type missed struct {
 // missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
 // there are too many, if some may have been removed from the stream, or if the pid or offset is invalid, and
 // apperr.Unavailable if the stream cannot be read. With an error, the result has what was read before it.
-func (r *replyReader) missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
+func (r *replyStream) missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
 	state, err := r.state(ctx)
 	if err != nil {
 		return missed{}, apperr.Unreachable("NATS", err)
@@ -72,7 +72,7 @@ func (r *replyReader) missed(ctx context.Context, appID, chatUserID, pid, offset
 }
 
 // missedSince reads the replies on a stored subject after an offset, within the bounds of a replay.
-func (r *replyReader) missedSince(ctx context.Context, stored string, after uint64) (missed, error) {
+func (r *replyStream) missedSince(ctx context.Context, stored string, after uint64) (missed, error) {
 	found := missed{upTo: after}
 	err := r.read(ctx, stored, after, func(d bus.Delivery) error {
 		found.upTo = d.Sequence
@@ -96,7 +96,7 @@ func (r *replyReader) missedSince(ctx context.Context, stored string, after uint
 
 // confirm continues reading until it has the last reply of the stream's leader: the replica that served the
 // read may lag.
-func (r *replyReader) confirm(ctx context.Context, stored string, found *missed) error {
+func (r *replyStream) confirm(ctx context.Context, stored string, found *missed) error {
 	for {
 		last, err := r.lastOf(ctx, stored)
 		if err != nil || last <= found.upTo {

@@ -17,7 +17,7 @@ import (
 const freshPID = "fresh"
 
 // recoverer returns an authenticator that recovers with the bytes of production. A read of a nil reader panics.
-func recoverer(t *testing.T, replies *replyReader) *authenticator {
+func recoverer(t *testing.T, replies *replyStream) *authenticator {
 	t.Helper()
 	metrics, err := NewMetrics(nil)
 	if err != nil {
@@ -134,7 +134,7 @@ func TestUnrecoverableRepliesAreCharged(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := newPID(0, stream.CachedInfo().Created)
-	a := recoverer(t, newReplyReader(b))
+	a := recoverer(t, newReplyStream(b))
 	left := func() int { return a.recoveries.bytes.TakeN(t.Context(), "company", 0).Left }
 	before := left()
 	if got := recoveredPID(t, a, "company", "jo", pid); got != freshPID {

@@ -29,7 +29,7 @@ func publish(t *testing.T, b *bus.Bus, user string, data string) {
 }
 
 // stored is the subject under which the stream keeps the replies to a visitor.
-func stored(t *testing.T, log *replyReader, user string) string {
+func stored(t *testing.T, log *replyStream, user string) string {
 	t.Helper()
 	s, err := log.bus.Stored(t.Context(), subject.Replies, subject.Reply("app", user))
 	if err != nil {
@@ -42,7 +42,7 @@ func stored(t *testing.T, log *replyReader, user string) string {
 func TestMissed(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := newReplyReader(b)
+	log := newReplyStream(b)
 	for i := range 5 {
 		publish(t, b, "sara", fmt.Sprintf(`{"text":"%d"}`, i))
 		publish(t, b, "jo", `{"text":"x"}`)
@@ -100,7 +100,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-func offsets(t *testing.T, log *replyReader, replicas int, pid, offset string) string {
+func offsets(t *testing.T, log *replyStream, replicas int, pid, offset string) string {
 	t.Helper()
 	found, err := log.missed(t.Context(), "app", "sara", pid, offset)
 	if errors.Is(err, errNotRecoverable) {
@@ -123,7 +123,7 @@ func offsets(t *testing.T, log *replyReader, replicas int, pid, offset string) s
 func TestMissedConfirmsWithTheLeader(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := newReplyReader(b)
+	log := newReplyStream(b)
 	for range 3 {
 		publish(t, b, "sara", `{"text":"x"}`)
 	}
@@ -140,7 +140,7 @@ func TestMissedConfirmsWithTheLeader(t *testing.T) {
 func TestMissedIsBounded(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := newReplyReader(b)
+	log := newReplyStream(b)
 	for range replayEvents {
 		publish(t, b, "sara", `{"text":"x"}`)
 	}
@@ -169,7 +169,7 @@ func TestMissedIsBounded(t *testing.T) {
 func TestStateIsShared(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := newReplyReader(b)
+	log := newReplyStream(b)
 	results := make(chan error, 500)
 	for range cap(results) {
 		go func() { _, err := log.state(t.Context()); results <- err }()

@@ -103,28 +103,28 @@ func (f Form) identities(appID string) []store.Identity {
 	return ids
 }
 
-// lookup selects the visitor of a registration; see [store.Registration].
-type lookup struct {
+// criteria select the visitor of a registration; see [store.Registration].
+type criteria struct {
 	identities  []store.Identity
 	onlyUnowned bool   // an identity that is somebody's does not select them
 	visitorID   string // the holder of the request's token; empty: none
 }
 
-// identify returns how to find the visitor of the form.
-func (s *Service) identify(
+// lookup returns how to find the visitor of the form.
+func (s *Service) lookup(
 	ctx context.Context,
 	app chat.Application,
 	f Form,
 	proved *store.Identity,
-) (lookup, error) {
+) (criteria, error) {
 	if proved != nil {
-		return lookup{identities: []store.Identity{*proved}}, nil
+		return criteria{identities: []store.Identity{*proved}}, nil
 	}
 	if !app.Identity.On() {
-		return lookup{identities: f.identities(app.ID)}, nil
+		return criteria{identities: f.identities(app.ID)}, nil
 	}
 	holder, err := s.holder(ctx, app, f)
-	return lookup{
+	return criteria{
 		identities:  f.identities(app.ID),
 		onlyUnowned: true, // an unproved claim to a known identity gives no access to its history
 		visitorID:   holder,

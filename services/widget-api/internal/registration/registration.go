@@ -94,7 +94,7 @@ func (s *Service) Register(ctx context.Context, f Form) (token string, err error
 	if err != nil {
 		return "", err
 	}
-	found, err := s.identify(ctx, app, f, proved)
+	by, err := s.lookup(ctx, app, f, proved)
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +102,7 @@ func (s *Service) Register(ctx context.Context, f Form) (token string, err error
 	// the browser registers again, which publishes one.
 	registered, err := s.cfg.Visitors.Register(ctx, store.Registration{
 		Visitor: chat.Visitor{
-			ID:         found.visitorID,
+			ID:         by.visitorID,
 			CompanyID:  app.CompanyID,
 			AppID:      app.ID,
 			FirstName:  f.FirstName,
@@ -112,8 +112,8 @@ func (s *Service) Register(ctx context.Context, f Form) (token string, err error
 			UserID:     valueOf(f.UserID),
 			VerifiedBy: provedBy(proved),
 		},
-		Identities:  found.identities,
-		OnlyUnowned: found.onlyUnowned,
+		Identities:  by.identities,
+		OnlyUnowned: by.onlyUnowned,
 		Chat: &store.NewChat{
 			Channel:    chat.ChannelWidget,
 			Now:        now,

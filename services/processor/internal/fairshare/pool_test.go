@@ -1,9 +1,9 @@
-package slots
+package fairshare
 
 import "testing"
 
 // takeAll takes as many slots as the tenant gets.
-func takeAll(s *Slots, tenant string) (n int) {
+func takeAll(s *Pool, tenant string) (n int) {
 	for s.Take(tenant) {
 		n++
 	}

@@ -18,8 +18,8 @@ const (
 	replicaPause = 20 * time.Millisecond
 )
 
-// replyReader reads replies from the stream REPLIES. It is safe for concurrent use.
-type replyReader struct {
+// replyStream reads replies from the stream REPLIES. It is safe for concurrent use.
+type replyStream struct {
 	bus *bus.Bus
 
 	mu      sync.Mutex // guards the fields below
@@ -34,11 +34,11 @@ type stateCall struct {
 	err   error
 }
 
-// newReplyReader returns a reader of the stream REPLIES.
-func newReplyReader(b *bus.Bus) *replyReader { return &replyReader{bus: b} }
+// newReplyStream returns a reader of the stream REPLIES.
+func newReplyStream(b *bus.Bus) *replyStream { return &replyStream{bus: b} }
 
 // state returns the state of the stream, requested after the call began. Concurrent callers share requests.
-func (r *replyReader) state(ctx context.Context) (bus.StreamState, error) {
+func (r *replyStream) state(ctx context.Context) (bus.StreamState, error) {
 	call := r.joinCall()
 	select {
 	case <-call.done:
@@ -49,7 +49,7 @@ func (r *replyReader) state(ctx context.Context) (bus.StreamState, error) {
 }
 
 // joinCall returns the next shared request, which is not sent yet: its state is newer than the call.
-func (r *replyReader) joinCall() *stateCall {
+func (r *replyStream) joinCall() *stateCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.next == nil {
@@ -63,7 +63,7 @@ func (r *replyReader) joinCall() *stateCall {
 }
 
 // send sends shared requests until none is waiting.
-func (r *replyReader) send() {
+func (r *replyStream) send() {
 	for {
 		r.mu.Lock()
 		call := r.next
@@ -82,7 +82,7 @@ func (r *replyReader) send() {
 
 // lowWatermarks returns, for each partition, the sequence up to which the gateways have published every reply.
 // created is the creation time of the stream.
-func (r *replyReader) lowWatermarks(ctx context.Context, created time.Time) (watermarks []uint64, err error) {
+func (r *replyStream) lowWatermarks(ctx context.Context, created time.Time) (watermarks []uint64, err error) {
 	partitions, err := r.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ var errNotRead = errors.New("some partitions have no saved offset yet")
 
 // read calls fn in order with all messages after a sequence whose stored subject matches filter. It stops at
 // the first error of fn and returns it.
-func (r *replyReader) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
+func (r *replyStream) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
 	for d, err := range r.bus.After(ctx, subject.Replies, filter, after) {
 		if err == nil {
 			err = fn(d)
@@ -119,7 +119,7 @@ func (r *replyReader) read(ctx context.Context, filter string, after uint64, fn 
 
 // lastOf returns the sequence of the last message on a stored subject or filter, read from the stream's
 // leader; 0 if there is none.
-func (r *replyReader) lastOf(ctx context.Context, stored string) (uint64, error) {
+func (r *replyStream) lastOf(ctx context.Context, stored string) (uint64, error) {
 	return r.bus.LastSequence(ctx, subject.Replies, stored)
 }
 

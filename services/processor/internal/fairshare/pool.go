@@ -1,16 +1,16 @@
-// Package slots shares a fixed number of slots between tenants: the requests of outgoing webhooks between
+// Package fairshare shares a fixed number of slots between tenants: the requests of outgoing webhooks between
 // companies. Consumers share their handlers by the same rule (pkg/bus, Consumer.Tenant).
 //
 // A tenant takes another slot while it holds fewer than are free. So one busy tenant gets half of them, two
 // get a third each, and n get an equal share each and leave one for the next tenant, which does not wait for
 // a slot of the others. A tenant above its share, because others have come, gives slots back as its work
 // ends. Nothing is remembered of a tenant without a slot.
-package slots
+package fairshare
 
 import "sync"
 
-// Slots is a number of slots. It is safe for concurrent use.
-type Slots struct {
+// Pool is a number of slots. It is safe for concurrent use.
+type Pool struct {
 	mu    sync.Mutex
 	size  int
 	taken int
@@ -18,48 +18,48 @@ type Slots struct {
 }
 
 // New returns size free slots.
-func New(size int) *Slots { return &Slots{size: size, held: map[string]int{}} }
+func New(size int) *Pool { return &Pool{size: size, held: map[string]int{}} }
 
 // Take takes a slot for the tenant, until Release. It reports false if the tenant has its share.
-func (s *Slots) Take(tenant string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held[tenant] >= s.size-s.taken {
+func (p *Pool) Take(tenant string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[tenant] >= p.size-p.taken {
 		return false
 	}
-	s.held[tenant]++
-	s.taken++
+	p.held[tenant]++
+	p.taken++
 	return true
 }
 
 // Release returns a slot that the tenant has taken.
-func (s *Slots) Release(tenant string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken--
-	s.held[tenant]--
-	if s.held[tenant] == 0 {
-		delete(s.held, tenant)
+func (p *Pool) Release(tenant string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken--
+	p.held[tenant]--
+	if p.held[tenant] == 0 {
+		delete(p.held, tenant)
 	}
 }
 
 // Held returns the number of slots that the tenant holds.
-func (s *Slots) Held(tenant string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held[tenant]
+func (p *Pool) Held(tenant string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held[tenant]
 }
 
 // Room returns how many more slots the tenant could take now.
-func (s *Slots) Room(tenant string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(0, (s.size-s.taken-s.held[tenant]+1)/2)
+func (p *Pool) Room(tenant string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(0, (p.size-p.taken-p.held[tenant]+1)/2)
 }
 
 // Taken returns the number of slots that all tenants hold.
-func (s *Slots) Taken() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.taken
+func (p *Pool) Taken() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
 }
