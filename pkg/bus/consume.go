@@ -131,8 +131,8 @@ type Consumer struct {
 	// MaxAckPending is the maximum number of unacknowledged deliveries per partition, including those waiting
 	// here; 0: 1000, or 16384 with Tenant. If that many wait for a retry, the partition stalls. The process stops
 	// pulling at as many deliveries of all partitions, or at 2048 (minHeld) or twice Concurrency if that is more, and
-	// at 32 MiB (maxHeldBytes). The batches that were requested by then come on top: at most 256 deliveries a
-	// partition, and no more than are held.
+	// at 32 MiB (maxHeldBytes). The batches that were requested by then come on top (mostRequested): 512 deliveries, or 16
+	// a partition if that is more.
 	MaxAckPending int
 	// MaxPause is the maximum delay between two tries; 0: 5 seconds.
 	MaxPause time.Duration
@@ -201,7 +201,7 @@ type durable struct {
 	shared  bool // all replicas read it concurrently
 }
 
-// durables returns the group'd durable consumers for a stream with n partitions.
+// durables returns the group's durable consumers for a stream with n partitions.
 func (c Consumer) durables(partitions int) []durable {
 	switch {
 	case c.Order == Unordered, c.Order == ByStream, partitions <= 1:
@@ -230,7 +230,7 @@ const (
 	metadataPartition = "parley-partition"
 )
 
-// partitionName returns the name of a group'd durable consumer for a partition.
+// partitionName returns the name of a group's durable consumer for a partition.
 func partitionName(group string, partition int) string { return group + "-" + strconv.Itoa(partition) }
 
 // config returns the configuration of a durable consumer of the group.

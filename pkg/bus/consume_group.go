@@ -16,13 +16,15 @@ import (
 )
 
 const (
-	// minHeld is the lower bound of the number of held deliveries at which a group stops pulling. The batches in
-	// flight then add at most as many again (see group.reader).
+	// minHeld is the lower bound of the number of held deliveries at which a group stops pulling.
 	minHeld      = 2048
 	maxHeldBytes = 32 << 20 // memory of held deliveries at which a group stops pulling
 	taskBytes    = 1 << 10  // memory of a held delivery beside its payload
-	minBatch     = 16
-	maxBatch     = 256
+	// mostRequested is the number of deliveries in the batches of all partitions, unless there are more than 32. They
+	// come on top of those that are held, of any size: a batch that has been requested is not given up, and the largest
+	// message has 64 KiB of data.
+	mostRequested      = 512
+	minBatch, maxBatch = 16, 256
 )
 
 // group is one replica of a consumer group: a call of Consume. It reads its assigned partitions into one queue.
@@ -209,8 +211,7 @@ func (g *group) reader(durables []durable, d durable, stop context.CancelFunc) (
 		r := newOffsetReader(g.offsets, d, stop)
 		return r.partition, r.run
 	}
-	// The batches of all partitions together hold at most about maxHeld deliveries.
-	batch := min(maxBatch, max(minBatch, int(g.maxHeld)/len(durables)))
+	batch := min(maxBatch, max(minBatch, mostRequested/len(durables)))
 	r := newPartitionReader(g, d, batch, stop)
 	return r.partition, r.run
 }

@@ -63,9 +63,10 @@ func (g *group) shedLoad(now time.Time) {
 	}
 }
 
-// shed gives up on waiting tasks until no tenant holds more than [fairLevel], and returns how many of each tenant. A
-// part keeps the first tasks of its keys, so that a visitor with a single waiting message is answered. It sheds nothing while much
-// of what it has shed before is still here: more would not make room sooner.
+// shed gives up on waiting tasks, also those that wait for a retry, until no tenant holds more than [fairLevel], and
+// returns how many of each tenant. A part keeps the first tasks of its keys if it can, so that a visitor with a single
+// waiting message is answered. It sheds nothing while much of what it has shed before is still here: more would not make
+// room sooner.
 func (q *keyedQueue) shed(maxHeld, maxBytes int64) map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -201,8 +202,8 @@ func highest(most int64, fits func(level int64) bool) int64 {
 	return int64(sort.Search(int(most), func(level int) bool { return !fits(int64(level) + 1) }))
 }
 
-// cutNewest removes waiting tasks of a share from their keys, of at least that weight if there are as many. It begins with
-// those that the most tasks of their key precede, and of equals with the newest.
+// cutNewest removes waiting tasks of a share from their keys, of at least that weight if there are as many. It begins
+// with those that the most tasks of their key precede, and of equals with the newest.
 func (h *holdings) cutNewest(of *share, weight int64) (cut []*task) {
 	type place struct {
 		in    *taskQueue
@@ -211,7 +212,7 @@ func (h *holdings) cutNewest(of *share, weight int64) (cut []*task) {
 	var places []place
 	for _, k := range h.shares[of].keys {
 		first := 0
-		if k.running || k.timer != nil || k.tasks[0].dead != nil {
+		if k.running || k.tasks[0].dead != nil {
 			first = 1
 		}
 		for index := first; index < len(k.tasks); index++ {
@@ -227,6 +228,9 @@ func (h *holdings) cutNewest(of *share, weight int64) (cut []*task) {
 			break
 		}
 		t := p.in.tasks[p.index]
+		if p.index == 0 && p.in.timer != nil {
+			p.in.endWait() // it has failed before
+		}
 		p.in.tasks[p.index] = nil
 		p.in.tasks = p.in.tasks[:p.index]
 		weight -= h.weightOf(t)

@@ -82,3 +82,38 @@ func TestShed(t *testing.T) {
 		t.Errorf("while some are being given up: got %v, want none", got)
 	}
 }
+
+// A tenant whose tasks all wait for a retry, each in a key of its own, gives up as many as one whose tasks have not
+// been tried.
+func TestShedEndsTheWaitForARetry(t *testing.T) {
+	t.Parallel()
+	q := newKeyedQueue(0, 1, true, nil)
+	p := &partition{idle: make(chan struct{})}
+	for n := range 12 {
+		key := string(rune('a' + n))
+		q.add(&task{partition: p, of: shareKey{tenant: "failing"}, key: key, delivery: Delivery{Sequence: uint64(n)}})
+		q.mu.Lock()
+		k := q.byKey[queueKey{p, key}]
+		q.shares.drop(func(ready *taskQueue) bool { return ready == k })
+		q.wait(k, time.Hour)
+		q.mu.Unlock()
+	}
+	if got := q.shed(12, 12*taskBytes); got["failing"] != 6 {
+		t.Errorf("got %v given up, want 6: the tenant keeps as many as are free", got)
+	}
+	waiting, leaving := 0, 0
+	for key, k := range q.byKey {
+		if k.share.tenant.name == shedTenant {
+			leaving++
+		} else if k.timer != nil {
+			waiting++
+			q.retryNow(k.tasks[0])
+		}
+		if k.timer != nil {
+			t.Errorf("%s: the wait goes on", key.key)
+		}
+	}
+	if waiting != 6 || leaving != 6 {
+		t.Errorf("got %d that wait and %d that leave, want 6 and 6", waiting, leaving)
+	}
+}
