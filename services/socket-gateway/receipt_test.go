@@ -68,7 +68,7 @@ func TestDeliveriesAreReported(t *testing.T) {
 }
 
 // A reply passes while the visitor is away. It is reported when the gateway that the visitor comes back to
-// sends it after.
+// sends it after, and not again for a client that claims to have missed it too.
 func TestWhatIsRecoveredIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,5 +97,12 @@ func TestWhatIsRecoveredIsReported(t *testing.T) {
 	back.await("message")
 	if e := nextReport(t, reports, v); e.MessageID != missed {
 		t.Errorf("got a report of %s, want one of the missed reply %s", e.MessageID, missed)
+	}
+	again := connectWith(t, second.url, "", map[string]string{"token": v.token, "pid": answer.PID})
+	again.await("connect")
+	again.await("message")
+	next := w.companyReply(v)
+	if e := nextReport(t, reports, v); e.MessageID != next {
+		t.Errorf("got a report of %s, want the next one of %s", e.MessageID, next)
 	}
 }

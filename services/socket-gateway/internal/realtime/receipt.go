@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -139,4 +140,42 @@ func (r *receiptQueue) flush(ctx context.Context) bool {
 	r.metrics.receipts.WithLabelValues(receiptFailed).Add(float64(len(failed)))
 	r.add(failed...)
 	return false
+}
+
+// offsetRange is the offsets above after, up to upTo.
+type offsetRange struct{ after, upTo uint64 }
+
+// has reports whether the range has the offset.
+func (o offsetRange) has(offset uint64) bool { return offset > o.after && offset <= o.upTo }
+
+// recoveredVisitors is the number of visitors whose recovered replies are remembered, about 8 MiB.
+const recoveredVisitors = 32 << 10
+
+// reportedRecoveries remembers which replies of a visitor this gateway has reported after a recovery. A client says
+// itself what it has missed, and nobody pays for a report: without this it could have the same replies reported again
+// and again, and the stream drops duplicates only for two minutes.
+type reportedRecoveries struct {
+	mu     sync.Mutex // guards ranges
+	ranges *simplelru.LRU[string, offsetRange]
+}
+
+func newReportedRecoveries() *reportedRecoveries {
+	ranges, err := simplelru.NewLRU[string, offsetRange](recoveredVisitors, nil)
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	return &reportedRecoveries{ranges: ranges}
+}
+
+// extend adds what a recovery of a visitor has read, and returns what was reported before. Between two recoveries
+// other clients of the visitor have received the replies, which reported them.
+func (r *reportedRecoveries) extend(room string, read offsetRange) (reported offsetRange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reported, ok := r.ranges.Get(room)
+	if ok {
+		read = offsetRange{after: min(read.after, reported.after), upTo: max(read.upTo, reported.upTo)}
+	}
+	r.ranges.Add(room, read)
+	return reported
 }

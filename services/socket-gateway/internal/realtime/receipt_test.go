@@ -156,3 +156,27 @@ func TestReceiptsWaitForTheStream(t *testing.T) {
 		}
 	})
 }
+
+// What a client claims to have missed is reported unless an earlier recovery of the visitor has reported it.
+func TestReportedRecoveries(t *testing.T) {
+	t.Parallel()
+	r := newReportedRecoveries()
+	for _, step := range []struct {
+		room     string
+		read     offsetRange
+		reported offsetRange
+	}{
+		{"a", offsetRange{10, 20}, offsetRange{}},
+		{"a", offsetRange{10, 30}, offsetRange{10, 20}},
+		{"b", offsetRange{10, 30}, offsetRange{}},
+		{"a", offsetRange{5, 30}, offsetRange{10, 30}},
+		{"a", offsetRange{20, 40}, offsetRange{5, 30}},
+	} {
+		if got := r.extend(step.room, step.read); got != step.reported {
+			t.Errorf("%s reads %v: got %v reported, want %v", step.room, step.read, got, step.reported)
+		}
+	}
+	if range5to10 := (offsetRange{5, 10}); range5to10.has(5) || !range5to10.has(6) || !range5to10.has(10) || range5to10.has(11) {
+		t.Error("the range above 5 up to 10 has other offsets than 6 to 10")
+	}
+}

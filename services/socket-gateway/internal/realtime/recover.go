@@ -35,8 +35,9 @@ type missedEvent struct {
 // missed are the events that a client receives before live ones.
 type missed struct {
 	events []missedEvent
-	bytes  int    // of their payloads
-	upTo   uint64 // offset up to which the client has all events after the replay
+	bytes  int         // of their payloads
+	upTo   uint64      // offset up to which the client has all events after the replay
+	span   offsetRange // that has been read
 }
 
 // missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
@@ -65,6 +66,7 @@ func (r *replyStream) missed(ctx context.Context, appID, chatUserID, pid, offset
 	if err == nil && state.Replicas > 1 {
 		err = r.confirm(ctx, stored, &found)
 	}
+	found.span = offsetRange{after: after, upTo: found.upTo}
 	if err != nil && !errors.Is(err, errNotRecoverable) {
 		err = apperr.Unreachable("NATS", err)
 	}
