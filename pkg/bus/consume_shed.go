@@ -121,7 +121,9 @@ func (q *keyedQueue) giveUp(cut []*task) {
 	}
 	sortTasks(cut)
 	for _, t := range cut {
-		t.dead, t.of, t.key = errShed, shareKey{tenant: shedTenant}, shedTenant+t.key
+		t.dead = errShed
+		t.tries = 0 // from now on they count the tries to publish the dead letter
+		t.of, t.key = shareKey{tenant: shedTenant}, shedTenant+t.key
 	}
 	q.addLocked(cut)
 }

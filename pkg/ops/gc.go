@@ -11,7 +11,8 @@ const (
 	// mostGCPercent is the GC percentage of a process with a small live heap, and leastGCPercent, Go's default, that of
 	// one with a large heap.
 	mostGCPercent, leastGCPercent = 800, 100
-	// cheapGarbage is the garbage between two collections that a process may have whatever its live heap is, in bytes.
+	// cheapGarbage is about the garbage between two collections that a process may have whatever its live heap is, in
+	// bytes. (The runtime adds its percentage of stacks and globals.)
 	cheapGarbage = 64 << 20
 )
 

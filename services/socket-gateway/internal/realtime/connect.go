@@ -51,7 +51,6 @@ type authenticator struct {
 	origins     *originCache
 	rooms       *rooms
 	receipts    *receiptQueue
-	reported    *reportedRecoveries
 	replies     *replyStream
 	unfinished  *unfinishedMessages
 	recoveries  *recoveryBounds
@@ -74,7 +73,6 @@ func newAuthenticator(g *Gateway, replies *replyStream) *authenticator {
 		origins:     g.origins,
 		rooms:       g.rooms,
 		receipts:    g.receipts,
-		reported:    newReportedRecoveries(),
 		replies:     replies,
 		unfinished:  newUnfinishedMessages(cfg.Bus, cfg.Now),
 		recoveries:  newRecoveryBounds(cfg.RecoveryRate, cfg.RecoveryBytes, cfg.Now),
@@ -267,15 +265,12 @@ func (a *authenticator) recover(
 		a.metrics.recovery(recoveryLimited)
 		return fresh, nil
 	}
-	reported := a.reported.extend(known.room, found.span)
 	for _, e := range found.events {
 		if err := s.Emit(eventMessage, e.payload, formatOffset(e.offset)); err != nil {
 			return "", err
 		}
-		if e.receipt != (metadata.Receipt{}) && !reported.has(e.offset) {
-			a.receipts.report(claims.CompanyID, e.receipt)
-		}
 	}
+	a.receipts.reportRecovered(ctx, claims.CompanyID, known.room, found)
 	known.replayedUpTo = found.upTo
 	a.rooms.markReplayed(known.room, s.ID(), found.upTo)
 	a.metrics.recovery(recoveryHit)

@@ -64,7 +64,10 @@ func New(cfg Config) *Gateway {
 		receipt: receipts.report,
 		tracer:  cfg.Tracer,
 	})
-	watermarks := newLowWatermarks(reader, rooms.resetOffsets)
+	watermarks := newLowWatermarks(reader, func() {
+		rooms.resetOffsets()
+		receipts.recovered.reset()
+	})
 	g := &Gateway{
 		cfg:        cfg,
 		rooms:      rooms,

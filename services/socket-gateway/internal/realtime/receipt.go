@@ -9,12 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
@@ -40,6 +42,7 @@ type receiptQueue struct {
 	metrics   *Metrics
 	now       func() time.Time
 	logger    *slog.Logger
+	recovered *recoveryReports
 
 	wake chan struct{} // holds at most one
 
@@ -54,7 +57,10 @@ func newReceiptQueue(
 	logger *slog.Logger,
 	now func() time.Time,
 ) *receiptQueue {
-	return &receiptQueue{publisher: publisher, metrics: metrics, logger: logger, now: now, wake: make(chan struct{}, 1)}
+	return &receiptQueue{
+		publisher: publisher, metrics: metrics, logger: logger, now: now,
+		recovered: newRecoveryReports(now), wake: make(chan struct{}, 1),
+	}
 }
 
 // report queues the report that a message was delivered to a visitor of a company.
@@ -81,6 +87,17 @@ func (r *receiptQueue) add(reports ...event.MessageStatusChanged) {
 	select {
 	case r.wake <- struct{}{}:
 	default:
+	}
+}
+
+// reportRecovered queues the reports of what a visitor has recovered.
+func (r *receiptQueue) reportRecovered(ctx context.Context, company, room string, found missed) {
+	receipts, ok := r.recovered.take(ctx, company, room, found)
+	if !ok {
+		r.metrics.receipts.WithLabelValues(receiptLost).Inc()
+	}
+	for _, receipt := range receipts {
+		r.report(company, receipt)
 	}
 }
 
@@ -148,34 +165,61 @@ type offsetRange struct{ after, upTo uint64 }
 // has reports whether the range has the offset.
 func (o offsetRange) has(offset uint64) bool { return offset > o.after && offset <= o.upTo }
 
-// recoveredVisitors is the number of visitors whose recovered replies are remembered, about 8 MiB.
-const recoveredVisitors = 32 << 10
+const (
+	// recoveredVisitors is the number of visitors whose reported replies are remembered, about 8 MiB.
+	recoveredVisitors = 32 << 10
+	// recoveredReports are the reports of recovered replies of a company in recoveredPer, about 19 MB.
+	recoveredReports = 32 << 10
+	recoveredPer     = 48 * time.Hour
+)
 
-// reportedRecoveries remembers which replies of a visitor this gateway has reported after a recovery. A client says
-// itself what it has missed, and nobody pays for a report: without this it could have the same replies reported again
-// and again, and the stream drops duplicates only for two minutes.
-type reportedRecoveries struct {
-	mu     sync.Mutex // guards ranges
-	ranges *simplelru.LRU[string, offsetRange]
+// recoveryReports decides which recovered replies this gateway reports. A client says itself what it has missed, and
+// nobody pays for a report: without this it could have the same replies reported again and again, and the stream drops
+// duplicates only for two minutes. It is safe for concurrent use by different visitors.
+type recoveryReports struct {
+	reported  *lru.Cache[string, offsetRange] // by room
+	companies *ratelimit.Limiter              // bounds them also if the visitors are more than are remembered
 }
 
-func newReportedRecoveries() *reportedRecoveries {
-	ranges, err := simplelru.NewLRU[string, offsetRange](recoveredVisitors, nil)
+func newRecoveryReports(now func() time.Time) *recoveryReports {
+	reported, err := lru.New[string, offsetRange](recoveredVisitors)
 	if err != nil {
 		panic(err) // the size is positive
 	}
-	return &reportedRecoveries{ranges: ranges}
+	rate := config.Rate{Count: recoveredReports, Per: recoveredPer}
+	return &recoveryReports{
+		reported:  reported,
+		companies: ratelimit.New(ratelimit.Config{Name: "recovery-reports", Rate: rate, Now: now}),
+	}
 }
 
-// extend adds what a recovery of a visitor has read, and returns what was reported before. Between two recoveries
-// other clients of the visitor have received the replies, which reported them.
-func (r *reportedRecoveries) extend(room string, read offsetRange) (reported offsetRange) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	reported, ok := r.ranges.Get(room)
-	if ok {
+// reset forgets all offsets. It must be called when the stream was recreated and its sequences restarted.
+func (r *recoveryReports) reset() { r.reported.Purge() }
+
+// take returns the receipts of a recovery that are to be reported: those that no earlier recovery of the visitor has
+// reported. Between two recoveries other clients of the visitor have received the replies, which reported them. It
+// returns false, and loses them, if the company has used up its reports: reading the message later implies the delivery.
+func (r *recoveryReports) take(
+	ctx context.Context,
+	companyID, room string,
+	found missed,
+) (receipts []metadata.Receipt, ok bool) {
+	reported, known := r.reported.Get(room)
+	for _, e := range found.events {
+		if e.receipt != (metadata.Receipt{}) && !reported.has(e.offset) {
+			receipts = append(receipts, e.receipt)
+		}
+	}
+	if len(receipts) == 0 {
+		return nil, true
+	}
+	if !r.companies.TakeN(ctx, companyID, len(receipts)).Allowed {
+		return nil, false
+	}
+	read := found.span
+	if known {
 		read = offsetRange{after: min(read.after, reported.after), upTo: max(read.upTo, reported.upTo)}
 	}
-	r.ranges.Add(room, read)
-	return reported
+	r.reported.Add(room, read)
+	return receipts, true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -158,25 +159,56 @@ func TestReceiptsWaitForTheStream(t *testing.T) {
 }
 
 // What a client claims to have missed is reported unless an earlier recovery of the visitor has reported it.
-func TestReportedRecoveries(t *testing.T) {
+func TestRecoveredRepliesAreReportedOnce(t *testing.T) {
 	t.Parallel()
-	r := newReportedRecoveries()
+	r := newRecoveryReports(time.Now)
+	read := func(after, upTo uint64) missed {
+		found := missed{upTo: upTo, span: offsetRange{after, upTo}}
+		for offset := after + 1; offset <= upTo; offset++ {
+			receipt := metadata.Receipt{MessageID: strconv.FormatUint(offset, 10)}
+			found.events = append(found.events, missedEvent{offset: offset, receipt: receipt})
+		}
+		return found
+	}
 	for _, step := range []struct {
 		room     string
-		read     offsetRange
-		reported offsetRange
+		read     missed
+		reported int
 	}{
-		{"a", offsetRange{10, 20}, offsetRange{}},
-		{"a", offsetRange{10, 30}, offsetRange{10, 20}},
-		{"b", offsetRange{10, 30}, offsetRange{}},
-		{"a", offsetRange{5, 30}, offsetRange{10, 30}},
-		{"a", offsetRange{20, 40}, offsetRange{5, 30}},
+		{"a", read(10, 20), 10},
+		{"a", read(10, 30), 10},
+		{"b", read(10, 30), 20},
+		{"a", read(5, 30), 5},
+		{"a", read(20, 40), 10},
+		{"a", read(5, 40), 0},
+		{"a", read(40, 40), 0},
 	} {
-		if got := r.extend(step.room, step.read); got != step.reported {
-			t.Errorf("%s reads %v: got %v reported, want %v", step.room, step.read, got, step.reported)
+		if got, ok := r.take(t.Context(), "company", step.room, step.read); len(got) != step.reported || !ok {
+			t.Errorf("%s reads %v: got %d and %v, want %d reports", step.room, step.read.span, len(got), ok, step.reported)
 		}
 	}
-	if range5to10 := (offsetRange{5, 10}); range5to10.has(5) || !range5to10.has(6) || !range5to10.has(10) || range5to10.has(11) {
-		t.Error("the range above 5 up to 10 has other offsets than 6 to 10")
+}
+
+// Visitors without a reply to report do not displace others, and a company with more visitors than are remembered has
+// a bound.
+func TestReportsOfRecoveriesAreBounded(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	r := newRecoveryReports(func() time.Time { return began })
+	one := missed{events: []missedEvent{{offset: 1, receipt: metadata.Receipt{MessageID: "1"}}}, span: offsetRange{0, 1}}
+	r.take(t.Context(), "other", "first", one)
+	for n := range 2 * recoveredVisitors {
+		r.take(t.Context(), "company", strconv.Itoa(n), missed{span: offsetRange{0, 1}})
+	}
+	if again, _ := r.take(t.Context(), "other", "first", one); len(again) != 0 {
+		t.Error("got the reply reported again after recoveries of nothing")
+	}
+	reports := 0
+	for n := range 2 * recoveredVisitors {
+		receipts, _ := r.take(t.Context(), "company", strconv.Itoa(n), one)
+		reports += len(receipts)
+	}
+	if reports != recoveredReports {
+		t.Errorf("got %d reports of one company, want %d", reports, recoveredReports)
 	}
 }
