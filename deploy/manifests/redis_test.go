@@ -45,6 +45,7 @@ func TestRedisPermissions(t *testing.T) {
 	addr := startRedis(t)
 	commands := map[string][]any{
 		"count":             {"eval", "redis.call('TIME') redis.call('GET', KEYS[1]) return redis.call('SET', KEYS[1], '1', 'PX', 1000)", 1, "parley:rate:token:x"},
+		"count reports":     {"eval", "redis.call('TIME') redis.call('GET', KEYS[1]) return redis.call('SET', KEYS[1], '1', 'PX', 1000)", 1, "parley:rate:recovery-reports:x"},
 		"register":          {"set", "parley:gateway:x", "addr", "EX", 15},
 		"look up":           {"get", "parley:gateway:x"},
 		"leave":             {"del", "parley:gateway:x"},
@@ -67,11 +68,11 @@ func TestRedisPermissions(t *testing.T) {
 		"end others":        {"client", "list"},
 	}
 	may := map[string][]string{
-		"client-api":     {"count", "touch a counter"},
-		"widget-api":     {"count", "touch a counter", "see agents"},
-		"panel":          {"count", "touch a counter", "see a visitor", "show agents", "see agents"},
-		"processor":      {"count", "touch a counter"},
-		"socket-gateway": {"show a visitor", "see a visitor", "register", "look up", "leave", "emit", "emit sharded", "ask the others"},
+		"client-api":     {"count", "count reports", "touch a counter"},
+		"widget-api":     {"count", "count reports", "touch a counter", "see agents"},
+		"panel":          {"count", "count reports", "touch a counter", "see a visitor", "show agents", "see agents"},
+		"processor":      {"count", "count reports", "touch a counter"},
+		"socket-gateway": {"count reports", "show a visitor", "see a visitor", "register", "look up", "leave", "emit", "emit sharded", "ask the others"},
 		"default":        nil,
 	}
 	for user, allowed := range may {

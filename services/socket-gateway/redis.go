@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/redisclient"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
@@ -55,6 +56,15 @@ func openRedis(cfg Config, metrics *realtime.Metrics) (*redisConn, error) {
 		Logger:       cfg.Logger,
 	})
 	return r, nil
+}
+
+// openLimits returns the Redis in which the gateways share limits. Without REDIS_URL it returns nil, and without Redis
+// each gateway counts by itself.
+func openLimits(cfg Config) (*ratelimit.Redis, error) {
+	if cfg.RedisURL == "" {
+		return nil, nil
+	}
+	return ratelimit.OpenRedis(cfg.RedisURL, cfg.Logger)
 }
 
 // onLost is called by the adapter before it connects again, so that the rooms are paused before later events

@@ -147,6 +147,11 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		return nil, err
 	}
 	p.OnClose(s.redis.close)
+	limits, err := openLimits(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(limits.Close)
 	s.bus, err = p.Bus(nil, streams()...)
 	if err != nil {
 		return nil, err
@@ -188,7 +193,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		Origins:   s.bus.RPC().AllowedOrigins,
 		Metrics:   metrics,
 		Logger:    s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer,
-		RecoveryRate: s.cfg.RecoveryRate, RecoveryBytes: s.cfg.RecoveryBytes,
+		RecoveryRate: s.cfg.RecoveryRate, RecoveryBytes: s.cfg.RecoveryBytes, Limits: limits,
 		Presence: s.presence(), ID: s.id,
 		// called only while serving: s.ingress is set
 		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.legacy.Revoke(ctx, chatUserID) },

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/tracing"
 )
@@ -31,6 +32,8 @@ type Config struct {
 
 	RecoveryRate  config.Rate // per visitor; the zero Rate is no limit
 	RecoveryBytes config.Rate // per company: what its visitors recover waits in the memory of the gateway
+
+	Limits *ratelimit.Redis // where gateways share the bound of recovered replies' reports; nil: this one counts alone
 
 	Presence presence.Store // connected visitors are written to it; nil: presence is not stored
 	ID       string         // of this gateway in Presence
@@ -56,7 +59,7 @@ type Gateway struct {
 // New installs a gateway's handlers in its namespace. Sockets are admitted while Run runs.
 func New(cfg Config) *Gateway {
 	reader := newReplyStream(cfg.Bus)
-	receipts := newReceiptQueue(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
+	receipts := newReceiptQueue(cfg.Bus, cfg.Metrics, cfg.Logger, newRecoveryReports(cfg.Limits, cfg.Now), cfg.Now)
 	rooms := newRooms(roomsConfig{
 		sockets: cfg.Namespace,
 		metrics: cfg.Metrics,

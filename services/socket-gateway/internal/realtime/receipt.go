@@ -55,11 +55,12 @@ func newReceiptQueue(
 	publisher event.Publisher,
 	metrics *Metrics,
 	logger *slog.Logger,
+	recovered *recoveryReports,
 	now func() time.Time,
 ) *receiptQueue {
 	return &receiptQueue{
 		publisher: publisher, metrics: metrics, logger: logger, now: now,
-		recovered: newRecoveryReports(now), wake: make(chan struct{}, 1),
+		recovered: recovered, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -168,7 +169,8 @@ func (o offsetRange) has(offset uint64) bool { return offset > o.after && offset
 const (
 	// recoveredVisitors is the number of visitors whose reported replies are remembered, about 8 MiB.
 	recoveredVisitors = 32 << 10
-	// recoveredReports are the reports of recovered replies of a company in recoveredPer, about 19 MB.
+	// recoveredReports are the reports of recovered replies of a company in recoveredPer, about 19 MB; all gateways
+	// together.
 	recoveredReports = 32 << 10
 	recoveredPer     = 48 * time.Hour
 )
@@ -178,19 +180,18 @@ const (
 // duplicates only for two minutes. It is safe for concurrent use by different visitors.
 type recoveryReports struct {
 	reported  *lru.Cache[string, offsetRange] // by room
-	companies *ratelimit.Limiter              // bounds them also if the visitors are more than are remembered
+	companies *ratelimit.Limiter              // also if the visitors are more than are remembered, or the gateways many
 }
 
-func newRecoveryReports(now func() time.Time) *recoveryReports {
+func newRecoveryReports(shared *ratelimit.Redis, now func() time.Time) *recoveryReports {
 	reported, err := lru.New[string, offsetRange](recoveredVisitors)
 	if err != nil {
 		panic(err) // the size is positive
 	}
-	rate := config.Rate{Count: recoveredReports, Per: recoveredPer}
-	return &recoveryReports{
-		reported:  reported,
-		companies: ratelimit.New(ratelimit.Config{Name: "recovery-reports", Rate: rate, Now: now}),
-	}
+	companies := ratelimit.New(ratelimit.Config{
+		Name: "recovery-reports", Rate: config.Rate{Count: recoveredReports, Per: recoveredPer}, Redis: shared, Now: now,
+	})
+	return &recoveryReports{reported: reported, companies: companies}
 }
 
 // reset forgets all offsets. It must be called when the stream was recreated and its sequences restarted.

@@ -94,7 +94,7 @@ func reporting(t *testing.T, test func(t *testing.T, r *receiptQueue, d *fakePub
 			t.Fatal(err)
 		}
 		d := &fakePublisher{}
-		r := newReceiptQueue(d, metrics, slog.New(slog.DiscardHandler), time.Now)
+		r := newReceiptQueue(d, metrics, slog.New(slog.DiscardHandler), newRecoveryReports(nil, time.Now), time.Now)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); r.run(ctx) }()
@@ -161,7 +161,7 @@ func TestReceiptsWaitForTheStream(t *testing.T) {
 // What a client claims to have missed is reported unless an earlier recovery of the visitor has reported it.
 func TestRecoveredRepliesAreReportedOnce(t *testing.T) {
 	t.Parallel()
-	r := newRecoveryReports(time.Now)
+	r := newRecoveryReports(nil, time.Now)
 	read := func(after, upTo uint64) missed {
 		found := missed{upTo: upTo, span: offsetRange{after, upTo}}
 		for offset := after + 1; offset <= upTo; offset++ {
@@ -194,7 +194,7 @@ func TestRecoveredRepliesAreReportedOnce(t *testing.T) {
 func TestReportsOfRecoveriesAreBounded(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	r := newRecoveryReports(func() time.Time { return began })
+	r := newRecoveryReports(nil, func() time.Time { return began })
 	one := missed{events: []missedEvent{{offset: 1, receipt: metadata.Receipt{MessageID: "1"}}}, span: offsetRange{0, 1}}
 	r.take(t.Context(), "other", "first", one)
 	for n := range 2 * recoveredVisitors {

@@ -30,7 +30,7 @@ func recoverer(t *testing.T, replies *replyStream) *authenticator {
 		replies:    replies,
 		metrics:    metrics,
 		recoveries: newRecoveryBounds(config.Rate{}, perMinute, stopped),
-		receipts:   newReceiptQueue(nil, metrics, nil, stopped),
+		receipts:   newReceiptQueue(nil, metrics, nil, newRecoveryReports(nil, stopped), stopped),
 	}
 }
 
