@@ -18,5 +18,5 @@
 //   - An endpoint has at most its limiter's share of the concurrent requests, and a limiter that is full or
 //     paused delays no other.
 //   - A company has at most its share of the concurrent requests
-//     (services/processor/internal/slots), and some are free for the next company.
+//     (services/processor/internal/fairshare), and some are free for the next company.
 package webhook
