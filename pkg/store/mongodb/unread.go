@@ -11,8 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// CountUnread implements [store.Messages]. It reads only the index of what that side wrote, and no
-// more of it than it counts.
+// CountUnread implements [store.Messages]. It reads no more messages than it counts.
 func (s *Store) CountUnread(
 	ctx context.Context,
 	chatID string,
@@ -28,10 +27,7 @@ func (s *Store) CountUnread(
 	err = s.each(
 		ctx,
 		messages,
-		listQuery{
-			filter: filter, sort: bson.D{asc("order")}, limit: limit,
-			fields: bson.D{{Key: "_id", Value: 0}, {Key: "order", Value: 1}}, // both are in the index
-		},
+		listQuery{filter: filter, sort: bson.D{asc("order")}, limit: limit, fields: bson.D{{Key: "_id", Value: 1}}},
 		func(*mongo.Cursor) (bool, error) {
 			n++
 			return n < limit, nil

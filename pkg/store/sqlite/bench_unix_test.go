@@ -245,19 +245,3 @@ func atOnce(b *testing.B, callers int, call func(n int) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 	reportProcessorTime(b, before)
 }
-
-// BenchmarkUnread counts what is unread, of the side that wrote all messages of a chat and of the side that wrote none.
-func BenchmarkUnread(b *testing.B) {
-	for _, messages := range []int{10, 100, 10_000} {
-		for _, fromSupport := range []bool{true, false} {
-			b.Run(fmt.Sprintf("messages=%d/fromSupport=%v", messages, fromSupport), func(b *testing.B) {
-				s, ids, _ := benchStore(b, 1, messages)
-				for b.Loop() {
-					if _, err := s.CountUnread(b.Context(), ids[0], fromSupport, chat.ReadCursor{}, 100); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}

@@ -8,10 +8,9 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// countAfter counts what a side wrote after the cursor, up to a limit. It reads only the index of that side.
-const countAfter = `SELECT count(*) FROM (SELECT 1 FROM messages m
-	WHERE m.chat = (SELECT key FROM chats WHERE id = ?1) AND m.from_support = ?2 AND (m.created_at, m.id) > (?3, ?4)
-	LIMIT ?5)`
+// afterCursor scans the table in order from the cursor on; reading stops at the limit.
+const afterCursor = `SELECT m.from_support FROM messages m
+	WHERE m.chat = (SELECT key FROM chats WHERE id = ?1) AND (m.created_at, m.id) > (?2, ?3)`
 
 // CountUnread implements [store.Messages].
 func (s *Store) CountUnread(
@@ -27,10 +26,12 @@ func (s *Store) CountUnread(
 	}
 	last := cmp.Or(after.MessageID, string(utf8.MaxRune)) // after every id
 	return read(ctx, s, "counting unread messages", func(c *conn) (n int, err error) {
-		err = c.query(countAfter, func(r *row) bool {
-			n = int(r.int())
-			return true
-		}, chatID, fromSupport, at, last, limit)
+		err = c.query(afterCursor, func(r *row) bool {
+			if r.bool() == fromSupport {
+				n++
+			}
+			return n < limit
+		}, chatID, at, last)
 		return n, err
 	})
 }
