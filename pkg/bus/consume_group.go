@@ -211,9 +211,13 @@ func (g *group) reader(durables []durable, d durable, stop context.CancelFunc) (
 		r := newOffsetReader(g.offsets, d, stop)
 		return r.partition, r.run
 	}
-	batch := min(maxBatch, max(minBatch, mostRequested/len(durables)))
-	r := newPartitionReader(g, d, batch, stop)
+	r := newPartitionReader(g, d, batchOf(len(durables)), stop)
 	return r.partition, r.run
+}
+
+// batchOf returns the number of deliveries that a partition requests together.
+func batchOf(partitions int) int {
+	return min(maxBatch, max(minBatch, mostRequested/partitions))
 }
 
 // publishState publishes s with the names of the stopping partitions.
