@@ -206,7 +206,11 @@ func (g *group) start(ctx context.Context, durables []durable, d durable) {
 }
 
 // reader returns the partition of a durable consumer and the function that reads it.
-func (g *group) reader(durables []durable, d durable, stop context.CancelFunc) (p *partition, run func(context.Context)) {
+func (g *group) reader(
+	durables []durable,
+	d durable,
+	stop context.CancelFunc,
+) (p *partition, run func(context.Context)) {
 	if g.offsets != nil {
 		r := newOffsetReader(g.offsets, d, stop)
 		return r.partition, r.run

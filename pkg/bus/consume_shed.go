@@ -65,8 +65,8 @@ func (g *group) shedLoad(now time.Time) {
 
 // shed gives up on waiting tasks, also those that wait for a retry, until no tenant holds more than [fairLevel], and
 // returns how many of each tenant. A part keeps the first tasks of its keys if it can, so that a visitor with a single
-// waiting message is answered. It sheds nothing while much of what it has shed before is still here: more would not make
-// room sooner.
+// waiting message is answered. It sheds nothing while much of what it has shed before is still here: more would not
+// make room sooner.
 func (q *keyedQueue) shed(maxHeld, maxBytes int64) map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -93,10 +93,8 @@ func (r *receiptQueue) add(reports ...event.MessageStatusChanged) {
 
 // reportRecovered queues the reports of what a visitor has recovered.
 func (r *receiptQueue) reportRecovered(ctx context.Context, company, room string, found missed) {
-	receipts, ok := r.recovered.take(ctx, company, room, found)
-	if !ok {
-		r.metrics.receipts.WithLabelValues(receiptLost).Inc()
-	}
+	receipts, lost := r.recovered.take(ctx, company, room, found)
+	r.metrics.receipts.WithLabelValues(receiptLost).Add(float64(lost))
 	for _, receipt := range receipts {
 		r.report(company, receipt)
 	}
@@ -198,13 +196,13 @@ func newRecoveryReports(shared *ratelimit.Redis, now func() time.Time) *recovery
 func (r *recoveryReports) reset() { r.reported.Purge() }
 
 // take returns the receipts of a recovery that are to be reported: those that no earlier recovery of the visitor has
-// reported. Between two recoveries other clients of the visitor have received the replies, which reported them. It
-// returns false, and loses them, if the company has used up its reports: reading the message later implies the delivery.
+// reported. Between two recoveries other clients of the visitor have received the replies, which reported them. If the
+// company has used up its reports, they are lost: reading a message later implies its delivery.
 func (r *recoveryReports) take(
 	ctx context.Context,
 	companyID, room string,
 	found missed,
-) (receipts []metadata.Receipt, ok bool) {
+) (receipts []metadata.Receipt, lost int) {
 	reported, known := r.reported.Get(room)
 	for _, e := range found.events {
 		if e.receipt != (metadata.Receipt{}) && !reported.has(e.offset) {
@@ -212,15 +210,15 @@ func (r *recoveryReports) take(
 		}
 	}
 	if len(receipts) == 0 {
-		return nil, true
+		return nil, 0
 	}
 	if !r.companies.TakeN(ctx, companyID, len(receipts)).Allowed {
-		return nil, false
+		return nil, len(receipts)
 	}
 	read := found.span
 	if known {
 		read = offsetRange{after: min(read.after, reported.after), upTo: max(read.upTo, reported.upTo)}
 	}
 	r.reported.Add(room, read)
-	return receipts, true
+	return receipts, 0
 }

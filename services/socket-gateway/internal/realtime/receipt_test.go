@@ -183,8 +183,9 @@ func TestRecoveredRepliesAreReportedOnce(t *testing.T) {
 		{"a", read(5, 40), 0},
 		{"a", read(40, 40), 0},
 	} {
-		if got, ok := r.take(t.Context(), "company", step.room, step.read); len(got) != step.reported || !ok {
-			t.Errorf("%s reads %v: got %d and %v, want %d reports", step.room, step.read.span, len(got), ok, step.reported)
+		got, lost := r.take(t.Context(), "company", step.room, step.read)
+		if len(got) != step.reported || lost != 0 {
+			t.Errorf("%s reads %v: got %d reports and %d lost, want %d", step.room, step.read.span, len(got), lost, step.reported)
 		}
 	}
 }
@@ -203,12 +204,13 @@ func TestReportsOfRecoveriesAreBounded(t *testing.T) {
 	if again, _ := r.take(t.Context(), "other", "first", one); len(again) != 0 {
 		t.Error("got the reply reported again after recoveries of nothing")
 	}
-	reports := 0
+	reported, lost := 0, 0
 	for n := range 2 * recoveredVisitors {
-		receipts, _ := r.take(t.Context(), "company", strconv.Itoa(n), one)
-		reports += len(receipts)
+		receipts, more := r.take(t.Context(), "company", strconv.Itoa(n), one)
+		reported += len(receipts)
+		lost += more
 	}
-	if reports != recoveredReports {
-		t.Errorf("got %d reports of one company, want %d", reports, recoveredReports)
+	if reported != recoveredReports || lost != 2*recoveredVisitors-recoveredReports {
+		t.Errorf("got %d reports of one company and %d lost, want %d and the rest", reported, lost, recoveredReports)
 	}
 }

@@ -110,8 +110,8 @@ type criteria struct {
 	visitorID   string // the holder of the request's token; empty: none
 }
 
-// lookup returns how to find the visitor of the form.
-func (s *Service) lookup(
+// criteriaOf returns how to find the visitor of the form.
+func (s *Service) criteriaOf(
 	ctx context.Context,
 	app chat.Application,
 	f Form,

@@ -94,7 +94,7 @@ func (s *Service) Register(ctx context.Context, f Form) (token string, err error
 	if err != nil {
 		return "", err
 	}
-	by, err := s.lookup(ctx, app, f, proved)
+	by, err := s.criteriaOf(ctx, app, f, proved)
 	if err != nil {
 		return "", err
 	}
