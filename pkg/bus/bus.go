@@ -68,6 +68,7 @@ type Bus struct {
 	metrics *metrics
 	acks    *ackTable
 	guards  writeGuards
+	syncs   streamSyncs
 	fills   fills
 	outbox  outbox
 	// sweeping tracks the goroutine of acks.sweep, which ends with ctx.
@@ -99,6 +100,7 @@ func Open(cfg Config) (*Bus, error) {
 	b.state = newConnState(b.ctx)
 	b.guards = newWriteGuards(b.log, b.metrics.writable)
 	b.acks = newAckTable(b.guards.late)
+	b.syncs = newStreamSyncs(b)
 	b.envelopes.New = func() any { return newEnvelope() }
 	b.streams = newStreamWatcher(b)
 	b.partitions = newPartitionTable(b)
@@ -277,7 +279,7 @@ func (b *Bus) Ready(ctx context.Context) error {
 	if !b.conn.IsConnected() {
 		return apperr.Unreachable("NATS", nats.ErrDisconnected)
 	}
-	for _, state := range []func() error{b.streams.state, b.guards.state} {
+	for _, state := range []func() error{b.streams.state, b.guards.state, b.syncs.state} {
 		if err := state(); err != nil {
 			return apperr.Unreachable("NATS", err)
 		}

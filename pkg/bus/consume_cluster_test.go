@@ -38,7 +38,7 @@ func TestBackPressureInACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	leader := ""
-	for _, config := range (bus.StreamSettings{MaxBytes: 64 << 20, Partitions: 8}).Streams() {
+	for _, config := range (bus.StreamSettings{Sync: bus.SyncNone, MaxBytes: 64 << 20, Partitions: 8}).Streams() {
 		timetest.Until(t, "the cluster creates the stream "+config.Name, func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()

@@ -14,6 +14,7 @@ const (
 	resultFull        = "full"
 	resultUnavailable = "unavailable"
 	resultNotWritable = "not_writable"
+	resultNotSynced   = "not_synced"
 	resultInvalid     = "invalid"
 	resultOverBudget  = "over_budget"
 )
@@ -36,7 +37,7 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	publish := register(registerer, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "parley_bus_publish_seconds",
-		Help:    "Time from publishing an event to the stream's acknowledgement or refusal.",
+		Help:    "Time from publishing an event until the stream has it for good, or its refusal.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	}, []string{"result"}))
 	m := &metrics{
@@ -89,7 +90,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"stream"})),
 	}
 	for _, result := range []string{
-		resultOK, resultFull, resultUnavailable, resultNotWritable, resultInvalid, resultOverBudget,
+		resultOK, resultFull, resultUnavailable, resultNotWritable, resultNotSynced, resultInvalid,
+		resultOverBudget,
 	} {
 		m.published[result] = publish.WithLabelValues(result)
 	}

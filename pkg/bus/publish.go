@@ -72,7 +72,8 @@ func (b *Bus) Charge(ctx context.Context, a event.Account, payload int) (event.A
 	return charged, nil
 }
 
-// Publish charges the event to the account and returns nil after the event's stream has acknowledged it. It
+// Publish charges the event to the account and returns nil after the event's stream has acknowledged it and has it on
+// the disk, as its [Sync] says. It
 // waits for up to 5 seconds, or until ctx ends. It fails at once while NATS is disconnected or cannot write
 // the stream. Errors: apperr.TooMany if a budget of the account is used up; apperr.Unavailable, with the
 // reason STREAM_FULL if the stream is at its limit and STREAM_NOT_WRITABLE if NATS cannot write it;
@@ -112,27 +113,23 @@ func (b *Bus) publishEvent(ctx context.Context, a event.Account, e event.Event) 
 func (b *Bus) publishMsg(ctx context.Context, m *nats.Msg) error {
 	// The steps of [WriteGuard.Do], whose closure would cost an allocation per publish.
 	began := time.Now()
-	attempt, err := b.guards.of(m.Subject).begin(began)
+	guard := b.guards.of(m.Subject)
+	attempt, err := guard.begin(began)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := attempt.bound(ctx)
 	defer cancel()
-	err = b.publishGuarded(ctx, m)
+	err = b.publishGuarded(ctx, guard.name(), m)
 	return attempt.end(err, time.Since(began))
 }
 
-// publishGuarded posts m and waits for the acknowledgement. It retries while no stream has the subject.
-func (b *Bus) publishGuarded(ctx context.Context, m *nats.Msg) error {
+// publishGuarded posts m and waits until the stream has it for good. It retries while no stream has the subject, or
+// nothing syncs the stream.
+func (b *Bus) publishGuarded(ctx context.Context, stream string, m *nats.Msg) error {
 	for try := 1; ; try++ {
-		err := b.acks.await(ctx, func(reply string) {
-			m.Reply = reply
-			b.outbox.post(m)
-		})
-		if err != nil {
-			b.outbox.withdraw(m)
-		}
-		if !errors.Is(err, errNoStream) {
+		err := b.publishOnce(ctx, stream, m)
+		if !errors.Is(err, errNoStream) && !errors.Is(err, errNotSynced) {
 			return err
 		}
 		b.streams.check()
@@ -140,6 +137,27 @@ func (b *Bus) publishGuarded(ctx context.Context, m *nats.Msg) error {
 			return err
 		}
 	}
+}
+
+// publishOnce posts m and waits for the acknowledgement and the sync.
+func (b *Bus) publishOnce(ctx context.Context, stream string, m *nats.Msg) error {
+	sync := b.syncs[stream]
+	mode, known := sync.sync()
+	if mode != SyncShared {
+		sync = nil
+	}
+	err := b.acks.await(ctx, sync, func(reply string) {
+		m.Reply = reply
+		b.outbox.post(m)
+	})
+	if err != nil {
+		b.outbox.withdraw(m)
+		return err
+	}
+	if !known {
+		return b.Sync(ctx, stream)
+	}
+	return nil
 }
 
 // sleep returns nil after d, or the context's error if ctx ends first.
@@ -179,6 +197,9 @@ func publishResult(err error) (result string, coded error) {
 	}
 	if NotWritable(err, unavailable) {
 		return resultNotWritable, unavailable
+	}
+	if errors.Is(err, errNotSynced) {
+		return resultNotSynced, unavailable
 	}
 	return resultUnavailable, unavailable
 }

@@ -50,9 +50,22 @@ type ackShard struct {
 
 // ackWaiter waits for the acknowledgement of one publish. Only the goroutine that removes it from the table,
 // under the shard's lock, sends to result, at most once. Waiters can therefore be reused.
+//
+// A waiter for a sync (round) passes the result to the publishes of the sync instead.
 type ackWaiter struct {
-	result  chan error // capacity 1
-	expires uint64     // number of the last sweep before the timeout
+	result  chan error  // capacity 1; nil in a round
+	expires uint64      // number of the last sweep before the timeout
+	sync    *streamSync // that the publish waits for after the acknowledgement; nil: none
+	round   *streamSync // whose request this waits for; nil: a publish
+}
+
+// end passes on the result. It must be called without locks.
+func (w *ackWaiter) end(err error) {
+	if w.round != nil {
+		w.round.end(err)
+		return
+	}
+	w.result <- err
 }
 
 func newAckTable(late func(stream string)) *ackTable {
@@ -74,20 +87,36 @@ func (t *ackTable) listen(conn *nats.Conn) error {
 }
 
 // await calls send with a reply subject and returns the result of the acknowledgement, or the error if the
-// message could not be sent, ctx ended, or publishTimeout passed.
-func (t *ackTable) await(ctx context.Context, send func(reply string)) error {
+// message could not be sent, ctx ended, or publishTimeout passed. After a positive acknowledgement it waits for sync,
+// within the same time; nil: it does not.
+func (t *ackTable) await(ctx context.Context, sync *streamSync, send func(reply string)) error {
+	return t.wait(ctx, sync, func(id uint64) { send(t.reply(id)) })
+}
+
+// awaitSync waits for a sync as await does after an acknowledgement.
+func (t *ackTable) awaitSync(ctx context.Context, sync *streamSync) error { return t.wait(ctx, nil, sync.add) }
+
+func (t *ackTable) wait(ctx context.Context, sync *streamSync, begin func(id uint64)) error {
 	id := t.next.Add(1)
 	w := t.pool.Get().(*ackWaiter)
 	defer t.pool.Put(w)
 	w.expires = t.round.Load() + sweepsPerTimeout
+	w.sync = sync
 	t.add(id, w)
-	send(t.reply(id))
+	begin(id)
 	select {
 	case err := <-w.result:
 		return err
 	case <-ctx.Done():
 		return t.abandon(id, w, ctx.Err())
 	}
+}
+
+// expect returns the reply subject for a request of a sync.
+func (t *ackTable) expect(round *streamSync) (reply string) {
+	id := t.next.Add(1)
+	t.add(id, &ackWaiter{round: round, expires: t.round.Load() + sweepsPerTimeout})
+	return t.reply(id)
 }
 
 // sweep fails overdue waiters until ctx ends. A timer per publish would cost more than everything but the
@@ -141,16 +170,20 @@ func (t *ackTable) failAll(reason error) { t.fail(reason, func(*ackWaiter) bool 
 
 // fail fails the waiters that chosen selects.
 func (t *ackTable) fail(reason error, chosen func(*ackWaiter) bool) {
+	var failed []*ackWaiter
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
 		for id, w := range s.waiting {
 			if chosen(w) {
 				delete(s.waiting, id)
-				w.result <- reason
+				failed = append(failed, w)
 			}
 		}
 		s.mu.Unlock()
+	}
+	for _, w := range failed {
+		w.end(reason)
 	}
 }
 
@@ -193,9 +226,33 @@ func (t *ackTable) resolve(reply string, err error) bool {
 	if parseErr != nil {
 		return false
 	}
+	if err == nil && t.syncNext(id) {
+		return true
+	}
+	return t.finish(id, err)
+}
+
+// syncNext makes an acknowledged publish wait for its sync. It returns false if there is none.
+func (t *ackTable) syncNext(id uint64) bool {
+	s := &t.shards[id%ackShards]
+	s.mu.Lock()
+	var sync *streamSync
+	if w := s.waiting[id]; w != nil {
+		sync = w.sync
+	}
+	s.mu.Unlock()
+	if sync == nil {
+		return false
+	}
+	sync.add(id)
+	return true
+}
+
+// finish passes the result to a waiter and reports whether there is one.
+func (t *ackTable) finish(id uint64, err error) bool {
 	w, ok := t.remove(id)
 	if ok {
-		w.result <- err
+		w.end(err)
 	}
 	return ok
 }

@@ -24,12 +24,12 @@ func TestAckTimeout(t *testing.T) {
 			})
 		}
 		for range 3 {
-			if err := table.await(ctx, answered); err != nil {
+			if err := table.await(ctx, nil, answered); err != nil {
 				t.Errorf("acknowledged in time: got %v, want no error", err)
 			}
 			time.Sleep(sweepInterval / 3) // virtual: between two sweeps
 			began := time.Now()
-			err := table.await(ctx, func(string) {})
+			err := table.await(ctx, nil, func(string) {})
 			if took := time.Since(began); !errors.Is(err, errAckTimeout) || took < publishTimeout || took > publishTimeout+sweepInterval {
 				t.Errorf("never acknowledged: got %v after %v, want %v after %v", err, took, errAckTimeout, publishTimeout)
 			}

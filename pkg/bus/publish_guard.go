@@ -67,6 +67,14 @@ func newWriteGuard(stream string, log *slog.Logger, writable prometheus.Gauge) *
 	return g
 }
 
+// name returns the stream; empty for a nil guard.
+func (w *WriteGuard) name() string {
+	if w == nil {
+		return ""
+	}
+	return w.stream
+}
+
 // Do calls publish, which must publish to the stream and wait for the acknowledgement. It fails without
 // calling publish while the guard is tripped. A nil guard always calls it.
 func (w *WriteGuard) Do(ctx context.Context, publish func(context.Context) error) error {

@@ -44,6 +44,9 @@ func (b *Bus) RevokeVisitorTokens(ctx context.Context, companyID, chatUserID str
 		subject.Revocation(companyID, chatUserID),
 		[]byte(validFrom.UTC().Format(time.RFC3339Nano)),
 	)
+	if err == nil {
+		err = b.Sync(ctx, subject.Revocations)
+	}
 	if err != nil {
 		return apperr.Unreachable("NATS", fmt.Errorf("revoking the tokens of a visitor: %w", err))
 	}

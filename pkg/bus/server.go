@@ -87,8 +87,8 @@ func (b *Bus) DeleteStream(ctx context.Context, name string) error {
 	return nil
 }
 
-// PublishRaw publishes a message that is not an event and returns after the stream has stored it. It does not
-// retry. Errors are those of nats.go.
+// PublishRaw publishes a message that is not an event and returns after the stream has acknowledged it; [Bus.Sync]
+// makes it durable. It does not retry. Errors are those of nats.go.
 func (b *Bus) PublishRaw(ctx context.Context, stream string, m *nats.Msg) (*jetstream.PubAck, error) {
 	return b.js.PublishMsg(ctx, m, jetstream.WithExpectStream(stream))
 }

@@ -43,6 +43,7 @@ type StreamSettings struct {
 	MaxBytes      int64         // size at which an event stream rejects publishes; 0: 1 GiB
 	Partitions    int           // of new streams; existing streams keep their number; 0: 32
 	FilesMaxBytes int64         // size at which the object store FILES rejects writes; 0: no store
+	Sync          Sync          // of all streams but PARTS and POSITIONS; empty: SyncAuto
 	TokenTTL      time.Duration // lifetime of visitors' tokens, for which their revocations are kept; 0: 30 days
 }
 
@@ -54,6 +55,7 @@ func (s StreamSettings) Streams() []jetstream.StreamConfig {
 	s.MaxBytes = cmp.Or(s.MaxBytes, defaultMaxBytes)
 	s.Partitions = cmp.Or(s.Partitions, defaultPartitions)
 	s.TokenTTL = cmp.Or(s.TokenTTL, defaultTokenTTL)
+	s.Sync = s.Sync.of(s.Replicas)
 	var declared []jetstream.StreamConfig
 	for _, stream := range subject.Streams() {
 		declared = append(declared, s.events(stream))
@@ -77,6 +79,9 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 		Replicas:    s.Replicas,
 		Duplicates:  min(duplicateWindow, s.MaxAge),
 		AllowDirect: true,
+	}
+	if !unsynced(stream) {
+		config.Metadata = map[string]string{syncMetadata: string(s.Sync)}
 	}
 	if stream.LastOnly {
 		config.MaxMsgsPerSubject = 1
@@ -114,5 +119,6 @@ func (s StreamSettings) files() jetstream.StreamConfig {
 		Duplicates:  duplicateWindow,
 		AllowDirect: true,
 		AllowRollup: true,
+		Metadata:    map[string]string{syncMetadata: string(s.Sync)},
 	}
 }

@@ -127,13 +127,14 @@ func (w *streamWatcher) checkAll() error {
 }
 
 func (w *streamWatcher) checkOne(ctx context.Context, name string) error {
-	_, err := w.bus.js.Stream(ctx, name)
+	stream, err := w.bus.js.Stream(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return &missingStreamError{name}
 	case err != nil:
 		return fmt.Errorf("checking stream %s: %w", name, err)
 	}
+	w.bus.syncs.found(name, stream.CachedInfo().Config.Metadata)
 	return nil
 }
 

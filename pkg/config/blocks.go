@@ -41,6 +41,7 @@ func (n NATS) Validate() []string {
 // them. The age is at least the duplicate window of JetStream.
 type Streams struct {
 	StreamReplicas    int           `env:"STREAM_REPLICAS" envDefault:"1" valid:"oneof 1 3" doc:"replicas of every stream: 1 or 3"`
+	StreamSync        string        `env:"STREAM_SYNC" envDefault:"auto" valid:"oneof auto shared server none" doc:"what puts an accepted event on the disk before the answer: shared (parleyctl streams sync, beside the one server), server (its sync_interval: always) or none; auto: shared with one replica, server with three ([consistency](consistency.md))"`
 	StreamMaxAge      time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" valid:"min 2m" doc:"maximum age of an event in a stream"`
 	StreamMaxBytes    int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" valid:"min 1" doc:"maximum size of each event stream in bytes; a full stream rejects events (503)"`
 	StreamPartitions  int           `env:"STREAM_PARTITIONS" valid:"range 0 1024" doc:"partitions of a new stream, 1 to 1024: the maximum number of replicas that share its work; an existing stream keeps its number; 0: 32, or 4 in standalone"`

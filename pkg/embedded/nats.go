@@ -29,14 +29,14 @@ type NATSConfig struct {
 	Logger *slog.Logger // warnings and errors of the server; nil: silent
 }
 
-// NATS is a NATS server with JetStream in this process.
+// NATS is a NATS server with JetStream in this process. It syncs its streams for their publishers (pkg/streamsync).
 type NATS struct {
 	cfg  NATSConfig
 	addr string // the bound address, kept across restarts
 	log  *slog.Logger
 
 	mu      sync.Mutex
-	server  *server.Server
+	server  *instance
 	fault   error // why it cannot write; nil: it can
 	stopped bool
 }
@@ -54,7 +54,13 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 	return &NATS{cfg: cfg, addr: s.Addr().String(), log: log, server: s}, nil
 }
 
-func startServer(cfg NATSConfig) (*server.Server, error) {
+// instance is one start of the server.
+type instance struct {
+	*server.Server
+	stopSyncs func()
+}
+
+func startServer(cfg NATSConfig) (*instance, error) {
 	options, err := natsOptions(cfg)
 	if err != nil {
 		return nil, err
@@ -66,11 +72,25 @@ func startServer(cfg NATSConfig) (*server.Server, error) {
 	log := newNATSLog(cfg.Logger)
 	s.SetLoggerV2(log, false, false, false)
 	s.Start()
-	if err := awaitNATS(s, log); err != nil {
+	stopSyncs, err := await(s, log, cfg.Dir)
+	if err != nil {
 		stopServer(s)
 		return nil, fmt.Errorf("starting embedded NATS on %s: %w", cfg.Addr, err)
 	}
-	return s, nil
+	return &instance{Server: s, stopSyncs: stopSyncs}, nil
+}
+
+// await returns when the server works and its streams are synced.
+func await(s *server.Server, log *natsLog, dir string) (stopSyncs func(), err error) {
+	if err := awaitNATS(s, log); err != nil {
+		return nil, err
+	}
+	return serveSyncs(s, dir)
+}
+
+func (i *instance) stop() {
+	i.stopSyncs()
+	stopServer(i.Server)
 }
 
 func stopServer(s *server.Server) {
@@ -131,7 +151,7 @@ func (n *NATS) URL() string { return n.Server().ClientURL() }
 func (n *NATS) Server() *server.Server {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.server
+	return n.server.Server
 }
 
 // Stop stops the server and returns when its files are closed. It is safe to call more than once.
@@ -140,7 +160,7 @@ func (n *NATS) Stop() {
 	defer n.mu.Unlock()
 	if !n.stopped {
 		n.stopped = true
-		stopServer(n.server)
+		n.server.stop()
 	}
 }
 

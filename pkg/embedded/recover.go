@@ -54,7 +54,7 @@ func (n *NATS) check() error {
 		return nil
 	}
 	before := n.fault
-	n.fault = writeFault(n.server)
+	n.fault = writeFault(n.server.Server)
 	if n.fault != nil && before == nil {
 		n.log.Error("embedded NATS cannot write, waiting for free disk space", "dir", n.cfg.Dir, "error", n.fault)
 	}
@@ -97,7 +97,7 @@ func (n *NATS) restart() {
 	if n.stopped {
 		return
 	}
-	stopServer(n.server)
+	n.server.stop()
 	cfg := n.cfg
 	cfg.Addr = n.addr
 	s, err := startServer(cfg)

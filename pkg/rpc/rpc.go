@@ -3,7 +3,7 @@
 // disconnected process misses it.
 //
 // announce.go holds announcements, invalidate.go those of caches. ask.go holds questions; origins.go,
-// reading.go, stop.go and ready.go have one each.
+// reading.go, stop.go, ready.go and sync.go have one each.
 //
 // Questions are plain requests instead of nats.go/micro services: each service has a NATS account of its own,
 // and the $SRV subjects of micro would need exports and imports between all of them

@@ -283,6 +283,9 @@ func ParseInvalidation(s string) (kind, key string, ok bool) {
 // Replica returns the core NATS subject on which the replicas of a service announce themselves.
 func Replica(service string) string { return "parley.hello." + service }
 
+// Sync returns the core NATS request subject on which what a stream has acknowledged is put on the disk.
+func Sync(stream string) string { return "parley.sync." + stream }
+
 // Probe is the subject of the message that parleyctl doctor stores in a stream of its own and removes.
 const Probe = "parley.probe"
 

@@ -86,7 +86,7 @@ func (a *app) streamSettings() (bus.StreamSettings, error) {
 		return bus.StreamSettings{}, usage(err.Error())
 	}
 	return bus.StreamSettings{
-		Replicas: s.StreamReplicas, MaxAge: s.StreamMaxAge, MaxBytes: s.StreamMaxBytes,
+		Replicas: s.StreamReplicas, Sync: bus.Sync(s.StreamSync), MaxAge: s.StreamMaxAge, MaxBytes: s.StreamMaxBytes,
 		Partitions: s.StreamPartitions, FilesMaxBytes: s.FileStoreMaxBytes, TokenTTL: s.VisitorTokenTTL,
 	}, nil
 }

@@ -15,7 +15,8 @@ import (
 func (a *app) streams() *cobra.Command {
 	return commandGroup(
 		"streams", "Declare the streams; show them and their consumers' positions", []string{"stream"},
-		a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsBackup(), a.streamsRestore(),
+		a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsSync(),
+		a.streamsBackup(), a.streamsRestore(),
 	)
 }
 

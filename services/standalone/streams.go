@@ -20,7 +20,7 @@ func applyStreams(natsURL string, sizes config.Streams, log *slog.Logger) error 
 	ctx, cancel := context.WithTimeoutCause(context.Background(), readyLimit, errors.New("not applied in time"))
 	defer cancel()
 	changes, err := b.ApplyStreams(ctx, bus.StreamSettings{
-		Replicas: sizes.StreamReplicas, MaxAge: sizes.StreamMaxAge, MaxBytes: sizes.StreamMaxBytes,
+		Replicas: sizes.StreamReplicas, Sync: bus.Sync(sizes.StreamSync), MaxAge: sizes.StreamMaxAge, MaxBytes: sizes.StreamMaxBytes,
 		Partitions: sizes.StreamPartitions, FilesMaxBytes: sizes.FileStoreMaxBytes, TokenTTL: sizes.VisitorTokenTTL,
 	})
 	if err != nil {

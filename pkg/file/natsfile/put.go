@@ -101,7 +101,13 @@ func (u *upload) finish(ctx context.Context, f file.File) error {
 	_, err = u.publish(ctx, &nats.Msg{
 		Subject: metaSubject(f.ID), Data: meta, Header: nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	if err := u.store.js.Sync(ctx, bus.FilesStream); err != nil {
+		return u.store.coded("storing a file", err)
+	}
+	return nil
 }
 
 func (u *upload) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {

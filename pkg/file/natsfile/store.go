@@ -33,6 +33,7 @@ const (
 type JetStream interface {
 	Stream(ctx context.Context, name string) (jetstream.Stream, error)
 	PublishRaw(ctx context.Context, stream string, m *nats.Msg) (*jetstream.PubAck, error)
+	Sync(ctx context.Context, stream string) error
 	Connection() (number uint64, up bool)
 }
 

@@ -26,6 +26,8 @@ func (bucket) Purge(context.Context, ...jetstream.StreamPurgeOpt) error { return
 
 func (*silent) Stream(context.Context, string) (jetstream.Stream, error) { return bucket{}, nil }
 
+func (*silent) Sync(context.Context, string) error { return nil }
+
 func (s *silent) Connection() (number uint64, up bool) { return 1, s.up }
 
 func (s *silent) PublishRaw(context.Context, string, *nats.Msg) (*jetstream.PubAck, error) {
