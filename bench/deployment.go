@@ -42,10 +42,11 @@ type deployment struct {
 	clients   []*client // the visitors' sockets
 	trials    int
 
-	dir      string
-	env      []string          // of all services
-	vars     map[string]string // that the servers printed
-	cleanups []func()
+	dir       string
+	engineEnv []string          // of the embedded servers, more than of all
+	env       []string          // of all services
+	vars      map[string]string // that the servers printed
+	cleanups  []func()
 }
 
 // demo is the seeded demo company.
@@ -67,8 +68,8 @@ func (b *bench) newDeployment() *deployment {
 	dir, err := os.MkdirTemp("", "parley-bench-")
 	b.check(err)
 	d := &deployment{bench: b, dir: dir}
-	d.transport.MaxConnsPerHost = connections
-	d.transport.MaxIdleConnsPerHost = connections
+	d.transport.MaxConnsPerHost = 4 * connections
+	d.transport.MaxIdleConnsPerHost = 4 * connections
 	d.cleanup(func() { _ = os.RemoveAll(dir) })
 	return d
 }
@@ -107,7 +108,7 @@ func (d *deployment) open(ctx context.Context) {
 
 func (d *deployment) startEngines() {
 	data := filepath.Join(d.dir, "data")
-	env := []string{"PARLEY_DATA_DIR=" + data, "PARLEY_NATS_ADDR=127.0.0.1:0"}
+	env := append([]string{"PARLEY_DATA_DIR=" + data, "PARLEY_NATS_ADDR=127.0.0.1:0"}, d.engineEnv...)
 	d.engines = d.start(env, "bin/standalone", "engines")
 	d.vars = d.readVariables(d.engines, "NATS_URL", "SQLITE_PATH", "SECRETS_KEY_FILE", "VISITOR_KEYS_FILE")
 	for name, value := range d.vars {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ func (t turn) rate() float64 { return float64(t.requests) / t.took.Seconds() }
 type load struct {
 	name    string
 	process *process // under test; nil: its CPU and memory are not known
+	callers int      // at once; 0: connections
 	do      func(ctx context.Context, n int) error
 }
 
@@ -49,22 +51,23 @@ func (d *deployment) measure(ctx context.Context, l load) turn {
 	return t
 }
 
-// run applies the load on all connections until d has passed, on each one request after the other.
+// run applies the load with all callers until d has passed, each with one request after the other.
 func (l load) run(ctx context.Context, d time.Duration) (turn, error) {
-	latencies := make([][]time.Duration, connections)
+	callers := cmp.Or(l.callers, connections)
+	latencies := make([][]time.Duration, callers)
 	group, ctx := errgroup.WithContext(ctx)
 	began := time.Now()
-	for connection := range connections {
+	for caller := range callers {
 		group.Go(func() error {
 			own := make([]time.Duration, 0, 1<<14)
-			for n := connection; time.Since(began) < d; n += connections {
+			for n := caller; time.Since(began) < d; n += callers {
 				sent := time.Now()
 				if err := l.do(ctx, n); err != nil {
 					return err
 				}
 				own = append(own, time.Since(sent))
 			}
-			latencies[connection] = own
+			latencies[caller] = own
 			return nil
 		})
 	}

@@ -57,6 +57,7 @@ func main() {
 func (b *bench) run(ctx context.Context, only []string) error {
 	parts := map[string]func(context.Context){
 		"send":      b.deployed(b.send),
+		"power":     b.power,
 		"widget":    b.deployed(b.widget),
 		"recorder":  b.deployed(b.recorder),
 		"start":     b.start,

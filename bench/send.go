@@ -35,11 +35,7 @@ func (b *bench) send(ctx context.Context, d *deployment) {
 	d.check(err)
 	echo := d.serve(ctx, nil, self, "-only", "echo")
 	d.visitors = d.register(ctx, sendChats)
-	requests := make([]request, len(d.visitors))
-	for i, v := range d.visitors {
-		body := `{"chatId":"` + v.chatID + `","type":"TEXT","data":` + messageData + `}`
-		requests[i] = request{method: "POST", path: "/message/send", token: d.demo.AccessToken, body: body}
-	}
+	requests := d.sendRequests()
 	loads := []load{
 		d.httpLoad("(a) bare Echo, same JSON", echo, 200, requests),
 		d.barePublish(),
@@ -61,6 +57,16 @@ func (b *bench) send(ctx context.Context, d *deployment) {
 		t.addTurns(l.name, turns[i]...)
 	}
 	fmt.Print(t, ratios(turns[0], turns[1], turns[2]))
+}
+
+// sendRequests returns a request for each visitor's chat.
+func (d *deployment) sendRequests() []request {
+	requests := make([]request, len(d.visitors))
+	for i, v := range d.visitors {
+		body := `{"chatId":"` + v.chatID + `","type":"TEXT","data":` + messageData + `}`
+		requests[i] = request{method: "POST", path: "/message/send", token: d.demo.AccessToken, body: body}
+	}
+	return requests
 }
 
 // ratios returns the medians of the ratios of each turn to its halves.

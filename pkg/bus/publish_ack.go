@@ -41,6 +41,8 @@ type ackTable struct {
 	shards [ackShards]ackShard
 	pool   sync.Pool
 	late   func(stream string) // called for a positive acknowledgement without a waiting publisher
+
+	due []*streamSync // to be requested after the acknowledgements that have arrived; only for receive
 }
 
 type ackShard struct {
@@ -79,7 +81,11 @@ func newAckTable(late func(stream string)) *ackTable {
 
 func (t *ackTable) listen(conn *nats.Conn) error {
 	t.prefix = conn.NewInbox() + "."
-	sub, err := conn.Subscribe(t.prefix+"*", t.receive)
+	received := func(m *nats.Msg) {
+		t.receive(m)
+		t.requestDue(m.Sub)
+	}
+	sub, err := conn.Subscribe(t.prefix+"*", received)
 	if err != nil {
 		return err
 	}
@@ -94,7 +100,13 @@ func (t *ackTable) await(ctx context.Context, sync *streamSync, send func(reply 
 }
 
 // awaitSync waits for a sync as await does after an acknowledgement.
-func (t *ackTable) awaitSync(ctx context.Context, sync *streamSync) error { return t.wait(ctx, nil, sync.add) }
+func (t *ackTable) awaitSync(ctx context.Context, sync *streamSync) error {
+	return t.wait(ctx, nil, func(id uint64) {
+		if sync.add(id) {
+			sync.request()
+		}
+	})
+}
 
 func (t *ackTable) wait(ctx context.Context, sync *streamSync, begin func(id uint64)) error {
 	id := t.next.Add(1)
@@ -219,6 +231,20 @@ func (t *ackTable) receive(m *nats.Msg) {
 	}
 }
 
+// requestDue asks for the syncs of the acknowledgements that arrived together, after the last of them: they share one.
+func (t *ackTable) requestDue(sub *nats.Subscription) {
+	if len(t.due) == 0 {
+		return
+	}
+	if pending, _, err := sub.Pending(); err == nil && pending > 1 { // it counts the one in hand
+		return
+	}
+	for _, sync := range t.due {
+		sync.request()
+	}
+	t.due = t.due[:0]
+}
+
 // resolve passes the result of an acknowledgement to the publisher that waits on the reply subject, and
 // reports whether there is one.
 func (t *ackTable) resolve(reply string, err error) bool {
@@ -244,7 +270,9 @@ func (t *ackTable) syncNext(id uint64) bool {
 	if sync == nil {
 		return false
 	}
-	sync.add(id)
+	if sync.add(id) {
+		t.due = append(t.due, sync)
+	}
 	return true
 }
 

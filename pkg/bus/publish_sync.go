@@ -124,16 +124,15 @@ func (s *streamSync) find(ctx context.Context) (Sync, error) {
 	return mode, nil
 }
 
-// add makes an acknowledged publish wait for the next sync.
-func (s *streamSync) add(id uint64) {
+// add makes an acknowledged publish wait for the next sync. If it returns true, the caller must call request: none is
+// in flight.
+func (s *streamSync) add(id uint64) (request bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, id)
-	idle := !s.inFlight
+	request = !s.inFlight
 	s.inFlight = true
-	s.mu.Unlock()
-	if idle {
-		s.request()
-	}
+	return request
 }
 
 // request asks for a sync for all that wait.
