@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -48,8 +51,28 @@ func (s Sync) of(replicas int) Sync {
 	return SyncShared
 }
 
-// syncOf returns the Sync in a stream's metadata.
-func syncOf(metadata map[string]string) Sync { return Sync(metadata[syncMetadata]) }
+// Promise says where an accepted event is, of a stream with a number of replicas: "on the disk", for example.
+func (s Sync) Promise(replicas int) string {
+	place := "disk"
+	volatile := s != SyncShared && s != SyncServer
+	if volatile {
+		place = "server"
+	}
+	where := "on the " + place
+	if replicas > 1 {
+		where = fmt.Sprintf("on %d of %d %ss", replicas/2+1, replicas, place)
+	}
+	if volatile {
+		where += ", perhaps not on its disk"
+	}
+	return where
+}
+
+// SyncOf returns the Sync in a stream's metadata; ok is false if there is none.
+func SyncOf(metadata map[string]string) (s Sync, ok bool) {
+	text, ok := metadata[syncMetadata]
+	return Sync(text), ok
+}
 
 // unsynced reports whether losing the last messages of a stream does no harm: parts of answers end in a durable
 // message, and a lost offset makes a group handle again what it has handled.
@@ -69,11 +92,29 @@ func newStreamSyncs(b *Bus) streamSyncs {
 	return all
 }
 
-// found records what a stream's metadata says.
-func (all streamSyncs) found(stream string, metadata map[string]string) {
-	if s := all[stream]; s != nil {
-		s.mode.Store(syncOf(metadata))
+// found records what a stream's configuration says.
+func (all streamSyncs) found(config jetstream.StreamConfig) {
+	if s := all[config.Name]; s != nil {
+		mode, _ := SyncOf(config.Metadata)
+		s.mode.Store(mode)
+		s.replicas.Store(int64(config.Replicas))
 	}
+}
+
+// promises says where accepted events of the streams that were found are. kept is false if nothing syncs one of them.
+func (all streamSyncs) promises() (text string, kept bool) {
+	var promises []string
+	kept = true
+	for _, s := range all {
+		mode, known := s.sync()
+		if !known {
+			continue
+		}
+		kept = kept && (mode == SyncShared || mode == SyncServer)
+		promises = append(promises, mode.Promise(int(s.replicas.Load())))
+	}
+	slices.Sort(promises)
+	return strings.Join(slices.Compact(promises), "; "), kept
 }
 
 // state returns the error of a stream whose last sync failed a short time ago; nil: none.
@@ -89,10 +130,11 @@ func (all streamSyncs) state() error {
 // streamSync asks for the syncs of one stream. One request is in flight at a time; events that are acknowledged
 // meanwhile share the next.
 type streamSync struct {
-	stream string
-	bus    *Bus
-	mode   atomic.Value // of Sync; none: the stream was not found yet
-	failed atomic.Int64 // Unix time in nanoseconds of the failure of the last request; 0: it succeeded
+	stream   string
+	bus      *Bus
+	mode     atomic.Value // of Sync; none: the stream was not found yet
+	replicas atomic.Int64
+	failed   atomic.Int64 // Unix time in nanoseconds of the failure of the last request; 0: it succeeded
 
 	mu       sync.Mutex // guards the rest
 	inFlight bool

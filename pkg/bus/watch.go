@@ -109,9 +109,19 @@ func (w *streamWatcher) record(err error) bool {
 		}
 	}
 	if err == nil && before != nil {
-		w.bus.log.Info("streams found")
+		w.logPromise()
 	}
 	return err == nil
+}
+
+// logPromise logs where accepted events are.
+func (w *streamWatcher) logPromise() {
+	promise, kept := w.bus.syncs.promises()
+	if kept {
+		w.bus.log.Info("streams found", "acceptedEventsAre", promise)
+		return
+	}
+	w.bus.log.Warn("streams found; a power cut may lose accepted events, see STREAM_SYNC", "acceptedEventsAre", promise)
 }
 
 func (w *streamWatcher) checkAll() error {
@@ -134,7 +144,7 @@ func (w *streamWatcher) checkOne(ctx context.Context, name string) error {
 	case err != nil:
 		return fmt.Errorf("checking stream %s: %w", name, err)
 	}
-	w.bus.syncs.found(name, stream.CachedInfo().Config.Metadata)
+	w.bus.syncs.found(stream.CachedInfo().Config)
 	return nil
 }
 

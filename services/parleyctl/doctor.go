@@ -74,6 +74,7 @@ func (e *doctorError) Error() string { return fmt.Sprintf("%d checks found somet
 // examiner collects findings.
 type examiner struct {
 	app      *app
+	monitors []string // URLs of NATS's monitoring ports
 	findings []finding
 }
 
@@ -96,10 +97,10 @@ func (e *examiner) wrong(check, do, format string, args ...any) {
 }
 
 func (a *app) doctor() *cobra.Command {
-	var urls []string
+	var urls, monitors []string
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check every dependency and print what is wrong and what to do", Args: exactArgs(),
-		Long: `Check NATS, the streams, their consumers, the services, the store and its indexes, disk space, Redis, the keys of visitors' tokens and of
+		Long: `Check NATS, the streams, what an accepted event survives, the consumers, the services, the store and its indexes, disk space, Redis, the keys of visitors' tokens and of
 secrets, the clock and the certificates, and print what is wrong and what to do. It asks each running service for its dependencies. It stores a message in a
 stream of its own and a record in the store, and removes both; it changes nothing else.
 
@@ -114,7 +115,7 @@ The exit code is 1 if a check fails; it is 0 if there are only warnings.`,
 			if _, err := a.settings(); err != nil {
 				return err
 			}
-			e := &examiner{app: a}
+			e := &examiner{app: a, monitors: monitors}
 			e.nats(c.Context())
 			e.store(c.Context())
 			e.redis(c.Context())
@@ -138,6 +139,9 @@ The exit code is 1 if a check fails; it is 0 if there are only warnings.`,
 		},
 	}
 	c.Flags().StringSliceVar(&urls, "url", nil, "an https address whose certificate is checked")
+	c.Flags().StringSliceVar(
+		&monitors, "monitor", nil, "the monitoring port of a NATS server, http://HOST:8222, to check its sync_interval",
+	)
 	return c
 }
 
@@ -260,6 +264,7 @@ var sizes = map[string]string{
 	"num_replicas": "STREAM_REPLICAS",
 	"max_age":      "STREAM_MAX_AGE",
 	"max_bytes":    "STREAM_MAX_BYTES",
+	"metadata":     "STREAM_SYNC",
 }
 
 // settingOf returns the setting that a field of a stream comes from; empty: none.
@@ -283,6 +288,7 @@ func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 		return
 	}
 	clock := false
+	var found []*jetstream.StreamInfo
 	for _, change := range changes {
 		check := "stream " + change.Stream
 		change.Drift = slices.DeleteFunc(change.Drift, func(d bus.FieldDiff) bool {
@@ -299,12 +305,14 @@ func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 			continue
 		}
 		info := s.CachedInfo()
+		found = append(found, info)
 		if !clock {
 			clock = true
 			e.clock(info.TimeStamp)
 		}
 		e.stream(check, change, info)
 	}
+	e.durability(ctx, b, found)
 }
 
 // lags reports whether a replica of a stream is offline or has not caught up.

@@ -1,0 +1,99 @@
+package parleyctl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/bus"
+)
+
+// maxMonitorAnswer bounds the answer of a server's monitoring port.
+const maxMonitorAnswer = 1 << 20
+
+// durability names what an accepted event survives, and checks that something keeps the promise.
+func (e *examiner) durability(ctx context.Context, b *bus.Bus, streams []*jetstream.StreamInfo) {
+	const check = "durability"
+	var promises, unsynced []string
+	var mode bus.Sync
+	for _, info := range streams {
+		stated, ok := bus.SyncOf(info.Config.Metadata)
+		if !ok {
+			continue // PARTS and POSITIONS
+		}
+		mode = stated
+		if promise := mode.Promise(info.Config.Replicas); !slices.Contains(promises, promise) {
+			promises = append(promises, promise)
+		}
+		ctx, cancel := context.WithTimeout(ctx, engineTime)
+		err := b.Sync(ctx, info.Config.Name)
+		cancel()
+		if err != nil {
+			unsynced = append(unsynced, fmt.Sprintf("%s: %s", info.Config.Name, describe(err)))
+		}
+	}
+	promise := "accepted events are " + strings.Join(promises, "; ")
+	switch {
+	case len(promises) == 0:
+		e.wrong(check, "parleyctl streams apply", "the streams do not say what syncs them")
+	case len(unsynced) > 0:
+		e.wrong(check, "start parleyctl streams sync beside NATS", "%s", strings.Join(unsynced, "; "))
+	case mode == bus.SyncNone:
+		e.warn(check, "STREAM_SYNC=auto, then parleyctl streams apply: docs/consistency.md", "%s", promise)
+	case mode == bus.SyncServer:
+		e.syncedByServers(ctx, check, promise)
+	default:
+		e.ok(check, "%s", promise)
+	}
+}
+
+// syncedByServers checks that the servers sync by themselves, as their monitoring ports say.
+func (e *examiner) syncedByServers(ctx context.Context, check, promise string) {
+	if len(e.monitors) == 0 {
+		e.warn(check, "pass --monitor http://HOST:8222 of each NATS server",
+			"%s, if sync_interval is always on each server, which was not checked", promise)
+		return
+	}
+	for _, url := range e.monitors {
+		always, err := syncsAlways(ctx, url)
+		if err != nil {
+			e.wrong(check, "correct --monitor", "%v", err)
+			return
+		}
+		if !always {
+			e.wrong(check, "set jetstream { sync_interval: always } there", "the server at %s does not sync what it acknowledges", url)
+			return
+		}
+	}
+	e.ok(check, "%s", promise)
+}
+
+// syncsAlways asks the monitoring port of a NATS server (its endpoint /jsz) whether sync_interval is always.
+func syncsAlways(ctx context.Context, url string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/jsz", nil)
+	if err != nil {
+		return false, fmt.Errorf("asking NATS for its settings: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false, fmt.Errorf("asking NATS for its settings: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	var answer struct {
+		Config struct {
+			SyncAlways bool `json:"sync_always"`
+		} `json:"config"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxMonitorAnswer)).Decode(&answer); err != nil {
+		return false, fmt.Errorf("%s/jsz is not the answer of NATS: %w", url, err)
+	}
+	return answer.Config.SyncAlways, nil
+}
