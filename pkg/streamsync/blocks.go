@@ -13,9 +13,10 @@ import (
 // blocks are the files of a stream: 1.blk, 2.blk, ... The server appends to the newest, and removes, truncates or
 // replaces the others as events expire or are erased.
 type blocks struct {
-	dir    string
-	number uint64   // of the newest block of the last sync
-	newest *os.File // nil: not known
+	dir      string
+	syncFile func(*os.File) error
+	number   uint64   // of the newest block of the last sync
+	newest   *os.File // nil: not known
 }
 
 // sync syncs all blocks that the server may have written since the last call.
@@ -24,7 +25,7 @@ func (b *blocks) sync() error {
 		if b.newest == nil {
 			return b.syncAll()
 		}
-		if err := syncData(b.newest); err != nil {
+		if err := b.syncFile(b.newest); err != nil {
 			b.close() // the kernel reports a failed write once: the next call must not take the file for good
 			return fmt.Errorf("syncing: %w", err)
 		}
@@ -120,7 +121,7 @@ func (b *blocks) syncBlock(number uint64) error {
 	if err != nil {
 		return fmt.Errorf("opening a block: %w", err)
 	}
-	if err := syncData(f); err != nil {
+	if err := b.syncFile(f); err != nil {
 		return errors.Join(fmt.Errorf("syncing: %w", err), f.Close())
 	}
 	if b.newest != nil && number < b.number {

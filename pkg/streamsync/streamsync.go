@@ -19,7 +19,8 @@ import (
 
 // Syncer syncs the streams in the store directory of a nats-server. It is safe for concurrent use.
 type Syncer struct {
-	dir string
+	dir      string
+	syncFile func(*os.File) error
 
 	mu      sync.Mutex // guards streams
 	streams map[string]*stream
@@ -27,7 +28,9 @@ type Syncer struct {
 
 // New returns the syncer of the server with a store directory (its option store_dir). The directory need not
 // exist yet.
-func New(dir string) *Syncer { return &Syncer{dir: dir, streams: make(map[string]*stream)} }
+func New(dir string) *Syncer {
+	return &Syncer{dir: dir, syncFile: syncData, streams: make(map[string]*stream)}
+}
 
 // Sync returns when everything that the server has acknowledged in a stream before the call is on the disk. Errors:
 // the stream is not in the directory, or the disk failed; then nothing is known about its last events.
@@ -59,7 +62,7 @@ func (s *Syncer) stream(name string) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &stream{blocks: blocks{dir: dir}}
+	st := &stream{blocks: blocks{dir: dir, syncFile: s.syncFile}}
 	s.streams[name] = st
 	return st, nil
 }
