@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -389,8 +390,9 @@ func checkSync(t *testing.T, k corev1.Container, volume string) {
 	if want := []string{"streams", "sync", "--store-dir", "/data"}; !slices.Equal(k.Args, want) {
 		t.Errorf("got the arguments %v, want %v", k.Args, want)
 	}
-	if want := []corev1.VolumeMount{{Name: volume, MountPath: "/data", ReadOnly: true}}; !slices.Equal(k.VolumeMounts, want) {
-		t.Errorf("got the mounts %v, want %v", k.VolumeMounts, want)
+	want := []corev1.VolumeMount{{Name: volume, MountPath: "/data", ReadOnly: true}}
+	if diff := cmp.Diff(want, k.VolumeMounts); diff != "" {
+		t.Errorf("the mounts differ from those wanted (-):\n%s", diff)
 	}
 	if k.SecurityContext == nil || k.SecurityContext.RunAsUser != nil {
 		t.Errorf("got %v, want the user of the pod", k.SecurityContext)
