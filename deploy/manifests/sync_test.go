@@ -16,14 +16,12 @@ import (
 // syncSubject is the prefix of the requests for a sync of a stream.
 const syncSubject = "parley.sync."
 
-// answerSyncs answers requests for syncs with the name of the stream, as the user of `parleyctl streams sync`.
+// answerSyncs answers requests for syncs as the user of `parleyctl streams sync`. An empty message is what most APIs of
+// JetStream take for a request.
 func answerSyncs(t *testing.T, s *server.Server) {
 	t.Helper()
 	conn := natsConn(t, s, "syncer")
-	_, err := conn.QueueSubscribe(syncSubject+"*", "streamsync", func(m *nats.Msg) {
-		_ = m.Respond([]byte(strings.TrimPrefix(m.Subject, syncSubject)))
-	})
-	if err != nil {
+	if _, err := conn.QueueSubscribe(syncSubject+"*", "streamsync", func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.FlushTimeout(patience); err != nil {
@@ -77,10 +75,9 @@ func TestWritersMayRequestSyncs(t *testing.T) {
 			if !slices.Contains(may[user], stream) {
 				wait = 100 * time.Millisecond // the server does not reply to rejected requests
 			}
-			m, err := conn.Request(syncSubject+stream, nil, wait)
-			answered := err == nil && string(m.Data) == stream
-			if want := slices.Contains(may[user], stream); answered != want {
-				t.Errorf("%s requests a sync of %s: got %v, %v, want an answer: %v", user, stream, m, err, want)
+			_, err := conn.Request(syncSubject+stream, nil, wait)
+			if want := slices.Contains(may[user], stream); (err == nil) != want {
+				t.Errorf("%s requests a sync of %s: got %v, want an answer: %v", user, stream, err, want)
 			}
 		}
 	}
