@@ -1,31 +1,62 @@
 package manifests
 
 import (
+	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/streamsync"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
-
-// syncSubject is the prefix of the requests for a sync of a stream.
-const syncSubject = "parley.sync."
 
 // answerSyncs answers requests for syncs as the user of `parleyctl streams sync`. An empty message is what most APIs of
 // JetStream take for a request.
 func answerSyncs(t *testing.T, s *server.Server) {
 	t.Helper()
 	conn := natsConn(t, s, "syncer")
-	if _, err := conn.QueueSubscribe(syncSubject+"*", "streamsync", func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
+	if _, err := conn.QueueSubscribe(subject.Sync("*"), "streamsync", func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.FlushTimeout(patience); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A service publishes with the streams' real sync, each connected as its own user.
+func TestPublishWithSharedSync(t *testing.T) {
+	t.Parallel()
+	s := startParleyNATS(t)
+	applyStreams(t, s)
+	syncer := streamsync.New(filepath.Dir(s.JetStreamConfig().StoreDir))
+	t.Cleanup(syncer.Close)
+	synced := make(chan string, 10)
+	stop, err := openBus(t, s, "syncer", []string{}...).RPC().HandleSyncs(func(ctx context.Context, stream string) error {
+		synced <- stream
+		return syncer.Sync(ctx, stream)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if err := openBus(t, s, "client-api", subject.Sends).Publish(t.Context(), event.Derived(), companyMessage(uuid.NewString())); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case stream := <-synced:
+		if stream != subject.Sends {
+			t.Errorf("got a sync of %s, want %s", stream, subject.Sends)
+		}
+	default:
+		t.Error("the event was accepted without a sync")
 	}
 }
 
@@ -75,7 +106,7 @@ func TestWritersMayRequestSyncs(t *testing.T) {
 			if !slices.Contains(may[user], stream) {
 				wait = 100 * time.Millisecond // the server does not reply to rejected requests
 			}
-			_, err := conn.Request(syncSubject+stream, nil, wait)
+			_, err := conn.Request(subject.Sync(stream), nil, wait)
 			if want := slices.Contains(may[user], stream); (err == nil) != want {
 				t.Errorf("%s requests a sync of %s: got %v, want an answer: %v", user, stream, err, want)
 			}
@@ -89,7 +120,7 @@ func TestSyncerHearsRequestsOnly(t *testing.T) {
 	s := startParleyNATS(t)
 	syncer, operator := natsConn(t, s, "syncer"), natsConn(t, s, "operator")
 	heard := make(chan *nats.Msg, 100)
-	for _, pattern := range []string{">", "chat.>", "parley.>", "$JS.>", "_INBOX.>", "_INBOX.parleyctl.>", syncSubject + "*"} {
+	for _, pattern := range []string{">", "chat.>", "parley.>", "$JS.>", "_INBOX.>", "_INBOX.parleyctl.>", subject.Sync("*")} {
 		if _, err := syncer.ChanSubscribe(pattern, heard); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +128,7 @@ func TestSyncerHearsRequestsOnly(t *testing.T) {
 	if err := syncer.FlushTimeout(patience); err != nil {
 		t.Fatal(err)
 	}
-	const last = syncSubject + subject.Sends
+	last := subject.Sync(subject.Sends)
 	for _, subj := range []string{"chat.reply.a.v", "parley.revocation.a.v", "parley.position.REPLIES.a.1", "_INBOX.parleyctl.a", last} {
 		if err := operator.Publish(subj, nil); err != nil {
 			t.Fatal(err)
@@ -124,6 +155,6 @@ func TestSyncerAnswersInboxesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := intruder{t, "panel", natsConn(t, s, "panel"), operator}
-	i.request(syncSubject+subject.Inbound, "$JS.API.STREAM.DELETE.INBOUND", nil)
+	i.request(subject.Sync(subject.Inbound), "$JS.API.STREAM.DELETE.INBOUND", nil)
 	i.untouched("the answer to a request for a sync")
 }
