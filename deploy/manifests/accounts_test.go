@@ -236,7 +236,7 @@ func BenchmarkAccounts(b *testing.B) {
 	}
 	s := startNATS(b, filepath.Join(dir, "nats-server.conf"))
 	operator := openBus(b, s, "operator", []string{}...)
-	if _, err := operator.ApplyStreams(b.Context(), bus.StreamSettings{MaxBytes: 4 << 30, FilesMaxBytes: 1 << 20}); err != nil {
+	if _, err := operator.ApplyStreams(b.Context(), bus.StreamSettings{MaxBytes: 4 << 30, FilesMaxBytes: 1 << 20, Sync: bus.SyncNone}); err != nil {
 		b.Fatal(err)
 	}
 	for _, c := range []struct{ name, publisher, consumer string }{

@@ -83,9 +83,15 @@ func TestComposeHasNoDefaultPasswords(t *testing.T) {
 	for name, service := range ours(project) {
 		for variable, value := range project.Services[name].Environment {
 			if at, ok := strings.CutSuffix(variable, "_URL"); ok && slices.Contains([]string{"NATS", "REDIS"}, at) || variable == "MONGODB_URI" {
-				if user := regexp.MustCompile(`//([a-z-]+):p[0-9a-f]{32}@`).FindStringSubmatch(*value); user == nil ||
-					user[1] != service && (service != "parleyctl" || user[1] != "operator") {
-					t.Errorf("%s: %s does not name the user %s", name, variable, service)
+				want := service
+				switch {
+				case name == "nats-sync":
+					want = "syncer"
+				case service == "parleyctl":
+					want = "operator"
+				}
+				if user := regexp.MustCompile(`//([a-z-]+):p[0-9a-f]{32}@`).FindStringSubmatch(*value); user == nil || user[1] != want {
+					t.Errorf("%s: %s does not name the user %s", name, variable, want)
 				}
 			}
 		}
@@ -245,6 +251,33 @@ func TestComposePassesEnvOn(t *testing.T) {
 		if _, runs := services()[service]; runs && (value(name, "OTEL_EXPORTER_OTLP_ENDPOINT") != "http://traces:4318" || without.Services[name].Environment["OTEL_EXPORTER_OTLP_ENDPOINT"] != nil) {
 			t.Errorf("%s: want traces sent to the viewer where it runs, and nowhere else", name)
 		}
+	}
+}
+
+// The sync reads the store directory of NATS, as the owner of its files and with no other right.
+func TestComposeSyncsTheStreams(t *testing.T) {
+	t.Parallel()
+	project := compose(t)
+	nats, sync := project.Services["nats"], project.Services["nats-sync"]
+	volume := func(s types.ServiceConfig, target string) types.ServiceVolumeConfig {
+		i := slices.IndexFunc(s.Volumes, func(v types.ServiceVolumeConfig) bool { return v.Target == target })
+		if i < 0 {
+			t.Fatalf("%s has no volume at %s", s.Name, target)
+		}
+		return s.Volumes[i]
+	}
+	store := nats.Command[slices.Index(nats.Command, "--store_dir")+1]
+	if got := volume(sync, store); got.Source != volume(nats, store).Source || !got.ReadOnly {
+		t.Errorf("got %+v, want the volume of NATS, read-only", got)
+	}
+	if want := []string{"streams", "sync", "--store-dir", store}; !slices.Equal(sync.Command, want) {
+		t.Errorf("got the command %v, want %v", sync.Command, want)
+	}
+	if nats.User != "" || sync.User != "0:0" {
+		t.Errorf("got the users %q and %q, want root, as which the image of NATS runs", nats.User, sync.User)
+	}
+	if !sync.ReadOnly || !slices.Equal(sync.CapDrop, []string{"ALL"}) || sync.Restart != "unless-stopped" {
+		t.Errorf("got %+v, want a read-only root, no capabilities and a restart", sync)
 	}
 }
 

@@ -90,6 +90,7 @@ func TestCompromisedServiceStaysInItsAccount(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			answerSyncs(t, s)
 			i := intruder{t, user, natsConn(t, s, user), operator}
 			refill := func() {
 				stream, err := operator.Stream(t.Context(), subject.Inbound)

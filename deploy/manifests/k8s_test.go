@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -367,6 +368,35 @@ func TestIngressReachesTheGateway(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The sync of one server's streams reads the server's volume, as the server's user.
+func TestPodOfOneServerSyncsItsStreams(t *testing.T) {
+	t.Parallel()
+	pod := build(t, "dev").pods["nats"].Spec
+	i := slices.IndexFunc(pod.Containers, func(k corev1.Container) bool { return k.Name == "sync" })
+	if i < 0 {
+		t.Fatal("NATS has no container sync")
+	}
+	checkSync(t, pod.Containers[i], "data")
+	if pod.SecurityContext.RunAsUser == nil || pod.Containers[0].SecurityContext.RunAsUser != nil {
+		t.Errorf("got %v, want one user for both", pod.SecurityContext)
+	}
+}
+
+// checkSync requires a container that syncs the streams in /data, a mount of the volume, which it cannot write to.
+func checkSync(t *testing.T, k corev1.Container, volume string) {
+	t.Helper()
+	if want := []string{"streams", "sync", "--store-dir", "/data"}; !slices.Equal(k.Args, want) {
+		t.Errorf("got the arguments %v, want %v", k.Args, want)
+	}
+	want := []corev1.VolumeMount{{Name: volume, MountPath: "/data", ReadOnly: true}}
+	if diff := cmp.Diff(want, k.VolumeMounts); diff != "" {
+		t.Errorf("the mounts differ from those wanted (-):\n%s", diff)
+	}
+	if k.SecurityContext == nil || k.SecurityContext.RunAsUser != nil {
+		t.Errorf("got %v, want the user of the pod", k.SecurityContext)
+	}
 }
 
 // Traffic allowed by one workload's policy is also allowed by the peer's policy; a workload without a policy has no

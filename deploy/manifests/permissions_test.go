@@ -25,7 +25,7 @@ const patience = 15 * time.Second
 
 // natsUsers returns the users of deploy/nats/accounts.conf.
 func natsUsers() []string {
-	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "operator", "watcher"}
+	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "operator", "watcher", "syncer"}
 }
 
 var natsPassword = regexp.MustCompile(`\$NATS_[A-Z_]+_PASSWORD`)
@@ -178,7 +178,10 @@ func TestNATSPermissions(t *testing.T) {
 		"$O.FILES.C.x":                                               {"widget-api"},
 		"_INBOX.client-api.x":                                        {},
 		"_INBOX.socket-gateway.x":                                    {},
-		"_INBOX.parleyctl.x":                                         {},
+		"_INBOX.parleyctl.x":                                         {"syncer"},
+		"_INBOX.panel.x":                                             {"syncer"},
+		"parley.sync.SENDS":                                          {"client-api"},
+		"parley.sync.REVOCATIONS":                                    {},
 		"$JS.API.DIRECT.GET.INBOUND":                                 {"watcher"},
 		"$JS.API.DIRECT.GET.SENDS":                                   {"client-api", "watcher"},
 		"$JS.API.DIRECT.GET.REPLIES":                                 {"socket-gateway", "watcher"},
@@ -301,6 +304,9 @@ func TestNATSSubscriptions(t *testing.T) {
 		{"panel", "chat.read.support.a.v", []string{"operator", "watcher", "panel", "socket-gateway"}},
 		{"widget-api", "chat.read.visitor.a.v", []string{"widget-api", "operator", "watcher", "panel", "socket-gateway"}},
 		{"widget-api", "chat.typing.visitor.a.v", []string{"widget-api"}},
+		{"client-api", "parley.sync.SENDS", []string{"client-api", "operator", "syncer"}},
+		{"client-api", "parley.sync.REPLIES", []string{"client-api"}},
+		{"panel", "parley.sync.REVOCATIONS", []string{"operator", "syncer"}},
 	} {
 		var from *nats.Conn
 		heard := map[string]listener{}
@@ -313,6 +319,8 @@ func TestNATSSubscriptions(t *testing.T) {
 			switch user {
 			case "watcher":
 				pattern = "chat.>"
+			case "syncer":
+				pattern = "parley.sync.*"
 			case "panel":
 				pattern = "parley.invalidate.>"
 				if strings.HasPrefix(c.subject, "parley.ready.") {
@@ -398,7 +406,7 @@ func TestSignalsReachOneGateway(t *testing.T) {
 // and reads everything, but cannot change a stream's configuration.
 func panelMayPublish(subject string) bool {
 	for _, prefix := range []string{
-		"chat.", "parley.invalidate.", "parley.revocation.", "parley.progress.", "_INBOX.parleyctl.", "$O.FILES.", "$JS.API.DIRECT.GET.", "$JS.API.STREAM.MSG.GET.",
+		"chat.", "parley.invalidate.", "parley.revocation.", "parley.progress.", "parley.sync.", "_INBOX.parleyctl.", "$O.FILES.", "$JS.API.DIRECT.GET.", "$JS.API.STREAM.MSG.GET.",
 		"$JS.API.STREAM.MSG.DELETE.", "$JS.API.STREAM.PURGE.", "$JS.API.CONSUMER.CREATE.", "$JS.API.CONSUMER.DELETE.", "$JS.API.CONSUMER.MSG.NEXT.",
 	} {
 		if strings.HasPrefix(subject, prefix) {

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
@@ -146,15 +148,31 @@ func TestProductionCarriesItsLoad(t *testing.T) {
 // chartValues has the fields we use of the NATS chart's values.
 type chartValues struct {
 	Config struct {
+		Cluster struct {
+			Enabled bool `json:"enabled"`
+		} `json:"cluster"`
 		JetStream struct {
 			FileStore struct {
 				PVC struct {
+					Name string `json:"name"`
 					Size string `json:"size"`
 				} `json:"pvc"`
 			} `json:"fileStore"`
+			Merge struct {
+				SyncInterval string `json:"sync_interval"`
+			} `json:"merge"`
 		} `json:"jetstream"`
 		Merge map[string]any `json:"merge"`
 	} `json:"config"`
+	PodTemplate struct {
+		Merge struct {
+			Spec corev1.PodSpec `json:"spec"`
+		} `json:"merge"`
+		Patch []struct {
+			Path  string          `json:"path"`
+			Value json.RawMessage `json:"value"`
+		} `json:"patch"`
+	} `json:"podTemplate"`
 	Container struct {
 		Patch []struct {
 			Path  string `json:"path"`
@@ -184,7 +202,7 @@ func TestChartConfigurationStarts(t *testing.T) {
 		}
 	}
 	var config strings.Builder
-	config.WriteString("jetstream: {max_file_store: 20GB}\n")
+	fmt.Fprintf(&config, "jetstream: {max_file_store: 20GB, sync_interval: %q}\n", values.Config.JetStream.Merge.SyncInterval)
 	for _, key := range slices.Sorted(maps.Keys(values.Config.Merge)) {
 		value := fmt.Sprint(values.Config.Merge[key])
 		if key == "$include" {
@@ -202,6 +220,48 @@ func TestChartConfigurationStarts(t *testing.T) {
 	applyStreams(t, s)
 	if account, err := s.LookupAccount("PARLEY"); err != nil || !account.JetStreamEnabled() {
 		t.Errorf("got %v, want the account PARLEY with JetStream", err)
+	}
+	if got := s.JetStreamConfig(); !got.SyncAlways {
+		t.Errorf("got %+v, want three servers to sync before they acknowledge", got)
+	}
+}
+
+// Every deployment with one server leaves the sync of its streams to parleyctl: nats-server would sync each event alone.
+func TestOneServerSyncsLazily(t *testing.T) {
+	t.Parallel()
+	if got := startParleyNATS(t).JetStreamConfig(); got.SyncAlways || got.SyncInterval != 2*time.Minute {
+		t.Errorf("got %+v, want the server's default", got)
+	}
+	var values struct {
+		Streams map[string]string `json:"streams"`
+		NATS    chartValues       `json:"nats"`
+	}
+	text := read(t, "deploy/helm/parley/one-server.yaml")
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		t.Fatal(err)
+	}
+	config := values.NATS.Config
+	if config.Cluster.Enabled || config.JetStream.Merge.SyncInterval != "2m" || values.Streams["STREAM_REPLICAS"] != "1" {
+		t.Errorf("got %+v and %v, want one server and its default", config, values.Streams)
+	}
+	var sync corev1.Container
+	for _, p := range values.NATS.PodTemplate.Patch {
+		if p.Path == "/spec/containers/-" {
+			if err := yaml.UnmarshalStrict(p.Value, &sync); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	checkSync(t, sync, config.JetStream.FileStore.PVC.Name)
+	if user := values.NATS.PodTemplate.Merge.Spec.SecurityContext; user == nil || user.RunAsUser == nil {
+		t.Errorf("got %v, want one user for both containers", user)
+	}
+	var merged map[string]any
+	if err := yaml.Unmarshal(text, &merged); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := helmTemplate(merged); err != nil {
+		t.Errorf("the chart's schema refuses one-server.yaml: %v", err)
 	}
 }
 

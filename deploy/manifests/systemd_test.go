@@ -53,14 +53,14 @@ func TestUnitsOfTheServices(t *testing.T) {
 		if value(unit, "MemoryMax") != memory || value(unit, "TimeoutStopSec") != fmt.Sprint(*pod.TerminationGracePeriodSeconds) {
 			t.Errorf("%s: got %s and %s s, want %s and %d s", name, value(unit, "MemoryMax"), value(unit, "TimeoutStopSec"), memory, *pod.TerminationGracePeriodSeconds)
 		}
-		for _, engine := range []string{"nats-server.service", "redis-server.service", "mongod.service"} {
+		for _, engine := range []string{"nats-server.service", "parley-sync.service", "redis-server.service", "mongod.service"} {
 			if !strings.Contains(value(unit, "After"), engine) {
 				t.Errorf("%s may be stopped after %s", name, engine)
 			}
 		}
 	}
-	if len(found) != len(services())+2 {
-		t.Errorf("got %d units, want the services, the streams and the target", len(found))
+	if len(found) != len(services())+3 {
+		t.Errorf("got %d units, want the services, the streams, their sync and the target", len(found))
 	}
 }
 

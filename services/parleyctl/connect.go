@@ -30,7 +30,10 @@ type connections struct {
 }
 
 // openBus returns a working connection.
-func (a *app) openBus(ctx context.Context) (*bus.Bus, error) {
+func (a *app) openBus(ctx context.Context) (*bus.Bus, error) { return a.openBusAs(ctx, name) }
+
+// openBusAs is [app.openBus] for a user whose inboxes begin with its own name.
+func (a *app) openBusAs(ctx context.Context, user string) (*bus.Bus, error) {
 	if a.connections.bus != nil {
 		return a.connections.bus, nil
 	}
@@ -43,7 +46,7 @@ func (a *app) openBus(ctx context.Context) (*bus.Bus, error) {
 	}
 	b, err := bus.Open(bus.Config{
 		URL: s.NATSURL, CredsFile: s.NATSCreds, CAFile: s.NATSCA, CertFile: s.NATSCert, KeyFile: s.NATSKey,
-		Name: name, Observe: true, Logger: slog.New(slog.DiscardHandler),
+		Name: user, Observe: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, usage(err.Error())

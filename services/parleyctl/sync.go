@@ -12,6 +12,9 @@ import (
 	"github.com/parley-chat/parley/pkg/streamsync"
 )
 
+// syncUser is the NATS user that answers requests for syncs. It may not subscribe to the operator's inboxes.
+const syncUser = "syncer"
+
 // syncWait is how long the command waits for a server that starts at the same time.
 const syncWait = time.Minute
 
@@ -40,10 +43,12 @@ the services answer 503. Three servers sync by themselves (STREAM_SYNC=server), 
 }
 
 func (a *app) syncStreams(ctx context.Context, dir string) error {
-	b, err := a.awaitBus(ctx, syncWait)
+	_, err := a.openBusAs(ctx, syncUser)
+	err = await(ctx, syncWait, err, func(ctx context.Context) error { return a.connections.bus.Ready(ctx) })
 	if err != nil {
 		return err
 	}
+	b := a.connections.bus
 	syncer := streamsync.New(dir)
 	defer syncer.Close()
 	stop, err := b.RPC().HandleSyncs(syncer.Sync)

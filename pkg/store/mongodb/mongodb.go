@@ -91,7 +91,9 @@ func withoutSecrets(uri string, err error) error {
 }
 
 // clientOptions returns our defaults, overridden by the URI's options. Majority concerns for reads and writes: an
-// acknowledged write survives the loss of a primary, and every later read sees it.
+// acknowledged write survives the loss of a primary, and every later read sees it. It is also in the journal on disk:
+// a server that is no replica set does not wait for its journal by itself, nor does a replica set whose
+// writeConcernMajorityJournalDefault is false.
 func clientOptions(c Config, conn *connState) *options.ClientOptions {
 	o := options.Client().
 		SetServerSelectionTimeout(selectionTimeout).
@@ -109,7 +111,12 @@ func clientOptions(c Config, conn *connState) *options.ClientOptions {
 	if c.Monitor != nil {
 		o.SetMonitor(c.Monitor)
 	}
-	return o.ApplyURI(c.URI)
+	o.ApplyURI(c.URI)
+	if o.WriteConcern.Journal == nil { // w in the URI replaces the whole concern
+		journal := true
+		o.WriteConcern.Journal = &journal
+	}
+	return o
 }
 
 // Ready implements [store.Store].

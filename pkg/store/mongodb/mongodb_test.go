@@ -38,6 +38,24 @@ func TestOpenRejectsInvalidConfigs(t *testing.T) {
 	}
 }
 
+func TestWritesWaitForTheJournal(t *testing.T) {
+	t.Parallel()
+	for uri, want := range map[string]struct {
+		w       any
+		journal bool
+	}{
+		"mongodb://localhost":                            {"majority", true},
+		"mongodb://localhost/?replicaSet=rs0&w=majority": {"majority", true},
+		"mongodb://localhost/?w=2":                       {2, true},
+		"mongodb://localhost/?w=majority&journal=false":  {"majority", false},
+	} {
+		got := clientOptions(Config{URI: uri}, newConnState(slog.New(slog.DiscardHandler), 0)).WriteConcern
+		if got.W != want.w || got.Journal == nil || *got.Journal != want.journal {
+			t.Errorf("%s: got %+v, want w %v and the journal %v", uri, got, want.w, want.journal)
+		}
+	}
+}
+
 // TestSilentServer uses a server that accepts connections but never responds: lookups and lists time out.
 func TestUnresponsiveServer(t *testing.T) {
 	t.Parallel()

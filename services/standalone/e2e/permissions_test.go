@@ -11,7 +11,7 @@ import (
 
 // natsUsers are the users of deploy/nats/accounts.conf.
 func natsUsers() []string {
-	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "operator", "watcher"}
+	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "operator", "watcher", "syncer"}
 }
 
 func passwordOf(user string) string { return "of" + strings.ReplaceAll(user, "-", "") }
