@@ -302,7 +302,8 @@ type Messages interface {
 	// concurrent writes. Errors: NotFound (no such chat), Invalid (Before is not a message of this chat).
 	History(ctx context.Context, chatID string, q HistoryQuery) (messages []chat.Message, more bool, err error)
 	// CountUnread counts the messages after the cursor that were sent by the company, or else by the visitor, up to
-	// limit, which is positive. An unknown chat has none.
+	// limit, which is positive. An unknown chat has none. The work does not grow with the chat: it is constant, or that of
+	// limit entries of an index.
 	CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error)
 	// FindMessage returns a message and its chat, or NotFound. A caller that serves one chat compares the chat.
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)

@@ -217,7 +217,7 @@ func (s *Store) eraseIdentities(ctx context.Context, chatUserID string) (int, er
 func (s *Store) eraseChat(ctx context.Context, c chatDocument, e *store.Erased) error {
 	ofChat := bson.D{{Key: "chatId", Value: c.ID}}
 	all, err := list(
-		ctx, s, messages, listQuery{filter: ofChat, sort: bson.D{asc("order")}},
+		ctx, s, messages, listQuery{filter: ofChat},
 		func(d messageDocument) (string, bool) { return c.CompanyID + "|" + d.ID, true },
 	)
 	if err != nil {

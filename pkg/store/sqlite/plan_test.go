@@ -34,7 +34,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 		lastPage: "SEARCH m USING PRIMARY KEY (chat=?); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?)",
 		pageBefore: "SEARCH b USING COVERING INDEX messages_id (id=? AND chat=?); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?); " +
 			"SEARCH m USING PRIMARY KEY (chat=? AND (created_at,id)<(?,?)); REUSE SUBQUERY 1",
-		afterCursor:      "SEARCH m USING PRIMARY KEY (chat=? AND (created_at,id)>(?,?)); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?)",
+		lastTotals:       "SEARCH messages USING PRIMARY KEY (chat=?)",
+		totalsUpTo:       "SEARCH messages USING PRIMARY KEY (chat=? AND (created_at,id)<(?,?))",
+		addToLater:       "SEARCH messages USING PRIMARY KEY (chat=? AND (created_at,id)>(?,?))",
 		findMessage:      "SEARCH m USING INDEX messages_id (id=?); SEARCH c USING INTEGER PRIMARY KEY (rowid=?)",
 		unclosedChat:     "SEARCH chats USING INDEX chats_open (chat_user_id=?)",
 		expiredRecords:   "SEARCH idempotency_records USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH idempotency_records USING INDEX idempotency_records_expiry (expires_at<?); CREATE BLOOM FILTER",
