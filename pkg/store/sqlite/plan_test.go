@@ -53,6 +53,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 		tokensByCreation.next():    "SEARCH access_tokens USING INDEX access_tokens_company (company_id=? AND (created_at,hash)>(?,?))",
 		sessionsByCreation.first(): "SEARCH sessions USING INDEX sessions_user (user_id=?)",
 		sessionsByCreation.next():  "SEARCH sessions USING INDEX sessions_user (user_id=? AND (created_at,id)>(?,?))",
+		applicationsOfCompany:      "SEARCH applications USING COVERING INDEX applications_company (company_id=? AND id>?)",
+		templatesOfCompany:         "SEARCH templates USING COVERING INDEX templates_company (company_id=? AND id>?)",
 		filesOfVisitor:             "SEARCH files USING COVERING INDEX files_visitor (chat_user_id=? AND id>?)",
 		usageOf("app_id"):          "SEARCH files USING COVERING INDEX files_application (app_id=?)",
 	} {
