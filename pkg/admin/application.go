@@ -39,7 +39,7 @@ func applicationFields(a chat.Application) fields {
 // CreateApplication adds an application with the verification "session". With an empty id it generates one.
 // Errors: Invalid; Conflict with the reason TOO_MANY_APPLICATIONS.
 func (s *Service) CreateApplication(ctx context.Context, by Actor, a chat.Application) (chat.Application, error) {
-	existing, err := s.store.ApplicationIDs(ctx, a.CompanyID, store.Page{Limit: MaxApplications})
+	existing, err := s.store.IDs(ctx, store.IDFilter{ApplicationsOf: a.CompanyID}, store.Page{Limit: MaxApplications})
 	if err != nil {
 		return a, err
 	}

@@ -82,7 +82,7 @@ func (s *Service) PutTemplate(ctx context.Context, by Actor, t chat.MessageTempl
 }
 
 func (s *Service) admitTemplate(ctx context.Context, companyID string) error {
-	existing, err := s.store.TemplateIDs(ctx, companyID, store.Page{Limit: MaxTemplates})
+	existing, err := s.store.IDs(ctx, store.IDFilter{TemplatesOf: companyID}, store.Page{Limit: MaxTemplates})
 	if err == nil && len(existing) >= MaxTemplates {
 		err = apperr.TooManyTemplates.New()
 	}

@@ -179,7 +179,9 @@ func (s *Service) chatsOf(ctx context.Context, v chat.Visitor) iter.Seq2[chat.Ch
 
 // filesOf yields the ids of the visitor's files.
 func (s *Service) filesOf(ctx context.Context, v chat.Visitor) iter.Seq2[string, error] {
-	list := func(ctx context.Context, p store.Page) ([]string, error) { return s.store.VisitorFileIDs(ctx, v.ID, p) }
+	list := func(ctx context.Context, p store.Page) ([]string, error) {
+		return s.store.IDs(ctx, store.IDFilter{FilesOf: v.ID}, p)
+	}
 	return store.All(ctx, list, func(id string) string { return id })
 }
 

@@ -32,10 +32,20 @@ type Store interface {
 	WebhookDeliveries
 	Portable
 
+	// IDs lists the ids of an owner's records, sorted. It reads no more of them: settings and texts may have a megabyte
+	// each.
+	IDs(ctx context.Context, of IDFilter, p Page) ([]string, error)
 	// Ready returns nil if the database responds, else an Unavailable error.
 	Ready(ctx context.Context) error
 	// Close closes all connections. Operations in progress have until ctx ends to finish.
 	Close(ctx context.Context) error
+}
+
+// IDFilter selects the records of one kind and owner; one of its fields is set.
+type IDFilter struct {
+	ApplicationsOf string // a company
+	TemplatesOf    string // a company
+	FilesOf        string // a visitor
 }
 
 // Companies stores companies.
@@ -84,9 +94,6 @@ type Applications interface {
 	PutApplication(ctx context.Context, a chat.Application) error
 	// Applications lists the applications of a company, or all if companyID is empty, ordered by id.
 	Applications(ctx context.Context, companyID string, p Page) ([]chat.Application, error)
-	// ApplicationIDs lists the ids of the applications of a company, sorted. It reads no settings, which may
-	// have a megabyte each.
-	ApplicationIDs(ctx context.Context, companyID string, p Page) ([]string, error)
 	// ChangeApplication changes the application's identity verification and its support. It applies the change again if
 	// the secrets were changed concurrently: no concurrent change loses a secret. Errors: NotFound; those of
 	// [ApplicationChange.Apply]; Conflict if concurrent changes keep interfering. The caller invalidates
@@ -142,8 +149,6 @@ type Templates interface {
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
 	// PutTemplate writes the template, whether or not it exists.
 	PutTemplate(ctx context.Context, t chat.MessageTemplate) error
-	// TemplateIDs lists the ids of the templates of a company, sorted. It reads no texts.
-	TemplateIDs(ctx context.Context, companyID string, p Page) ([]string, error)
 	// Templates lists the templates of a company, or all if companyID is empty, ordered by id.
 	Templates(ctx context.Context, companyID string, p Page) ([]chat.MessageTemplate, error)
 }
@@ -197,8 +202,6 @@ type Visitors interface {
 	// records again. The caller invalidates [CachedVisitor] and [CachedChat], and removes events and the files
 	// themselves.
 	EraseVisitor(ctx context.Context, chatUserID string) (Erased, error)
-	// VisitorFileIDs lists the ids of the visitor's files, sorted.
-	VisitorFileIDs(ctx context.Context, chatUserID string, p Page) ([]string, error)
 }
 
 // Erased counts the removed records.
@@ -302,7 +305,8 @@ type Messages interface {
 	// concurrent writes. Errors: NotFound (no such chat), Invalid (Before is not a message of this chat).
 	History(ctx context.Context, chatID string, q HistoryQuery) (messages []chat.Message, more bool, err error)
 	// CountUnread counts the messages after the cursor that were sent by the company, or else by the visitor, up to
-	// limit, which is positive. An unknown chat has none.
+	// limit, which is positive. An unknown chat has none. The work does not grow with the chat: it is constant, or that of
+	// limit entries of an index.
 	CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error)
 	// FindMessage returns a message and its chat, or NotFound. A caller that serves one chat compares the chat.
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)

@@ -253,9 +253,9 @@ func (r *readings) Applications(ctx context.Context, companyID string, p store.P
 	return r.Store.Applications(ctx, companyID, p)
 }
 
-func (r *readings) ApplicationIDs(ctx context.Context, companyID string, p store.Page) ([]string, error) {
+func (r *readings) IDs(ctx context.Context, of store.IDFilter, p store.Page) ([]string, error) {
 	r.ids.Add(1)
-	return r.Store.ApplicationIDs(ctx, companyID, p)
+	return r.Store.IDs(ctx, of, p)
 }
 
 // An event stream reads no settings, which may have a megabyte in each application, and one that is refused reads nothing.

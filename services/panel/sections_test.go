@@ -238,7 +238,7 @@ func TestFilesAndErasure(t *testing.T) {
 	if first.Status != http.StatusCreated || again.Body != first.Body || !strings.Contains(first.Body, `"IMAGE"`) || !strings.Contains(first.Body, `"caption":"look"`) {
 		t.Fatalf("got %d %s and %s, want one image", first.Status, first.Body, again.Body)
 	}
-	files, err := w.store.VisitorFileIDs(t.Context(), w.acme.visitor, store.Page{})
+	files, err := w.store.IDs(t.Context(), store.IDFilter{FilesOf: w.acme.visitor}, store.Page{})
 	w.must(err)
 	if len(files) != 1 {
 		t.Errorf("got the files %v, want the second upload removed", files)

@@ -35,6 +35,7 @@ func Run(t *testing.T, open Opener) {
 		"statuses":     testStatuses,
 		"receipts":     testReceipts,
 		"unread":       testUnread,
+		"unread order": testUnreadOrder,
 		"idempotency":  testIdempotency,
 		"files":        testFiles,
 		"users":        testUsers,

@@ -108,13 +108,13 @@ func paged(t *testing.T, s store.Store) []listed {
 	lists := []listed{
 		list("tokens", of(s.AccessTokens, company.ID), func(t chat.AccessToken) string { return t.Hash }),
 		list("applications", of(s.Applications, company.ID), func(a chat.Application) string { return a.ID }),
-		list("ids of applications", of(s.ApplicationIDs, company.ID), func(id string) string { return id }),
-		list("ids of templates", of(s.TemplateIDs, company.ID), func(id string) string { return id }),
+		list("ids of applications", of(s.IDs, store.IDFilter{ApplicationsOf: company.ID}), func(id string) string { return id }),
+		list("ids of templates", of(s.IDs, store.IDFilter{TemplatesOf: company.ID}), func(id string) string { return id }),
 		list("templates", of(s.Templates, company.ID), func(t chat.MessageTemplate) string { return t.ID }),
 		list("users", of(s.Users, company.ID), func(u account.User) string { return u.ID }),
 		list("sessions", of(s.UserSessions, user), func(s account.Session) string { return s.ID }),
 		list("endpoints", of(s.WebhookEndpoints, company.ID), func(e webhook.Endpoint) string { return e.ID }),
-		list("files", of(s.VisitorFileIDs, rater.ID), func(id string) string { return id }),
+		list("files", of(s.IDs, store.IDFilter{FilesOf: rater.ID}), func(id string) string { return id }),
 		list(
 			"audit entries",
 			of(s.AuditEntries, store.AuditFilter{CompanyID: company.ID}),
@@ -214,11 +214,11 @@ func testMaxPage(t *testing.T, open Opener) {
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: fmt.Sprintf("file-%04d", i), ChatUserID: visitor, CreatedAt: at(0)}))
 	}
 	for _, limit := range []int{0, stored, 1 << 30} {
-		page := get[[]string](t)(s.VisitorFileIDs(ctx, visitor, store.Page{Limit: limit}))
+		page := get[[]string](t)(s.IDs(ctx, store.IDFilter{FilesOf: visitor}, store.Page{Limit: limit}))
 		want(t, fmt.Sprintf("the length of a page with the limit %d", limit), len(page), store.MaxPage)
 	}
 	walked := 0
-	for id, err := range store.All(ctx, of(s.VisitorFileIDs, visitor), func(id string) string { return id }) {
+	for id, err := range store.All(ctx, of(s.IDs, store.IDFilter{FilesOf: visitor}), func(id string) string { return id }) {
 		must(t, err)
 		want(t, "a walked record", id, fmt.Sprintf("file-%04d", walked))
 		walked++

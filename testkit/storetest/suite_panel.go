@@ -293,7 +293,7 @@ func testErase(t *testing.T, open Opener) {
 	}
 	ada, adasChat := visitor("ada")
 	bob, bobsChat := visitor("bob")
-	want(t, "the files", get[[]string](t)(s.VisitorFileIDs(ctx, ada.ID, store.Page{})), []string{"file-ada"})
+	want(t, "the files", get[[]string](t)(s.IDs(ctx, store.IDFilter{FilesOf: ada.ID}, store.Page{})), []string{"file-ada"})
 	want(t, "what was erased", get[store.Erased](t)(s.EraseVisitor(ctx, ada.ID)),
 		store.Erased{Visitors: 1, Identities: 2, Chats: 1, Messages: 2, Statuses: 1, Files: 1})
 	want(t, "erasing again", get[store.Erased](t)(s.EraseVisitor(ctx, ada.ID)), store.Erased{})

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -8,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Unread messages are counted from each side's cursor; no stored counter can drift.
+// Unread messages are counted from each side's cursor.
 func testUnread(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	const many = 100
@@ -71,4 +73,45 @@ func testUnread(t *testing.T, open Opener) {
 			t.Errorf("got the cursor at %v after it was moved to %v, want it not to step back", seen.At, own)
 		}
 	}
+}
+
+// testUnreadOrder counts after messages that were appended in any order, several times, and replaced by a transfer: as
+// many as the history has after the cursor.
+func testUnreadOrder(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	c := openChat(t, s)
+	random := rand.New(rand.NewPCG(29, 1))
+	var messages []chat.Message
+	for n := range 40 {
+		m := text(strconv.Itoa(n), noon.Add(time.Duration(random.IntN(10))*time.Minute))
+		m.IsFromSupport = random.IntN(3) == 0
+		messages = append(messages, m)
+	}
+	check := func(when string) {
+		t.Helper()
+		history := walk(t, s, c.ID, store.HistoryQuery{})
+		for n, m := range history {
+			counted := map[bool]int{}
+			for _, later := range history[n+1:] {
+				counted[later.IsFromSupport]++
+			}
+			for _, fromSupport := range []bool{true, false} {
+				after := chat.ReadCursor{At: m.CreatedAt, MessageID: m.ID}
+				got := get[int](t)(s.CountUnread(ctx, c.ID, fromSupport, after, len(messages)))
+				want(t, when+": after "+m.ID, got, counted[fromSupport])
+			}
+		}
+	}
+	for range 2 { // a repeat counts once
+		appendAll(t, s, c.ID, messages...)
+		check("appended")
+	}
+	var replaced []store.Record
+	for _, m := range messages[:10] {
+		m.CreatedAt = noon.Add(time.Duration(random.IntN(20)) * time.Minute)
+		m.IsFromSupport = !m.IsFromSupport
+		replaced = append(replaced, store.Record{Key: m.ID, Value: store.MessageRecord{ChatID: c.ID, Message: stored(m)}})
+	}
+	must(t, s.WriteRecords(ctx, "messages", replaced))
+	check("replaced")
 }

@@ -100,13 +100,6 @@ func (s *Store) Applications(ctx context.Context, companyID string, p store.Page
 		func(d applicationDocument) (chat.Application, bool) { return d.application(), true })
 }
 
-// ApplicationIDs implements [store.Applications].
-func (s *Store) ApplicationIDs(ctx context.Context, companyID string, p store.Page) ([]string, error) {
-	q := ofCompany(companyID, byIDs(p))
-	q.fields = bson.D{{Key: "_id", Value: 1}}
-	return list(ctx, s, applications, q, func(d applicationDocument) (string, bool) { return d.ID, true })
-}
-
 // ChangeApplication implements [store.Applications]. It writes only if the secrets are still those that it has read:
 // a concurrent rotation must not lose a secret that was shown to a user.
 func (s *Store) ChangeApplication(ctx context.Context, id string, change store.ApplicationChange) error {

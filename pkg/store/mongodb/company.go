@@ -87,13 +87,6 @@ func (s *Store) Templates(ctx context.Context, companyID string, p store.Page) (
 		func(d templateDocument) (chat.MessageTemplate, bool) { return d.template(), true })
 }
 
-// TemplateIDs implements [store.Templates].
-func (s *Store) TemplateIDs(ctx context.Context, companyID string, p store.Page) ([]string, error) {
-	q := ofCompany(companyID, byIDs(p))
-	q.fields = bson.D{{Key: "_id", Value: 1}}
-	return list(ctx, s, templates, q, func(d templateDocument) (string, bool) { return d.ID, true })
-}
-
 // ofCompany narrows a list to a company's items; empty: all.
 func ofCompany(id string, q listQuery) listQuery {
 	if id != "" {

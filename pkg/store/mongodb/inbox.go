@@ -162,13 +162,6 @@ func (s *Store) FindVisitors(
 	return page.Found, page.Next, err
 }
 
-// VisitorFileIDs implements [store.Visitors].
-func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string, p store.Page) ([]string, error) {
-	q := byIDs(p)
-	q.filter = append(bson.D{{Key: "chatUserId", Value: chatUserID}}, q.filter...)
-	return list(ctx, s, files, q, func(d fileDocument) (string, bool) { return d.ID, true })
-}
-
 // EraseVisitor implements [store.Visitors]. The visitor's own document is deleted last, so that a repeat after a crash
 // finds the rest.
 func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (e store.Erased, err error) {
@@ -217,7 +210,7 @@ func (s *Store) eraseIdentities(ctx context.Context, chatUserID string) (int, er
 func (s *Store) eraseChat(ctx context.Context, c chatDocument, e *store.Erased) error {
 	ofChat := bson.D{{Key: "chatId", Value: c.ID}}
 	all, err := list(
-		ctx, s, messages, listQuery{filter: ofChat, sort: bson.D{asc("order")}},
+		ctx, s, messages, listQuery{filter: ofChat},
 		func(d messageDocument) (string, bool) { return c.CompanyID + "|" + d.ID, true },
 	)
 	if err != nil {

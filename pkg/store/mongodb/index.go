@@ -49,7 +49,7 @@ func Indexes() []Index {
 		index(visitors, "userId", asc("companyId"), asc("userId")),
 		index(visitors, "email", asc("companyId"), asc("email")),
 		index(visitors, "phone", asc("companyId"), asc("phone")),
-		index(messages, "history", asc("chatId"), asc("order")),
+		index(messages, "side", asc("chatId"), asc("isFromSupport"), asc("order")),
 		index(files, "visitor", asc("chatUserId"), asc("_id")),
 		index(files, "sender", asc("senderId"), asc("expiresAt"), asc("size")),
 		index(files, "address", asc("address"), asc("expiresAt"), asc("size")),

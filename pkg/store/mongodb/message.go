@@ -19,7 +19,7 @@ import (
 type messageDocument struct {
 	ID            string    `bson:"_id"`
 	ChatID        string    `bson:"chatId"`
-	Order         string    `bson:"order"` // see orderOf; with chatId the index of every page
+	Order         string    `bson:"order"` // see orderOf; of each side of a chat, one range of the index
 	CreatedAt     time.Time `bson:"createdAt"`
 	Type          string    `bson:"type"`
 	Text          string    `bson:"text,omitempty"` // for people and search; see textOf
@@ -44,7 +44,7 @@ func (d messageDocument) message() chat.Message {
 }
 
 // orderOf returns the position of a message in its chat's history: time and id as one sortable text. With one field
-// every page is one range of the index; two fields would need two ranges.
+// the part of a page that a side wrote is one range of the index; two fields would need two ranges.
 func orderOf(at time.Time, id string) string {
 	return string(append(chat.AppendTime(nil, at), " "+id...))
 }
@@ -147,7 +147,7 @@ func (s *Store) History(
 	chatID string,
 	q store.HistoryQuery,
 ) (history []chat.Message, more bool, err error) {
-	page := listQuery{filter: bson.D{{Key: "chatId", Value: chatID}}, sort: bson.D{desc("order")}, limit: q.Size() + 1}
+	page := listQuery{filter: bothSides(chatID), sort: bson.D{desc("order")}, limit: q.Size() + 1}
 	if q.Before != "" {
 		cursor, err := s.messageIn(ctx, chatID, q.Before, "order")
 		if apperr.Is(err, apperr.NotFound) {
@@ -165,6 +165,13 @@ func (s *Store) History(
 		return history, false, s.chatOr(ctx, chatID, nil)
 	}
 	return history, more, nil
+}
+
+// bothSides selects a chat's messages. It names the sides, so that the server merges the ranges of an index that has the
+// side before the order: what a side wrote is counted there too, without another index that every message would pay for.
+func bothSides(chatID string) bson.D {
+	sides := bson.D{{Key: "$in", Value: bson.A{false, true}}}
+	return bson.D{{Key: "chatId", Value: chatID}, {Key: "isFromSupport", Value: sides}}
 }
 
 // readHistory reads a page, newest message first, and returns it in the order of the history.

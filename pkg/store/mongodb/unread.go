@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// CountUnread implements [store.Messages]. It reads no more messages than it counts.
+// CountUnread implements [store.Messages]. It reads as many entries of an index as it counts, and no document.
 func (s *Store) CountUnread(
 	ctx context.Context,
 	chatID string,
@@ -24,10 +24,11 @@ func (s *Store) CountUnread(
 		place := orderOf(after.At, cmp.Or(after.MessageID, string(utf8.MaxRune))) // after every id
 		filter = append(filter, bson.E{Key: "order", Value: bson.D{{Key: "$gt", Value: place}}})
 	}
+	inIndex := bson.D{{Key: "_id", Value: 0}, {Key: "order", Value: 1}}
 	err = s.each(
 		ctx,
 		messages,
-		listQuery{filter: filter, sort: bson.D{asc("order")}, limit: limit, fields: bson.D{{Key: "_id", Value: 1}}},
+		listQuery{filter: filter, sort: bson.D{asc("order")}, limit: limit, fields: inIndex},
 		func(*mongo.Cursor) (bool, error) {
 			n++
 			return n < limit, nil

@@ -104,15 +104,6 @@ func (s *Store) Applications(ctx context.Context, companyID string, p store.Page
 	return listOfCompany(ctx, s, "listing applications", from, readApplication, companyID, p)
 }
 
-// ApplicationIDs implements [store.Applications].
-func (s *Store) ApplicationIDs(ctx context.Context, companyID string, p store.Page) ([]string, error) {
-	const from = `SELECT id FROM applications WHERE id > ?`
-	return listOfCompany(
-		ctx, s, "listing the ids of applications", from, func(r *row) string { return r.text() }, companyID,
-		p,
-	)
-}
-
 // listOfCompany reads a page of a company's rows, or of all if companyID is empty.
 func listOfCompany[V any](
 	ctx context.Context,

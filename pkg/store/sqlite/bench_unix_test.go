@@ -52,7 +52,7 @@ func benchStore(b *testing.B, chats, messages int) (s *Store, ids []string, all 
 	return s, ids, all
 }
 
-// fill bypasses the writer, which bounds how long a caller waits.
+// fill bypasses the writer, which bounds how long a caller waits. The sides write in turn.
 func fill(b *testing.B, path string, ids []string, all [][]string, messages int) {
 	b.Helper()
 	c, err := connect(path, writerSettings)
@@ -65,6 +65,7 @@ func fill(b *testing.B, path string, ids []string, all [][]string, messages int)
 	}
 	for n := range len(ids) * messages {
 		m, number := benchMessage(n/len(ids)), n%len(ids)
+		m.IsFromSupport = n/len(ids)%2 == 1
 		key, err := chatKey(c, ids[number])
 		if err == nil {
 			_, err = insertMessage(c, key, m)
@@ -135,7 +136,7 @@ func reportProcessorTime(b *testing.B, before time.Duration) {
 
 // BenchmarkAppend has 64 callers append to 1,000 chats: waiting writes share one commit.
 func BenchmarkAppend(b *testing.B) {
-	for _, filled := range []int{0, 1_000} {
+	for _, filled := range []int{0, 200, 1_000} {
 		b.Run(fmt.Sprintf("filled=%d", filled*1_000), func(b *testing.B) {
 			s, ids, _ := benchStore(b, 1_000, filled)
 			var next atomic.Int64
@@ -244,4 +245,33 @@ func atOnce(b *testing.B, callers int, call func(n int) error) {
 	group.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 	reportProcessorTime(b, before)
+}
+
+// BenchmarkUnread counts what the company wrote, of chats that nobody has read: the sides write in turn, or only the
+// visitor writes.
+func BenchmarkUnread(b *testing.B) {
+	count := func(b *testing.B, s *Store, id string) {
+		for b.Loop() {
+			if _, err := s.CountUnread(b.Context(), id, true, chat.ReadCursor{}, 100); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	for _, messages := range []int{10, 200, 10_000} {
+		b.Run(fmt.Sprintf("messages=%d", messages), func(b *testing.B) {
+			s, ids, _ := benchStore(b, 1, messages)
+			b.Run("in turn", func(b *testing.B) { count(b, s, ids[0]) })
+			b.Run("only the visitor's", func(b *testing.B) {
+				c, err := connect(s.path, writerSettings)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer c.Close()
+				if _, err := c.exec(`UPDATE messages SET from_support = FALSE`); err != nil {
+					b.Fatal(err)
+				}
+				count(b, s, ids[0])
+			})
+		})
+	}
 }

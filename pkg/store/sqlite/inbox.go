@@ -136,16 +136,6 @@ func (s *Store) FindVisitors(
 	return read.Found, read.Next, err
 }
 
-const filesOfVisitor = `SELECT id FROM files WHERE chat_user_id = ? AND id > ? ORDER BY id LIMIT ?`
-
-// VisitorFileIDs implements [store.Visitors].
-func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string, p store.Page) ([]string, error) {
-	return all(
-		ctx, s, "listing a visitor's files", filesOfVisitor, func(r *row) string { return r.text() },
-		chatUserID, p.After, p.Size(),
-	)
-}
-
 // EraseVisitor implements [store.Visitors] in one transaction, and freed pages are overwritten.
 func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (store.Erased, error) {
 	const chatsOf = `SELECT id FROM chats WHERE chat_user_id = ?1`

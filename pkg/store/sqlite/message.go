@@ -69,20 +69,82 @@ func chatKey(c *conn, chatID string) (key int64, err error) {
 	return key, err
 }
 
-// insertMessage reports false if a message with its id exists.
+// totals is the number of messages of each side of a chat, up to one of them.
+type totals struct{ company, visitor int64 }
+
+// count adds a message.
+func (t totals) count(m chat.Message) totals {
+	if m.IsFromSupport {
+		t.company++
+	} else {
+		t.visitor++
+	}
+	return t
+}
+
+const (
+	// lastTotals also returns whether the last message is after a time and id.
+	lastTotals = `SELECT company_total, visitor_total, (created_at, id) > (?2, ?3) FROM messages WHERE chat = ?1
+		ORDER BY created_at DESC, id DESC`
+	totalsUpTo = `SELECT company_total, visitor_total FROM messages WHERE chat = ?1 AND (created_at, id) <= (?2, ?3)
+		ORDER BY created_at DESC, id DESC`
+	addToLater = `UPDATE messages SET company_total = company_total + ?4, visitor_total = visitor_total + ?5
+		WHERE chat = ?1 AND (created_at, id) > (?2, ?3)`
+)
+
+func readTotals(r *row) totals { return totals{company: r.int(), visitor: r.int()} }
+
+// insertMessage reports false if a message with its id exists. The totals of later messages, if the message is late,
+// count it too.
 func insertMessage(c *conn, key int64, m chat.Message) (bool, error) {
+	before, late, err := totalsBefore(c, key, m)
+	if err != nil {
+		return false, err
+	}
+	upTo := before.count(m)
 	changed, err := c.exec(
-		`INSERT INTO messages (chat, created_at, id, from_support, type, sender, data) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT DO NOTHING`,
+		`INSERT INTO messages (chat, created_at, id, from_support, company_total, visitor_total, type, sender, data)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		key,
 		milliseconds(m.CreatedAt),
 		m.ID,
 		m.IsFromSupport,
+		upTo.company,
+		upTo.visitor,
 		string(m.Type),
 		m.NameOfSender,
 		m.Data,
 	)
+	if err == nil && changed > 0 && late {
+		err = addTotals(c, key, m, totals{}.count(m))
+	}
 	return changed > 0, err
+}
+
+// totalsBefore returns the totals before a new message, and whether it is late: the chat has a later one.
+func totalsBefore(c *conn, key int64, m chat.Message) (before totals, late bool, err error) {
+	at := milliseconds(m.CreatedAt)
+	_, err = c.first(lastTotals, func(r *row) {
+		before = readTotals(r)
+		late = r.bool()
+	}, key, at, m.ID)
+	if err != nil || !late {
+		return before, false, err
+	}
+	before, err = readTotalsUpTo(c, key, at, m.ID)
+	return before, true, err
+}
+
+// readTotalsUpTo returns the totals at a time and id; zero before the first message.
+func readTotalsUpTo(c *conn, key, at int64, id string) (t totals, err error) {
+	_, err = c.first(totalsUpTo, func(r *row) { t = readTotals(r) }, key, at, id)
+	return t, err
+}
+
+// addTotals adds to the totals of the messages after m.
+func addTotals(c *conn, key int64, m chat.Message, t totals) error {
+	_, err := c.exec(addToLater, key, milliseconds(m.CreatedAt), m.ID, t.company, t.visitor)
+	return err
 }
 
 // isIn returns Invalid if the existing message is in another chat.

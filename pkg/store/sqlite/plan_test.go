@@ -34,7 +34,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 		lastPage: "SEARCH m USING PRIMARY KEY (chat=?); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?)",
 		pageBefore: "SEARCH b USING COVERING INDEX messages_id (id=? AND chat=?); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?); " +
 			"SEARCH m USING PRIMARY KEY (chat=? AND (created_at,id)<(?,?)); REUSE SUBQUERY 1",
-		afterCursor:      "SEARCH m USING PRIMARY KEY (chat=? AND (created_at,id)>(?,?)); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?)",
+		lastTotals:       "SEARCH messages USING PRIMARY KEY (chat=?)",
+		totalsUpTo:       "SEARCH messages USING PRIMARY KEY (chat=? AND (created_at,id)<(?,?))",
+		addToLater:       "SEARCH messages USING PRIMARY KEY (chat=? AND (created_at,id)>(?,?))",
 		findMessage:      "SEARCH m USING INDEX messages_id (id=?); SEARCH c USING INTEGER PRIMARY KEY (rowid=?)",
 		unclosedChat:     "SEARCH chats USING INDEX chats_open (chat_user_id=?)",
 		expiredRecords:   "SEARCH idempotency_records USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH idempotency_records USING INDEX idempotency_records_expiry (expires_at<?); CREATE BLOOM FILTER",
@@ -51,6 +53,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 		tokensByCreation.next():    "SEARCH access_tokens USING INDEX access_tokens_company (company_id=? AND (created_at,hash)>(?,?))",
 		sessionsByCreation.first(): "SEARCH sessions USING INDEX sessions_user (user_id=?)",
 		sessionsByCreation.next():  "SEARCH sessions USING INDEX sessions_user (user_id=? AND (created_at,id)>(?,?))",
+		applicationsOfCompany:      "SEARCH applications USING COVERING INDEX applications_company (company_id=? AND id>?)",
+		templatesOfCompany:         "SEARCH templates USING COVERING INDEX templates_company (company_id=? AND id>?)",
 		filesOfVisitor:             "SEARCH files USING COVERING INDEX files_visitor (chat_user_id=? AND id>?)",
 		usageOf("app_id"):          "SEARCH files USING COVERING INDEX files_application (app_id=?)",
 	} {

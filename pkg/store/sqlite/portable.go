@@ -117,11 +117,29 @@ func replaceMessage(c *conn, v store.MessageRecord) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.exec(`DELETE FROM messages WHERE id = ?`, v.Message.ID); err != nil {
+	if err := deleteMessage(c, v.Message.ID); err != nil {
 		return err
 	}
 	_, err = insertMessage(c, key, v.Message)
 	return err
+}
+
+// deleteMessage removes a message that may exist from its chat, and from the totals of later messages.
+func deleteMessage(c *conn, id string) error {
+	var key int64
+	var m chat.Message
+	found, err := c.first(`SELECT m.chat, `+messageColumns+` FROM messages m WHERE m.id = ?`, func(r *row) {
+		key = r.int()
+		m = readMessage(r, chat.Message{})
+	}, id)
+	if err != nil || !found {
+		return err
+	}
+	if _, err := c.exec(`DELETE FROM messages WHERE id = ?`, id); err != nil {
+		return err
+	}
+	removed := totals{}.count(m)
+	return addTotals(c, key, m, totals{company: -removed.company, visitor: -removed.visitor})
 }
 
 func readStatusRecord(r *row) store.StatusRecord {

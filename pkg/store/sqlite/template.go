@@ -52,11 +52,3 @@ func (s *Store) Templates(ctx context.Context, companyID string, p store.Page) (
 	const from = `SELECT ` + templateColumns + ` FROM templates WHERE id > ?`
 	return listOfCompany(ctx, s, "listing templates", from, readTemplate, companyID, p)
 }
-
-// TemplateIDs implements [store.Templates].
-func (s *Store) TemplateIDs(ctx context.Context, companyID string, p store.Page) ([]string, error) {
-	const from = `SELECT id FROM templates WHERE id > ?`
-	return listOfCompany(
-		ctx, s, "listing the ids of templates", from, func(r *row) string { return r.text() }, companyID, p,
-	)
-}

@@ -5,14 +5,11 @@ import (
 	"context"
 	"unicode/utf8"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// afterCursor scans the table in order from the cursor on; reading stops at the limit.
-const afterCursor = `SELECT m.from_support FROM messages m
-	WHERE m.chat = (SELECT key FROM chats WHERE id = ?1) AND (m.created_at, m.id) > (?2, ?3)`
-
-// CountUnread implements [store.Messages].
+// CountUnread implements [store.Messages]. It subtracts the totals at the cursor from those of the last message.
 func (s *Store) CountUnread(
 	ctx context.Context,
 	chatID string,
@@ -25,13 +22,33 @@ func (s *Store) CountUnread(
 		at = milliseconds(after.At)
 	}
 	last := cmp.Or(after.MessageID, string(utf8.MaxRune)) // after every id
-	return read(ctx, s, "counting unread messages", func(c *conn) (n int, err error) {
-		err = c.query(afterCursor, func(r *row) bool {
-			if r.bool() == fromSupport {
-				n++
-			}
-			return n < limit
-		}, chatID, at, last)
-		return n, err
+	return read(ctx, s, "counting unread messages", func(c *conn) (int, error) {
+		key, err := chatKey(c, chatID)
+		if apperr.Is(err, apperr.NotFound) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		unread, err := totalsAfter(c, key, at, last)
+		if fromSupport {
+			return min(int(unread.company), limit), err
+		}
+		return min(int(unread.visitor), limit), err
 	})
+}
+
+// totalsAfter returns the number of messages of each side after a time and id.
+func totalsAfter(c *conn, key, at int64, id string) (totals, error) {
+	var all totals
+	unread := false
+	_, err := c.first(lastTotals, func(r *row) {
+		all = readTotals(r)
+		unread = r.bool()
+	}, key, at, id)
+	if err != nil || !unread {
+		return totals{}, err
+	}
+	upTo, err := readTotalsUpTo(c, key, at, id)
+	return totals{company: all.company - upTo.company, visitor: all.visitor - upTo.visitor}, err
 }

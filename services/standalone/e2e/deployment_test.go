@@ -87,6 +87,9 @@ func (f *deployment) start(t *testing.T, name string) {
 	f.run[name] = c
 	if name == "nats" {
 		f.applyStreams(t)
+		if f.run["nats-sync"] == nil { // it outlives the server
+			f.start(t, "nats-sync")
+		}
 	}
 	if len(f.settings) > 0 {
 		c.stderr.keepAll()
@@ -147,6 +150,10 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 			args = append(args, "-c", filepath.Join(root(), "deploy/nats/nats-server.conf"))
 		}
 		return program(t, "nats-server"), natsPasswords(), args
+	case "nats-sync":
+		return program(t, "parleyctl"), []string{"NATS_URL=" + f.natsURL("syncer")}, []string{
+			"streams", "sync", "--store-dir", filepath.Join(f.dir, "nats"),
+		}
 	case "redis":
 		args = []string{"--bind", host, "--port", port, "--save", "", "--dir", f.dir}
 		if f.tls != nil {

@@ -83,7 +83,10 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"put a known application", 1, func() error { return s.PutApplication(ctx, app) }},
 		{"application", 1, func() error { _, err := s.Application(ctx, "app"); return err }},
 		{"applications", 1, func() error { _, err := s.Applications(ctx, company, store.Page{After: "a", Limit: 10}); return err }},
-		{"the ids of applications", 1, func() error { _, err := s.ApplicationIDs(ctx, company, store.Page{After: "a"}); return err }},
+		{"the ids of applications", 1, func() error {
+			_, err := s.IDs(ctx, store.IDFilter{ApplicationsOf: company}, store.Page{After: "a"})
+			return err
+		}},
 		{"all applications", 1, func() error { _, err := s.Applications(ctx, "", store.Page{}); return err }},
 		{"rotate an identity secret", 2, func() error {
 			err := s.ChangeApplication(ctx, "app", store.ApplicationChange{Secrets: store.RotateSecret("secret", at(0), time.Hour)})
@@ -98,7 +101,10 @@ func allSteps(t testing.TB, s store.Store) []step {
 		}},
 
 		{"put a new template", 2, func() error { return s.PutTemplate(ctx, chat.MessageTemplate{ID: "template", CompanyID: company}) }},
-		{"the ids of templates", 1, func() error { _, err := s.TemplateIDs(ctx, company, store.Page{After: "a"}); return err }},
+		{"the ids of templates", 1, func() error {
+			_, err := s.IDs(ctx, store.IDFilter{TemplatesOf: company}, store.Page{After: "a"})
+			return err
+		}},
 		{"template", 1, func() error { _, err := s.Template(ctx, "template"); return err }},
 		{"templates", 1, func() error { _, err := s.Templates(ctx, company, store.Page{After: "a"}); return err }},
 
@@ -166,7 +172,10 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"a visitor's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Sender: visitorID}, at(0)); return err }},
 		{"an address's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Address: "192.0.2.1"}, at(0)); return err }},
 		{"an application's files", 1, func() error { _, err := s.FileUsage(ctx, store.FileOwner{Application: "app"}, at(0)); return err }},
-		{"the ids of a visitor's files", 1, func() error { _, err := s.VisitorFileIDs(ctx, visitorID, store.Page{After: "a"}); return err }},
+		{"the ids of a visitor's files", 1, func() error {
+			_, err := s.IDs(ctx, store.IDFilter{FilesOf: visitorID}, store.Page{After: "a"})
+			return err
+		}},
 		{"delete a file", 1, func() error { return s.DeleteFile(ctx, "file") }},
 		{"create a session", 2, func() error { return s.CreateSession(ctx, session) }},
 		{"a user's sessions", 1, func() error { _, err := s.UserSessions(ctx, "user", store.Page{}); return err }},

@@ -157,7 +157,7 @@ func (a api) getEvents(c echo.Context, who caller) error {
 // appIDs returns the sorted ids of the company's applications.
 func (a api) appIDs(ctx context.Context, company string) (ids []string, err error) {
 	read := func(ctx context.Context, p store.Page) ([]string, error) {
-		return a.Store.ApplicationIDs(ctx, company, p)
+		return a.Store.IDs(ctx, store.IDFilter{ApplicationsOf: company}, p)
 	}
 	for id, err := range store.All(ctx, read, func(id string) string { return id }) {
 		if err != nil {

@@ -5,7 +5,6 @@ package registration
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -56,7 +55,10 @@ type Config struct {
 const registrationBytes = 2 << 10
 
 // Service registers visitors.
-type Service struct{ cfg Config }
+type Service struct {
+	cfg   Config
+	rules rulesCache
+}
 
 // New returns the service.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
@@ -76,9 +78,9 @@ func (s *Service) Register(ctx context.Context, f Form) (token string, err error
 	if err := application.CheckOrigin(app, f.Origin); err != nil {
 		return "", err
 	}
-	rules, err := app.Rules()
+	rules, err := s.rules.of(app)
 	if err != nil {
-		return "", fmt.Errorf("reading the widgetConfigs of application %s: %w", app.ID, err)
+		return "", err
 	}
 	// before the claims of a token fill the form: they do not count as the visitor's answers
 	if names := f.missing(rules.RequiredFields); len(names) > 0 {
@@ -124,7 +126,9 @@ func (s *Service) Register(ctx context.Context, f Form) (token string, err error
 	if err != nil {
 		return "", err
 	}
-	s.cfg.Changed(ctx, registered.Visitor.ID)
+	if !registered.Created { // no cache has a visitor that is new
+		s.cfg.Changed(ctx, registered.Visitor.ID)
+	}
 	token, err = s.sign(registered.Visitor, now)
 	if err != nil {
 		return "", err
