@@ -85,7 +85,7 @@ func await(s *server.Server, log *natsLog, dir string) (stopSyncs func(), err er
 	if err := awaitNATS(s, log); err != nil {
 		return nil, err
 	}
-	return serveSyncs(s, dir)
+	return serveSyncs(s, dir, log.log)
 }
 
 func (i *instance) stop() {

@@ -29,7 +29,7 @@ type Syncer struct {
 // New returns the syncer of the server with a store directory (its option store_dir). The directory need not
 // exist yet.
 func New(dir string) *Syncer {
-	return &Syncer{dir: dir, syncFile: syncData, streams: make(map[string]*stream)}
+	return &Syncer{dir: filepath.Clean(dir), syncFile: syncData, streams: make(map[string]*stream)}
 }
 
 // Sync returns when everything that the server has acknowledged in a stream before the call is on the disk. Errors:
@@ -60,6 +60,9 @@ func (s *Syncer) stream(name string) (*stream, error) {
 	}
 	dir, err := s.find(name)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.syncDeclaration(filepath.Dir(dir)); err != nil {
 		return nil, err
 	}
 	st := &stream{blocks: blocks{dir: dir, syncFile: s.syncFile}}

@@ -38,8 +38,27 @@ func newStore(t *testing.T) *store {
 
 func (s *store) add(account, stream string) {
 	s.t.Helper()
-	if err := os.MkdirAll(filepath.Join(s.dir, "jetstream", account, "streams", stream, "msgs"), 0o700); err != nil {
+	dir := filepath.Join(s.dir, "jetstream", account, "streams", stream)
+	if err := os.MkdirAll(filepath.Join(dir, "msgs"), 0o700); err != nil {
 		s.t.Fatal(err)
+	}
+	s.declare(dir)
+}
+
+// declare writes the declaration of a stream or a consumer as the server does.
+func (s *store) declare(dir string) {
+	s.t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, name := range []string{"meta.inf", "meta.sum"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path+".tmp", []byte("declaration"), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := os.Rename(path+".tmp", path); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 }
 
@@ -83,7 +102,7 @@ func (s *store) want(step string, want ...string) {
 func TestSyncFollowsTheBlocks(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
-	s.want("no event yet")
+	s.want("no event yet", "meta.inf", "meta.sum")
 	s.write(1)
 	s.write(2)
 	s.want("the first sync covers everything", "1.blk", "2.blk")
@@ -106,6 +125,39 @@ func TestSyncFollowsTheBlocks(t *testing.T) {
 	s.write(5)
 	s.want("all were purged", "4.blk", "5.blk")
 	s.want("then only the newest", "5.blk")
+}
+
+// Declarations are synced when they are new or have been replaced, and no other time.
+func TestSweepFollowsTheDeclarations(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	var swept map[string]os.FileInfo
+	sweep := func(step string, want int) {
+		t.Helper()
+		s.synced = nil
+		var err error
+		if swept, err = s.syncer.sweep(swept); err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		if len(s.synced) != want {
+			t.Errorf("%s: got %v synced, want %d files", step, s.synced, want)
+		}
+	}
+	stream := filepath.Join(s.dir, "jetstream", "$G", "streams", "EVENTS")
+	sweep("the first", 2)
+	sweep("nothing changed", 0)
+	s.declare(filepath.Join(stream, "obs", "recorder"))
+	sweep("a new consumer", 2)
+	s.declare(stream)
+	sweep("another declaration of the stream", 2)
+	s.fault = errors.New("input/output error")
+	s.declare(stream)
+	var err error
+	if swept, err = s.syncer.sweep(swept); !errors.Is(err, s.fault) {
+		t.Errorf("got %v, want %v", err, s.fault)
+	}
+	s.fault = nil
+	sweep("again after a failure", 2)
 }
 
 // After a failure nothing is known about the file: the next sync starts over.

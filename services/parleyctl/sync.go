@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,6 +60,13 @@ func (a *app) syncStreams(ctx context.Context, dir string) error {
 	if _, err := fmt.Fprintf(a.Out, "syncing the streams in %s\n", dir); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() {
+		syncer.Run(ctx, func(err error) { _, _ = fmt.Fprintf(a.Err, "%s: %v\n", name, err) })
+	})
+	defer sweeping.Wait()
+	defer cancel()
 	select {
 	case <-ctx.Done():
 		return nil
