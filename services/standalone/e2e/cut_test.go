@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nettest"
 )
@@ -295,11 +296,18 @@ func (m *member) receive(t *testing.T, e clientEvent) {
 	}
 }
 
-// retry sends the last attempts again, answered or not.
+// retry sends the last attempts again, answered or not. An attempt that the power failure interrupted is in progress
+// until its lease ends.
 func (m *member) retry(t *testing.T, w *cutWorld) {
 	t.Helper()
 	for _, a := range m.attempts[max(0, len(m.attempts)-10):] {
-		eventually(t, "a retry", func() error { return w.try(m, a) })
+		err := w.try(m, a)
+		for end := time.Now().Add(idempotency.Lease + limit); err != nil && time.Now().Before(end); err = w.try(m, a) {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if err != nil {
+			t.Errorf("a retry: %v", err)
+		}
 	}
 }
 
@@ -414,8 +422,12 @@ func (m *member) checkClient(t *testing.T, history []string) {
 				missing++
 			}
 		}
-		t.Errorf("the client of %s (online: %v, recovered: %v): got %d messages, want %d as in the history; %d are missing",
-			m.email, m.online, m.recovered, len(m.seen), len(want), missing)
+		at := 0 // the first difference
+		for at < min(len(m.seen), len(want)) && m.seen[at] == want[at] {
+			at++
+		}
+		t.Errorf("the client of %s (online: %v, recovered: %v): got %d messages, want %d in the order of the history; %d are missing, the first difference is at %d",
+			m.email, m.online, m.recovered, len(m.seen), len(want), missing, at)
 	}
 }
 
