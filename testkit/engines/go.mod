@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/FerretDB/FerretDB v1.24.0
 	github.com/google/uuid v1.6.0
+	github.com/hanwen/go-fuse/v2 v2.7.2
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 	golang.org/x/tools v0.51.0
 	modernc.org/sqlite v1.37.1
@@ -67,7 +68,7 @@ require (
 	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.49.0
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect

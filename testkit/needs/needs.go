@@ -38,6 +38,20 @@ func Packages(t testing.TB) (folder, node string) {
 	return "", ""
 }
 
+// FUSE is for tests that mount a file system of their own.
+func FUSE(t testing.TB) {
+	t.Helper()
+	Long(t)
+	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		Missing(t, "/dev/fuse")
+	}
+	device.Close()
+	if os.Getuid() != 0 {
+		Program(t, "fusermount3")
+	}
+}
+
 // Long leaves a test to `make test-all`.
 func Long(t testing.TB) {
 	t.Helper()

@@ -74,7 +74,8 @@ var bin = sync.OnceValues(func() (string, error) {
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/",
 		services+"standalone", services+"client-api/cmd/client-api", services+"widget-api/cmd/widget-api",
 		services+"socket-gateway/cmd/socket-gateway", services+"processor/cmd/processor", services+"panel/cmd/panel", services+"parleyctl/cmd/parleyctl", "github.com/nats-io/nats-server/v2",
-		"github.com/parley-chat/parley/testkit/engines/ferretdb/cmd/ferretdb")
+		"github.com/parley-chat/parley/testkit/engines/ferretdb/cmd/ferretdb",
+		"github.com/parley-chat/parley/testkit/engines/cutdisk/cmd/cutdisk")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building: %w\n%s", err, out)

@@ -38,6 +38,7 @@ type clientEvent struct {
 	ID        string            `json:"id"`
 	Kind      string            `json:"kind"` // connect, upgrade, connect_error, disconnect, event, ack, closed
 	Transport string            `json:"transport"`
+	Recovered bool              `json:"recovered"` // of connect: the client gets what it missed
 	Message   string            `json:"message"`
 	Data      json.RawMessage   `json:"data"`
 	Active    bool              `json:"active"` // the client keeps trying

@@ -25,7 +25,7 @@ const operations = {
     });
     sockets.set(id, socket);
     socket.io.on('open', () => socket.io.engine.once('upgrade', (t) => report(id, 'upgrade', { transport: t.name })));
-    socket.on('connect', () => report(id, 'connect', { transport: socket.io.engine.transport.name }));
+    socket.on('connect', () => report(id, 'connect', { transport: socket.io.engine.transport.name, recovered: socket.recovered }));
     socket.on('connect_error', (err) => report(id, 'connect_error', { message: err.message, data: err.data ?? null, active: socket.active }));
     socket.on('disconnect', (reason) => report(id, 'disconnect', { message: reason }));
     socket.onAny((event, ...args) => report(id, 'event', { event, args }));
