@@ -41,6 +41,7 @@ type ackTable struct {
 	shards [ackShards]ackShard
 	pool   sync.Pool
 	late   func(stream string) // called for a positive acknowledgement without a waiting publisher
+	stored func(ack []byte)    // called for each positive acknowledgement
 }
 
 type ackShard struct {
@@ -55,8 +56,8 @@ type ackWaiter struct {
 	expires uint64     // number of the last sweep before the timeout
 }
 
-func newAckTable(late func(stream string)) *ackTable {
-	t := &ackTable{late: late}
+func newAckTable(late func(stream string), stored func(ack []byte)) *ackTable {
+	t := &ackTable{late: late, stored: stored}
 	for i := range t.shards {
 		t.shards[i].waiting = make(map[uint64]*ackWaiter)
 	}
@@ -175,6 +176,9 @@ func (t *ackTable) drain(limit time.Duration) {
 
 func (t *ackTable) receive(m *nats.Msg) {
 	err := parseAck(m.Data, m.Header)
+	if err == nil {
+		t.stored(m.Data)
+	}
 	if t.resolve(m.Subject, err) || err != nil {
 		return
 	}

@@ -127,7 +127,7 @@ func (w *streamWatcher) checkAll() error {
 }
 
 func (w *streamWatcher) checkOne(ctx context.Context, name string) error {
-	_, err := w.bus.js.Stream(ctx, name)
+	_, _, err := w.bus.inspect(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return &missingStreamError{name}
