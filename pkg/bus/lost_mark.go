@@ -18,11 +18,12 @@ type StreamMark struct {
 	Stream   string
 	Epoch    time.Time // of the stream; see [StreamState]
 	Sequence uint64
-	ID       string    // Nats-Msg-Id; empty: unknown
-	At       time.Time // when the stream stored it, or soon after
+	// MessageID is the Nats-Msg-Id; empty: unknown.
+	MessageID string
+	At        time.Time // when the stream stored it, or soon after
 }
 
-// streamMarks are the marks of the tracked streams. The map never changes.
+// streamMarks are the marks of all marked streams. The map never changes.
 type streamMarks map[string]*streamMark
 
 // streamMark is the mark of one stream. An acknowledgement tells only the sequence of a message, a delivery also its id:
@@ -40,18 +41,24 @@ type streamMark struct {
 
 func newStreamMarks() streamMarks {
 	marks := make(streamMarks)
-	for _, s := range subject.Streams() {
-		if tracked(s.Name) {
-			marks[s.Name] = &streamMark{
-				acked:     StreamMark{Stream: s.Name},
-				delivered: StreamMark{Stream: s.Name},
-			}
-		}
+	for _, name := range MarkedStreams() {
+		marks[name] = &streamMark{acked: StreamMark{Stream: name}, delivered: StreamMark{Stream: name}}
 	}
 	return marks
 }
 
-// of returns the mark of a stream; nil if its lost tails are not recorded.
+// MarkedStreams returns the streams that have marks: all event streams but the short ones, whose messages may be lost.
+func MarkedStreams() []string {
+	var names []string
+	for _, s := range subject.Streams() {
+		if !s.LastOnly && !s.Short {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// of returns the mark of a stream; nil if it has none.
 func (all streamMarks) of(stream string) *streamMark { return all[stream] }
 
 // freeze keeps all marks as they are until their streams were compared.
@@ -88,7 +95,7 @@ func (all streamMarks) received(d Delivery) {
 	defer m.mu.Unlock()
 	if !m.frozen && d.Sequence > m.delivered.Sequence {
 		m.delivered.Sequence = d.Sequence
-		m.delivered.ID = d.ID
+		m.delivered.MessageID = d.ID
 		m.delivered.At = d.Time
 	}
 }

@@ -67,17 +67,6 @@ func epochOf(created time.Time, l LostTail) time.Time {
 	return created
 }
 
-// tracked reports whether the lost tails of a stream are recorded: those of all event streams but the short ones,
-// whose messages may be lost.
-func tracked(stream string) bool {
-	for _, s := range subject.Streams() {
-		if s.Name == stream {
-			return !s.LastOnly && !s.Short
-		}
-	}
-	return false
-}
-
 // LostTail returns the record of the last lost tail of a stream; the zero value: none. It returns Unavailable while NATS
 // is disconnected.
 func (b *Bus) LostTail(ctx context.Context, stream string) (LostTail, error) {
@@ -217,7 +206,7 @@ func (b *Bus) lostSince(
 		if info.State.LastSeq < m.Sequence {
 			return m, true, nil
 		}
-		if m.ID == "" || m.Sequence < info.State.FirstSeq {
+		if m.MessageID == "" || m.Sequence < info.State.FirstSeq {
 			continue
 		}
 		same, err := b.has(ctx, info.Config.Name, m)
@@ -257,7 +246,7 @@ func (b *Bus) has(ctx context.Context, stream string, m StreamMark) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return stored.Header.Get(headerMsgID) == m.ID, nil
+	return stored.Header.Get(headerMsgID) == m.MessageID, nil
 }
 
 // recordLostTail records the loss of what a mark has seen, unless another process has recorded one meanwhile. It returns

@@ -30,6 +30,7 @@ type Store interface {
 	AuditLog
 	WebhookEndpoints
 	WebhookDeliveries
+	Streams
 	Portable
 
 	// Ready returns nil if the database responds, else an Unavailable error.
