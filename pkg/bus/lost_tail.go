@@ -185,7 +185,7 @@ func (b *Bus) NoticeLoss(ctx context.Context, m StreamMark) (l LostTail, lost bo
 	if err != nil {
 		return LostTail{}, false, err
 	}
-	b.logLoss(l, "a stream has lost messages that it had acknowledged")
+	b.logLoss(l)
 	mark.reset(l.Noticed)
 	return l, true, nil
 }
@@ -311,13 +311,13 @@ func later(a, b time.Time) time.Time {
 
 // endOfEpoch ends the process: what it has in memory is of an earlier epoch.
 func (b *Bus) endOfEpoch(l LostTail) {
-	b.logLoss(l, "a stream has lost messages that it had acknowledged, ending to start again without their sequences")
+	b.logLoss(l)
 	b.giveUp(fmt.Errorf("stream %s has lost its messages %d to %d", l.Stream, l.From, l.To))
 }
 
-func (b *Bus) logLoss(l LostTail, text string) {
+func (b *Bus) logLoss(l LostTail) {
 	b.log.Error(
-		text,
+		"a stream has lost messages that it had acknowledged",
 		"stream", l.Stream, "from", l.From, "to", l.To, "messages", l.Messages(), "noticed", l.Noticed,
 	)
 }

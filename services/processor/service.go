@@ -363,7 +363,7 @@ func (s *Service) consume(ctx context.Context, r resources, consumers []bus.Cons
 	marks := streammark.New(r.bus, r.store, s.cfg.Logger)
 	if err := s.settleLosses(ctx, r, marks); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // stopped while it waited
+			return nil // stopped while it waited
 		}
 		return err
 	}
