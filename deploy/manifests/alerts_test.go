@@ -90,6 +90,10 @@ parley_bus_publish_seconds_count{job="client-api",result="invalid"} 0+1x30`,
 parley_bus_stream_writable{job="client-api",stream="SENDS",instance="b"} 1x30`,
 			`parley_bus_stream_writable{job="client-api",stream="SENDS",instance="a"} 1 0 1x30`,
 		},
+		"ParleyStreamLostMessages": {
+			`parley_bus_stream_lost_messages{stream="SENDS",instance="a"} 0x5 20x25`,
+			`parley_bus_stream_lost_messages{stream="SENDS",instance="a"} 0x30`,
+		},
 		"ParleyStreamFilling": {
 			`parley_bus_stream_bytes{stream="INBOUND",instance="a"} 90x30
 parley_bus_stream_limit_bytes{stream="INBOUND",instance="a"} 100x30`,

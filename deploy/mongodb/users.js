@@ -38,6 +38,7 @@ const roles = {
     "messages": ["find", "insert", "remove", "update"],
     "receipts": ["find", "insert", "update"],
     "statuses": ["find", "insert", "update"],
+    "streams": ["find", "insert", "update"],
     "templates": ["find"],
     "visitors": ["find", "insert", "update"],
     "webhookDeliveries": ["find", "insert", "update"],

@@ -67,6 +67,7 @@ type Bus struct {
 	js      jetstream.JetStream
 	metrics *metrics
 	acks    *ackTable
+	marks   streamMarks
 	guards  writeGuards
 	syncs   streamSyncs
 	fills   fills
@@ -84,7 +85,8 @@ type Bus struct {
 	gauging    sync.WaitGroup
 	connUp     signal // sent after every connect; wakes the consumers
 	state      *connState
-	lost       chan struct{} // see [Bus.Lost]
+	lost       context.Context // see [Bus.Lost]
+	giveUp     context.CancelCauseFunc
 }
 
 // Open returns at once and connects in the background, retrying without a time limit. It fails only if cfg is
@@ -95,11 +97,12 @@ func Open(cfg Config) (*Bus, error) {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
 	b := &Bus{cfg: cfg, log: tracing.Logger(cfg.Logger), source: "/" + cfg.Name, metrics: newMetrics(cfg.Registerer)}
-	b.lost = make(chan struct{})
+	b.lost, b.giveUp = context.WithCancelCause(context.Background())
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.state = newConnState(b.ctx)
 	b.guards = newWriteGuards(b.log, b.metrics.writable)
-	b.acks = newAckTable(b.guards.late)
+	b.marks = newStreamMarks()
+	b.acks = newAckTable(b.guards.late, b.marks.acknowledged)
 	b.syncs = newStreamSyncs(b)
 	b.envelopes.New = func() any { return newEnvelope() }
 	b.streams = newStreamWatcher(b)
@@ -230,6 +233,7 @@ func (b *Bus) connected(conn *nats.Conn) {
 
 func (b *Bus) disconnected(err error) {
 	b.state.disconnected()
+	b.marks.freeze()
 	b.acks.failAll(nats.ErrDisconnected)
 	if !b.closing.Load() {
 		b.log.Warn("NATS disconnected, reconnecting", "url", b.redactedURL(), "error", err)
@@ -240,13 +244,14 @@ func (b *Bus) closed(conn *nats.Conn) {
 	b.acks.failAll(nats.ErrConnectionClosed)
 	if !b.closing.Load() {
 		b.log.Error("NATS connection closed", "error", conn.LastError())
-		close(b.lost)
+		b.giveUp(errors.New("the connection to NATS was given up; see the log"))
 	}
 }
 
-// Lost is closed if nats.go gives the connection up, which it does after a violation of the protocol. Nothing restores
-// the connection: the process must end and be started again.
-func (b *Bus) Lost() <-chan struct{} { return b.lost }
+// Lost is done if the process must end and be started again, and its cause says why: nats.go has given the connection
+// up, which it does after a violation of the protocol, or a stream has lost messages that it had acknowledged
+// ([LostTail]).
+func (b *Bus) Lost() context.Context { return b.lost }
 
 func (b *Bus) asyncError(s *nats.Subscription, err error) {
 	if s != nil {

@@ -258,6 +258,7 @@ func (g *group) hasRoom() bool {
 }
 
 func (g *group) addHeld(t *task) {
+	g.bus.marks.received(t.delivery)
 	g.held.Add(1)
 	g.bytes.Add(t.bytes())
 }

@@ -76,25 +76,28 @@ func (r *offsetReader) acquire(ctx context.Context) bool {
 	return false
 }
 
-// loadOffset loads the saved offset. If there is none for this stream, it saves offset 0, so that the
-// partition is known to be read.
+// loadOffset loads the saved offset. If there is none of this epoch, it saves the one that follows from the last lost
+// tail, or 0, so that the partition is known to be read.
 func (r *offsetReader) loadOffset(ctx context.Context) error {
 	g := r.group
-	created, last, err := r.all.fetchState(ctx)
+	state, err := r.all.fetchState(ctx)
 	if err != nil {
 		return err
 	}
 	saved, err := g.bus.offset(ctx, g.cfg.Stream, g.cfg.Durable, r.durable.number)
 	switch {
-	case apperr.Is(err, apperr.NotFound), err == nil && !saved.Stream.Equal(created):
+	case apperr.Is(err, apperr.NotFound):
 		return r.write(ctx, 0)
 	case err != nil:
 		return err
+	case !saved.Stream.Equal(state.Epoch):
+		r.received = state.Lost.offset(saved)
+		return r.write(ctx, r.received)
 	}
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	r.written = saved.Sequence
-	r.received = min(saved.Sequence, last)
+	r.received = min(saved.Sequence, state.Last)
 	return nil
 }
 
@@ -134,11 +137,11 @@ func (r *offsetReader) write(ctx context.Context, sequence uint64) error {
 // writeLocked saves an offset. Callers must hold writing.
 func (r *offsetReader) writeLocked(ctx context.Context, sequence uint64) error {
 	r.all.mu.Lock()
-	created := r.all.created
+	epoch := r.all.epoch
 	r.all.mu.Unlock()
 	g := r.group
 	err := g.bus.writeOffset(
-		ctx, g.cfg.Stream, g.cfg.Durable, r.durable.number, Offset{Sequence: sequence, Stream: created},
+		ctx, g.cfg.Stream, g.cfg.Durable, r.durable.number, Offset{Sequence: sequence, Stream: epoch},
 	)
 	if err == nil {
 		r.written = sequence

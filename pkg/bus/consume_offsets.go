@@ -43,8 +43,8 @@ const (
 )
 
 var (
-	errGap             = errors.New("gap in the consumer sequence")
-	errStreamRecreated = errors.New("stream recreated")
+	errGap        = errors.New("gap in the consumer sequence")
+	errOtherEpoch = errors.New("the epoch of the stream has changed")
 )
 
 // offsetConsumer reads this replica's partitions of a stream in sessions; each session has one consumer. It
@@ -72,7 +72,7 @@ type offsetConsumer struct {
 	sessionReaders map[int]*offsetReader // readers at the start of the session
 	sessionCount   int                   // number of sessions so far; names their consumers
 	filtered       bool                  // the consumer filters on the partitions of the session
-	created        time.Time             // creation time of the stream; zero: unknown
+	epoch          time.Time             // of the stream; zero: unknown
 
 	highWater                uint64
 	expectedConsumerSequence uint64
@@ -98,24 +98,24 @@ func (g *group) readWithOffsets(durables []durable) (stop func()) {
 	}
 }
 
-// fetchState returns the creation time and the last sequence of the stream. If the stream was recreated since
-// the readers started, it returns errStreamRecreated and makes the group start over.
-func (c *offsetConsumer) fetchState(ctx context.Context) (created time.Time, last uint64, err error) {
+// fetchState returns the state of the stream. If its epoch is not the one in which the readers started, it returns
+// errOtherEpoch and makes the group start over.
+func (c *offsetConsumer) fetchState(ctx context.Context) (StreamState, error) {
 	state, err := c.group.bus.State(ctx, c.group.cfg.Stream)
 	if err != nil {
-		return created, 0, err
+		return StreamState{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.created.IsZero() {
-		c.created = state.Created
+	if c.epoch.IsZero() {
+		c.epoch = state.Epoch
 	}
-	if !c.created.Equal(state.Created) {
+	if !c.epoch.Equal(state.Epoch) {
 		c.group.bus.partitions.forget(c.group.cfg.Stream)
 		wake(c.group.repartition)
-		return created, 0, errStreamRecreated
+		return StreamState{}, errOtherEpoch
 	}
-	return state.Created, state.Last, nil
+	return state, nil
 }
 
 // add adds the reader of a partition to the next session.
@@ -183,10 +183,11 @@ func (c *offsetConsumer) beginSession(
 ) (config jetstream.ConsumerConfig, hasReaders bool, err error) {
 	ctx, cancel := c.group.bus.state.request(ctx, apiTimeout)
 	defer cancel()
-	_, last, err := c.fetchState(ctx)
+	state, err := c.fetchState(ctx)
 	if err != nil {
 		return config, false, err
 	}
+	last := state.Last
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.readers {

@@ -210,7 +210,7 @@ func TestOffsetBeyondTheStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.WriteOffsets(t.Context(), subject.Replies, "tester", 32, bus.Offset{Sequence: 100, Stream: state.Created}); err != nil {
+	if err := b.WriteOffsets(t.Context(), subject.Replies, "tester", 32, bus.Offset{Sequence: 100, Stream: state.Epoch}); err != nil {
 		t.Fatal(err)
 	}
 	startReplica(t, url, byOffset(handled.handle))

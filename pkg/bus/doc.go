@@ -8,6 +8,7 @@
 //   - consume: consume.go (configuration), and the way of a delivery below.
 //   - read: read.go (ranges), read_direct.go (without a consumer), read_tail.go, read_last.go, read_group.go,
 //     read_state.go, read_accepted.go, read_deadletter.go.
+//   - lost: lost_tail.go (messages that a stream had acknowledged and has lost), lost_mark.go (how they are noticed).
 //   - fill.go: how full the streams are, for the budgets and for dead letters.
 //
 // The way of a delivery, one verb a hop, from the call of [Bus.Consume] to the handler:

@@ -35,13 +35,13 @@ func (b *Bus) measureStreams(ctx context.Context) error {
 	measured := make(map[string]float64, len(b.cfg.Streams))
 	var failed error
 	for _, name := range b.cfg.Streams {
-		stream, err := b.js.Stream(ctx, name)
+		info, lost, err := b.inspect(ctx, name)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			measured[name] = b.fills.fullest(name)
 			continue
 		}
-		info := stream.CachedInfo()
+		b.metrics.showLost(name, lost)
 		b.metrics.streamBytes.WithLabelValues(name).Set(float64(info.State.Bytes))
 		b.metrics.streamLimit.WithLabelValues(name).Set(float64(info.Config.MaxBytes))
 		if info.Config.MaxBytes > 0 {

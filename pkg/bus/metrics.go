@@ -4,6 +4,7 @@ package bus
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -32,6 +33,7 @@ type metrics struct {
 	streamBytes *prometheus.GaugeVec
 	streamLimit *prometheus.GaugeVec
 	writable    *prometheus.GaugeVec
+	lost        *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -88,6 +90,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "0 while a stream does not acknowledge what this process publishes: " +
 				"NATS cannot write it, its disk may be full.",
 		}, []string{"stream"})),
+		lost: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_bus_stream_lost_messages",
+			Help: "Messages that a stream had acknowledged and has lost, for a day after this was noticed; " +
+				"the same in every process.",
+		}, []string{"stream"})),
 	}
 	for _, result := range []string{
 		resultOK, resultFull, resultUnavailable, resultNotWritable, resultNotSynced, resultInvalid,
@@ -109,6 +116,15 @@ func (m *metrics) end(c Consumer) {
 	for _, gauge := range []*prometheus.GaugeVec{m.lag, m.partitions, m.inFlight, m.waiting, m.oldest} {
 		gauge.DeleteLabelValues(c.Stream, c.Durable)
 	}
+}
+
+// showLost shows the last lost tail of a stream, for [lostTailShown].
+func (m *metrics) showLost(stream string, l LostTail) {
+	messages := l.Messages()
+	if time.Since(l.Noticed) > lostTailShown {
+		messages = 0
+	}
+	m.lost.WithLabelValues(stream).Set(float64(messages))
 }
 
 // register registers a collector. If another bus of the process has registered an equal one, it returns that one.

@@ -19,7 +19,7 @@ import (
 // Offset is the offset of a group in a partition, as stored in POSITIONS.
 type Offset struct {
 	Sequence uint64    `json:"sequence"` // everything up to this sequence has been handled
-	Stream   time.Time `json:"stream"`   // creation time of the stream; the offset is void if the stream was recreated
+	Stream   time.Time `json:"stream"`   // epoch of the stream; the offset is void in another one
 }
 
 func (b *Bus) writeOffset(ctx context.Context, stream, group string, partition int, o Offset) error {
@@ -47,17 +47,16 @@ func (b *Bus) offset(ctx context.Context, stream, group string, partition int) (
 }
 
 // Offsets returns the saved sequences of a group with offsets, by partition. It omits partitions that
-// have never been read and offsets of an earlier stream of that name, with a creation time other than
-// created. It returns Unavailable while NATS is disconnected. The response may come from a replica that lacks
+// have never been read and offsets of another epoch of the stream. It returns Unavailable while NATS is disconnected. The response may come from a replica that lacks
 // the newest messages.
-func (b *Bus) Offsets(ctx context.Context, stream, group string, created time.Time) (map[int]uint64, error) {
+func (b *Bus) Offsets(ctx context.Context, stream, group string, epoch time.Time) (map[int]uint64, error) {
 	all, err := b.allOffsets(ctx, stream, group)
 	if err != nil {
 		return nil, err
 	}
 	found := make(map[int]uint64, len(all[group]))
 	for partition, o := range all[group] {
-		if o.Stream.Equal(created) {
+		if o.Stream.Equal(epoch) {
 			found[partition] = o.Sequence
 		}
 	}

@@ -41,6 +41,7 @@ type ackTable struct {
 	shards [ackShards]ackShard
 	pool   sync.Pool
 	late   func(stream string) // called for a positive acknowledgement without a waiting publisher
+	stored func(ack []byte)    // called for each positive acknowledgement
 
 	due []*streamSync // to be requested after the acknowledgements that have arrived; only for receive
 }
@@ -70,8 +71,8 @@ func (w *ackWaiter) end(err error) {
 	w.result <- err
 }
 
-func newAckTable(late func(stream string)) *ackTable {
-	t := &ackTable{late: late}
+func newAckTable(late func(stream string), stored func(ack []byte)) *ackTable {
+	t := &ackTable{late: late, stored: stored}
 	for i := range t.shards {
 		t.shards[i].waiting = make(map[uint64]*ackWaiter)
 	}
@@ -220,6 +221,9 @@ func (t *ackTable) drain(limit time.Duration) {
 
 func (t *ackTable) receive(m *nats.Msg) {
 	err := parseAck(m.Data, m.Header)
+	if err == nil {
+		t.stored(m.Data)
+	}
 	if t.resolve(m.Subject, err) || err != nil {
 		return
 	}

@@ -14,7 +14,7 @@ func TestAckTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		table := newAckTable(func(string) {})
+		table := newAckTable(func(string) {}, func([]byte) {})
 		go table.sweep(ctx)
 		answered := func(string) {
 			time.AfterFunc(publishTimeout-time.Millisecond, func() {

@@ -127,7 +127,8 @@ func (b *Bus) addOffsetGroups(
 		g := &GroupInfo{Stream: stream, Name: name, Filters: []string{}, count: count, whole: count == 1}
 		for partition, offset := range offsets {
 			p := PartitionInfo{Partition: partition}
-			if offset.Stream.Equal(state.Created) {
+			p.AckFloor = state.Lost.offset(offset)
+			if offset.Stream.Equal(state.Epoch) {
 				p.AckFloor = offset.Sequence
 			}
 			if p.AckFloor < state.Last { // skips the request for idle partitions

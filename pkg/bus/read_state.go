@@ -17,8 +17,11 @@ import (
 // StreamState is the state of a stream.
 type StreamState struct {
 	First, Last uint64 // sequences; First is Last+1 if the stream is empty
-	Created     time.Time
 	Replicas    int
+	// Epoch identifies the sequences of the stream: they are comparable within an epoch only. It is the creation time,
+	// or the time of the last lost tail.
+	Epoch time.Time
+	Lost  LostTail // the last lost tail; the zero value: none
 }
 
 // State returns the state of a stream as reported by its leader. Errors: NotFound if the stream does not
@@ -29,16 +32,16 @@ func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	s, err := b.js.Stream(ctx, stream)
+	info, lost, err := b.inspect(ctx, stream)
 	if err != nil {
 		return StreamState{}, readError(stream, err)
 	}
-	info := s.CachedInfo()
 	state := StreamState{
 		First:    info.State.FirstSeq,
 		Last:     info.State.LastSeq,
-		Created:  info.Created,
 		Replicas: info.Config.Replicas,
+		Epoch:    epochOf(info.Created, lost),
+		Lost:     lost,
 	}
 	if info.State.Msgs == 0 {
 		state.First = state.Last + 1

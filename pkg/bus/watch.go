@@ -137,14 +137,14 @@ func (w *streamWatcher) checkAll() error {
 }
 
 func (w *streamWatcher) checkOne(ctx context.Context, name string) error {
-	stream, err := w.bus.js.Stream(ctx, name)
+	info, _, err := w.bus.inspect(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return &missingStreamError{name}
 	case err != nil:
 		return fmt.Errorf("checking stream %s: %w", name, err)
 	}
-	w.bus.syncs.found(stream.CachedInfo().Config)
+	w.bus.syncs.found(info.Config)
 	return nil
 }
 

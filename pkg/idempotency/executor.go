@@ -20,13 +20,21 @@ const (
 // Executor executes each request with a key once. It is safe for concurrent use.
 type Executor struct {
 	records Records
+	effects Effects
 	now     func() time.Time
 	log     *slog.Logger
 }
 
-// NewExecutor returns an executor that stores its state in records.
-func NewExecutor(records Records, now func() time.Time, log *slog.Logger) *Executor {
-	return &Executor{records: records, now: now, log: log}
+// Effects looks up what requests have done.
+type Effects interface {
+	// Exists reports whether the message of an answered request is in the store or in its stream.
+	Exists(ctx context.Context, r Request, messageID string) (bool, error)
+}
+
+// NewExecutor returns an executor that stores its state in records. effects may be nil: then a stored answer is given
+// even if its effect was lost.
+func NewExecutor(records Records, effects Effects, now func() time.Time, log *slog.Logger) *Executor {
+	return &Executor{records: records, effects: effects, now: now, log: log}
 }
 
 // Request is one use of a key.
@@ -55,7 +63,8 @@ func (r Request) id() string { return Fingerprint(r.Scope, r.Key) }
 // repetition.
 type Act func(ctx context.Context, identity chat.MessageIdentity) (Answer, error)
 
-// Do returns the result of act, or the stored result of an earlier request with the same key. Additional
+// Do returns the result of act, or the stored result of an earlier request with the same key. If the message of that
+// one was lost, act is called again with its identity. Additional
 // errors: Invalid with the reason IDEMPOTENCY_KEY_REUSED if the earlier request was different, Conflict with
 // the reason IDEMPOTENCY_KEY_IN_USE while the earlier request runs, Unavailable, and those of the request's Permit.
 // Without a permit only an earlier request is answered. The context of act is not cancelled with ctx.
@@ -66,9 +75,27 @@ func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 		return Answer{}, err
 	}
 	if claim.Answer != "" {
-		return replay(claim.Answer)
+		return e.answered(ctx, r, claim, act)
 	}
 	return e.act(ctx, claim, again, act)
+}
+
+// answered returns the stored result, or that of act if the request's message was lost: a stream has lost messages that
+// it had acknowledged. Two concurrent calls publish one message, because they have one identity.
+func (e *Executor) answered(ctx context.Context, r Request, c Record, act Act) (Answer, error) {
+	answer, err := replay(c.Answer)
+	if err != nil || e.effects == nil {
+		return answer, err
+	}
+	exists, err := e.effects.Exists(ctx, r, c.MessageID)
+	if err != nil || exists {
+		return answer, err
+	}
+	e.log.WarnContext(
+		ctx, "the message of an answered request with an Idempotency-Key was lost, executing the request again",
+		"messageId", c.MessageID,
+	)
+	return act(ctx, chat.MessageIdentity{ID: c.MessageID, At: c.At, Again: true})
 }
 
 // claim returns a record leased to the caller, or a record with an answer. again reports that the record

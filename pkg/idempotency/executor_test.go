@@ -40,7 +40,7 @@ func open(t *testing.T) *world {
 }
 
 func (w *world) replica() *idempotency.Executor {
-	return idempotency.NewExecutor(w.store, w.clock.Now, slog.New(slog.DiscardHandler))
+	return idempotency.NewExecutor(w.store, nil, w.clock.Now, slog.New(slog.DiscardHandler))
 }
 
 var request = idempotency.Request{Scope: "company", Key: "key", Fingerprint: "content"}
@@ -376,7 +376,7 @@ func (readOnly) EndIdempotencyLease(context.Context, string, string) (string, er
 func TestAnswerIsReturnedIfStoringItFails(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	executor := idempotency.NewExecutor(readOnly{w.store}, w.clock.Now, slog.New(slog.DiscardHandler))
+	executor := idempotency.NewExecutor(readOnly{w.store}, nil, w.clock.Now, slog.New(slog.DiscardHandler))
 	first, err := executor.Do(t.Context(), request, w.send)
 	if err != nil {
 		t.Fatalf("got %v, want the answer", err)
@@ -384,5 +384,34 @@ func TestAnswerIsReturnedIfStoringItFails(t *testing.T) {
 	w.clock.Advance(idempotency.Lease)
 	if second := w.ok(request, w.send); string(second.Body) != string(first.Body) {
 		t.Errorf("got the message %s, want the same, %s", second.Body, first.Body)
+	}
+}
+
+// effects are those of messages that may be lost.
+type effects struct{ lost atomic.Bool }
+
+func (e *effects) Exists(context.Context, idempotency.Request, string) (bool, error) {
+	return !e.lost.Load(), nil
+}
+
+// The answer of a lost message is not given again: the request is executed once more, as the same message.
+func TestLostEffectIsExecutedAgain(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	var stored effects
+	w.executor = idempotency.NewExecutor(w.store, &stored, w.clock.Now, slog.New(slog.DiscardHandler))
+	first := w.ok(request, w.send)
+	if again := w.ok(request, w.send); !again.Replayed || w.acts.Load() != 1 {
+		t.Errorf("while the message exists: got %+v after %d acts, want the stored answer", again, w.acts.Load())
+	}
+	stored.lost.Store(true)
+	again := w.ok(request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+		if !identity.Again {
+			t.Error("got a first attempt, want a repeated one")
+		}
+		return w.send(ctx, identity)
+	})
+	if again.Replayed || string(again.Body) != string(first.Body) || w.acts.Load() != 2 {
+		t.Errorf("after the loss: got %+v after %d acts, want the same message, executed again", again, w.acts.Load())
 	}
 }

@@ -32,3 +32,15 @@ func SentBefore(
 	}
 	return chatID, err == nil, err
 }
+
+// Stored are the [Effects] of requests whose messages are stored before they are answered.
+type Stored struct{ Messages }
+
+// Exists implements [Effects].
+func (s Stored) Exists(ctx context.Context, _ Request, messageID string) (bool, error) {
+	_, _, err := s.FindMessage(ctx, messageID)
+	if apperr.Is(err, apperr.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}

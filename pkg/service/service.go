@@ -108,7 +108,7 @@ func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 }
 
 // Bus opens the connection to NATS, and adds the streams to the readiness checks. It connects in the background;
-// if it is given up, the service ends with an error. What is published is charged to meter, which is nil for
+// if the bus is lost ([bus.Bus.Lost]), the service ends with an error. What is published is charged to meter, which is nil for
 // services that publish only what follows from charged events ([event.Derived]).
 func (p *Process) Bus(meter bus.Meter, streams ...string) (*bus.Bus, error) {
 	b, err := bus.Open(bus.Config{
@@ -124,8 +124,8 @@ func (p *Process) Bus(meter bus.Meter, streams ...string) (*bus.Bus, error) {
 	p.Check(ops.Check{Name: "nats", Check: b.Ready})
 	p.Background(func(ctx context.Context) error {
 		select {
-		case <-b.Lost():
-			return errors.New("the connection to NATS was given up; see the log")
+		case <-b.Lost().Done():
+			return context.Cause(b.Lost())
 		case <-ctx.Done():
 			return nil
 		}

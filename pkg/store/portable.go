@@ -14,7 +14,7 @@ import (
 type Kind string
 
 // Kinds lists all kinds in the order in which they are copied: a message comes after its chat. Sessions are not moved:
-// users sign in again.
+// users sign in again. Nor are the marks of streams: the processor writes them again.
 func Kinds() []Kind {
 	return []Kind{
 		"companies", "accessTokens", "applications", "templates", "visitors", "identities", "chats", "messages",

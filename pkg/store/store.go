@@ -30,6 +30,7 @@ type Store interface {
 	AuditLog
 	WebhookEndpoints
 	WebhookDeliveries
+	Streams
 	Portable
 
 	// IDs lists the ids of an owner's records, sorted. It reads no more of them: settings and texts may have a megabyte

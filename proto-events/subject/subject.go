@@ -270,6 +270,9 @@ func AllPositions(stream, group string) string {
 	return "parley.position." + stream + "." + group + ".*"
 }
 
+// LostTail returns the subject of the record that a stream has lost messages, in [Positions].
+func LostTail(stream string) string { return "parley.position." + stream + ".lost" }
+
 // ParseInvalidation returns the kind and the key in the subject of an invalidation.
 func ParseInvalidation(s string) (kind, key string, ok bool) {
 	rest, ok := strings.CutPrefix(s, invalidationsPrefix)

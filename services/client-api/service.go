@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/budget"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
@@ -120,9 +122,11 @@ func (s *Service) api(data store.Store, cache *store.Cache, b *bus.Bus, redis *r
 		Pushes: push.New(push.Config{
 			Templates: cache, Messages: data, Recipients: data, Publisher: b, Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
-		Statuses:   status.New(data, acceptances{b}),
-		Lookups:    lookup.New(data, s.cfg.Now),
-		Idempotent: httpapi.Idempotent{Executor: idempotency.NewExecutor(data, s.cfg.Now, s.cfg.Logger)},
+		Statuses: status.New(data, acceptances{b}),
+		Lookups:  lookup.New(data, s.cfg.Now),
+		Idempotent: httpapi.Idempotent{
+			Executor: idempotency.NewExecutor(data, sends{data, acceptances{b}}, s.cfg.Now, s.cfg.Logger),
+		},
 		Limits:     s.limits(redis),
 		Proxies:    s.cfg.TrustedProxies,
 		OpenAPI:    OpenAPI(),
@@ -163,4 +167,23 @@ func (a acceptances) Accepted(
 	}
 	chatID, _ = subject.ChatOf(d.Subject) // a push has no chat in its subject
 	return d.EventTime(), chatID, nil
+}
+
+// sends looks up the messages of answered requests.
+type sends struct {
+	stored      idempotency.Messages
+	acceptances acceptances
+}
+
+// Exists implements [idempotency.Effects]. A message is in SENDS until the recorder has stored it.
+func (s sends) Exists(ctx context.Context, r idempotency.Request, messageID string) (bool, error) {
+	_, _, err := s.stored.FindMessage(ctx, messageID)
+	if apperr.Is(err, apperr.NotFound) {
+		_, companyID, _ := strings.Cut(r.Scope, "|")
+		_, _, err = s.acceptances.Accepted(ctx, companyID, messageID)
+	}
+	if apperr.Is(err, apperr.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -299,6 +299,7 @@ func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 			e.wrong(check, "parleyctl streams apply", "missing")
 			continue
 		}
+		e.lostTail(ctx, b, change.Stream)
 		s, err := inspect.OpenStream(ctx, b, change.Stream)
 		if err != nil {
 			e.wrong(check, "look at NATS", "%s", describe(err))
@@ -317,6 +318,23 @@ func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 
 // lags reports whether a replica of a stream is offline or has not caught up.
 func lags(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current }
+
+// lostTail names what a stream has lost in the last days, for as long as a client or an operator may miss it.
+func (e *examiner) lostTail(ctx context.Context, b *bus.Bus, stream string) {
+	l, err := b.LostTail(ctx, stream)
+	if err != nil {
+		return // the check of POSITIONS says why
+	}
+	if l.Messages() > 0 && time.Since(l.Noticed) < lostTailShown {
+		e.warn(
+			"stream "+stream, "see ParleyStreamLostMessages in the runbook",
+			"has lost its messages %d to %d, noticed at %s", l.From, l.To, l.Noticed.Format(time.RFC3339),
+		)
+	}
+}
+
+// lostTailShown is how long a lost tail is told.
+const lostTailShown = 7 * 24 * time.Hour
 
 func (e *examiner) stream(check string, change bus.StreamChange, info *jetstream.StreamInfo) {
 	full := float64(info.State.Bytes) / float64(max(info.Config.MaxBytes, 1))

@@ -2,7 +2,6 @@ package parleyctl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -70,7 +69,7 @@ func (a *app) syncStreams(ctx context.Context, dir string) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-b.Lost():
-		return errors.New("the connection to NATS was given up")
+	case <-b.Lost().Done():
+		return context.Cause(b.Lost())
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/streammark"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
@@ -189,21 +190,21 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		consumers = append(consumers, recorderRoutes(s.recorder(r))...)
 	}
 	if s.cfg.Dispatcher {
-		consumers = append(consumers, dispatcherRoutes(dispatcher.New(r.cache, r.store, r.bus))...)
+		consumers = append(consumers, dispatcherRoutes(dispatcher.New(r.cache, r.store, r.bus), r.store)...)
 	}
 	if s.cfg.Bot != BotExternal {
 		answering, err := s.bot(p, r)
 		if err != nil {
 			return nil, err
 		}
-		consumers = append(consumers, botRoutes(answering, s.cfg.BotConcurrency)...)
+		consumers = append(consumers, botRoutes(answering, r.store, s.cfg.BotConcurrency)...)
 	}
 	var webhooks *webhook.Service // nil: switched off
 	if s.cfg.Webhooks {
 		webhooks = s.webhooks(r)
 		consumers = append(consumers, webhookRoutes(webhooks)...)
 	}
-	return func(ctx context.Context) error { return s.consume(ctx, r.bus, consumers, webhooks) }, nil
+	return func(ctx context.Context) error { return s.consume(ctx, r, consumers, webhooks) }, nil
 }
 
 // resources are what the parts share. The process closes them.
@@ -358,7 +359,14 @@ func (p parts) LastPart(ctx context.Context, appID, chatUserID string) (event.Me
 }
 
 // consume returns when ctx is done and all consumers have stopped.
-func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consumer, webhooks *webhook.Service) error {
+func (s *Service) consume(ctx context.Context, r resources, consumers []bus.Consumer, webhooks *webhook.Service) error {
+	marks := streammark.New(r.bus, r.store, s.cfg.Logger)
+	if err := s.settleLosses(ctx, r, marks); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped while it waited
+		}
+		return err
+	}
 	s.cfg.Logger.InfoContext(
 		ctx, "started", "recorder", s.cfg.Recorder, "dispatcher", s.cfg.Dispatcher, "bot", s.cfg.Bot,
 		"webhooks", s.cfg.Webhooks,
@@ -367,7 +375,7 @@ func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consu
 	group, running := errgroup.WithContext(ctx)
 	for _, c := range consumers {
 		group.Go(func() error {
-			if err := b.Consume(running, c); err != nil {
+			if err := r.bus.Consume(running, c); err != nil {
 				return fmt.Errorf("consuming %s as %s: %w", c.Stream, c.Durable, err)
 			}
 			return nil
@@ -376,6 +384,7 @@ func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consu
 	if webhooks != nil {
 		group.Go(func() error { return webhooks.Run(running) })
 	}
+	group.Go(func() error { marks.Run(running); return nil })
 	<-running.Done() // also when everything is switched off
 	return group.Wait()
 }

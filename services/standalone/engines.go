@@ -72,7 +72,7 @@ func startEngines(cfg Config, dir *datadir.Dir, log *slog.Logger) (*engines, err
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("PARLEY_NATS_ADDR: %w", err), backend.Close(s))
 	}
-	if err := applyStreams(e.nats.URL(), cfg.Streams, log); err != nil {
+	if err := applyStreams(e.nats.URL(), cfg.Streams, s, log); err != nil {
 		return nil, errors.Join(err, e.stop())
 	}
 	return e, nil

@@ -8,10 +8,13 @@ import (
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/streammark"
 )
 
-// applyStreams applies the streams to the embedded NATS, as `parleyctl streams apply` does elsewhere.
-func applyStreams(natsURL string, sizes config.Streams, log *slog.Logger) error {
+// applyStreams applies the streams to the embedded NATS, as `parleyctl streams apply` does elsewhere, and records what
+// they have lost since their marks were stored.
+func applyStreams(natsURL string, sizes config.Streams, marks store.Streams, log *slog.Logger) error {
 	b, err := bus.Open(bus.Config{URL: natsURL, Name: "standalone", Observe: true, Logger: log})
 	if err != nil {
 		return fmt.Errorf("applying the streams: %w", err)
@@ -31,5 +34,7 @@ func applyStreams(natsURL string, sizes config.Streams, log *slog.Logger) error 
 			log.Info("stream applied", "stream", c.Stream, "created", c.Missing, "fields", len(c.Drift))
 		}
 	}
-	return nil
+	// Before the services start, which would end when the epoch of a stream changes.
+	_, err = streammark.New(b, marks, log).Notice(ctx)
+	return err
 }

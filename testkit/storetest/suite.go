@@ -52,6 +52,7 @@ func Run(t *testing.T, open Opener) {
 		"deliveries":   testWebhookDeliveries,
 		"examined":     testExamined,
 		"order":        testWebhookOrder,
+		"streams":      testStreams,
 		"portable":     testPortable,
 		"callers":      testCallers,
 	} {

@@ -34,6 +34,7 @@ const (
 	users        collection = "users"          // user id
 	sessions     collection = "sessions"       // hash of the cookie's secret
 	audit        collection = "audit"          // UUIDv7
+	streams      collection = "streams"        // name of a NATS stream
 
 	webhookEndpoints  collection = "webhookEndpoints"  // endpoint id
 	webhookDeliveries collection = "webhookDeliveries" // webhook-id

@@ -139,8 +139,9 @@ func (a api) getEvents(c echo.Context, who caller) error {
 	if id == "" {
 		id = c.QueryParam("lastEventId")
 	}
-	if p, ok := live.ParseCursor(id); ok {
-		browser.From = &p
+	if id != "" {
+		from := live.ParseCursor(id)
+		browser.From = &from
 	}
 	a.setOnline(ctxOf(c), company, who.User.ID)
 	changed := func(ctx context.Context) bool {

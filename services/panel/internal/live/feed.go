@@ -40,13 +40,13 @@ func (s source) ranges(at Cursor) []bus.Range {
 		)
 		replies = append(replies, subject.Reply(app, "*"))
 	}
-	ranges := []bus.Range{{Stream: subject.Inbound, Filters: inbound, After: at[0]}}
+	ranges := []bus.Range{{Stream: subject.Inbound, Filters: inbound, After: at.last[0]}}
 	if len(replies) > 0 {
-		ranges = append(ranges, bus.Range{Stream: subject.Replies, Filters: replies, After: at[1]})
+		ranges = append(ranges, bus.Range{Stream: subject.Replies, Filters: replies, After: at.last[1]})
 	}
 	return append(ranges,
-		bus.Range{Stream: subject.Outbound, Filters: []string{subject.OutboundMessage("*", s.companyID)}, After: at[2]},
-		bus.Range{Stream: subject.Status, Filters: []string{subject.MessageStatus(s.companyID, "*")}, After: at[3]})
+		bus.Range{Stream: subject.Outbound, Filters: []string{subject.OutboundMessage("*", s.companyID)}, After: at.last[2]},
+		bus.Range{Stream: subject.Status, Filters: []string{subject.MessageStatus(s.companyID, "*")}, After: at.last[3]})
 }
 
 // feed reads the streams once for all browsers of a company in this process. It runs from its first browser
@@ -83,19 +83,30 @@ func (f *feed) run(ctx context.Context) {
 
 // start sets the cursor to the end of the streams.
 func (f *feed) start(ctx context.Context) error {
-	var at Cursor
-	for i, stream := range streams() {
-		state, err := f.bus.State(ctx, stream)
-		if err != nil {
-			return err
-		}
-		at[i] = state.Last
+	states, err := statesOf(ctx, f.bus)
+	if err != nil {
+		return err
+	}
+	at := Cursor{epochs: epochsOf(states)}
+	for i := range states {
+		at.last[i] = states[i].Last
 	}
 	f.mu.Lock()
 	f.at = at
 	f.mu.Unlock()
 	close(f.started)
 	return nil
+}
+
+// statesOf returns the states of the streams of a [Cursor].
+func statesOf(ctx context.Context, b Bus) (states [4]bus.StreamState, err error) {
+	for i, stream := range streams() {
+		states[i], err = b.State(ctx, stream)
+		if err != nil {
+			return states, err
+		}
+	}
+	return states, nil
 }
 
 func (f *feed) follow(ctx context.Context) error {
@@ -126,7 +137,7 @@ func (f *feed) publish(d bus.Delivery) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.at[sourceOf(d.Stream)] = d.Sequence
+	f.at.last[sourceOf(d.Stream)] = d.Sequence
 	for s := range f.subscribers {
 		for _, e := range events {
 			if len(s.events) == cap(s.events) {

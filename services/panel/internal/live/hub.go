@@ -149,7 +149,7 @@ func (h *Hub) stopIdle(f *feed) {
 
 // catchUp sends the stored events between the browser's cursor and that of the feed, and returns the
 // cursor from which the feed goes on. It sends "reset" if events may be missing: the streams have dropped
-// those after the browser's cursor, or were recreated; the browser has missed too much, or has waited too
+// those after the browser's cursor, were recreated, or have lost messages; the browser has missed too much, or has waited too
 // long.
 //
 // A browser holds its place while it reads. One that does not read loses it to those that wait, and comes back later.
@@ -191,21 +191,21 @@ func (h *Hub) replay(ctx context.Context, f *feed, at, to Cursor, emit func(Even
 	remaining := catchUpEvents
 	for _, r := range f.ranges(at) {
 		i := sourceOf(r.Stream)
-		if at[i] >= to[i] {
+		if at.last[i] >= to.last[i] {
 			continue // the browser comes from another replica, whose feed was ahead of this one
 		}
 		for d, err := range h.bus.Read(ctx, r) {
 			if err != nil {
 				return err
 			}
-			if d.Sequence > to[i] {
+			if d.Sequence > to.last[i] {
 				break // the feed has it
 			}
 			remaining--
 			if remaining < 0 {
 				return errMissedTooMuch
 			}
-			at[i] = d.Sequence
+			at.last[i] = d.Sequence
 			if err := f.read(d, at.emitter(emit)); err != nil {
 				return err
 			}
@@ -216,8 +216,8 @@ func (h *Hub) replay(ctx context.Context, f *feed, at, to Cursor, emit func(Even
 
 // laterOf returns the later of two cursors, in each stream.
 func laterOf(a, b Cursor) Cursor {
-	for i := range a {
-		a[i] = max(a[i], b[i])
+	for i := range a.last {
+		a.last[i] = max(a.last[i], b.last[i])
 	}
 	return a
 }
@@ -230,14 +230,14 @@ func (c *Cursor) emitter(emit func(Event) error) func(Event) error {
 	}
 }
 
-// outOfReach reports whether the streams no longer have everything after a cursor.
+// outOfReach reports whether the streams no longer have everything after a cursor, or are in another epoch.
 func (h *Hub) outOfReach(ctx context.Context, from Cursor) (bool, error) {
-	for i, stream := range streams() {
-		state, err := h.bus.State(ctx, stream)
-		if err != nil {
-			return false, err
-		}
-		if from[i] > state.Last || from[i]+1 < state.First {
+	states, err := statesOf(ctx, h.bus)
+	if err != nil || from.epochs != epochsOf(states) {
+		return true, err
+	}
+	for i, last := range from.last {
+		if last > states[i].Last || last+1 < states[i].First {
 			return true, nil
 		}
 	}
@@ -269,10 +269,10 @@ func (h *Hub) follow(
 			if !open {
 				return endOf(s)
 			}
-			if e.sequence <= at[e.source] {
+			if e.sequence <= at.last[e.source] {
 				continue
 			}
-			at[e.source] = e.sequence
+			at.last[e.source] = e.sequence
 			err = emitAt(e)
 		}
 		if err != nil {

@@ -115,7 +115,7 @@ func browse(t *testing.T, h *Hub, company string, stalled bool) running {
 	ctx, stop := context.WithCancel(t.Context())
 	r := running{got: make(chan Event, 2*catchUpEvents), done: make(chan error, 1), stop: stop}
 	go func() {
-		r.done <- h.Run(ctx, Browser{CompanyID: company, UserID: "agent", From: new(Cursor)}, func(ctx context.Context, e Event) error {
+		r.done <- h.Run(ctx, Browser{CompanyID: company, UserID: "agent", From: &Cursor{epochs: epochsOf([4]bus.StreamState{})}}, func(ctx context.Context, e Event) error {
 			if stalled {
 				<-ctx.Done()
 				return ctx.Err()
@@ -205,7 +205,7 @@ func TestCatchUpEnds(t *testing.T) {
 			last = <-more.got
 			got[last.Name]++
 		}
-		want := Cursor{0, 0, 0, 100 * catchUpEvents}.String()
+		want := Cursor{[4]uint64{0, 0, 0, 100 * catchUpEvents}, epochsOf([4]bus.StreamState{})}.String()
 		if got["status"] > catchUpEvents || got["reset"] != 1 || last.Name != "ready" || last.ID != want {
 			t.Errorf("missed more: got %v and %+v, want at most %d events, a reset, and ready at %s", got, last, catchUpEvents, want)
 		}

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"iter"
 	"strconv"
 	"strings"
@@ -35,7 +36,20 @@ type Bus interface {
 
 // Cursor is how far a browser has read: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before
 // the first event of a stream it is 0.
-type Cursor [4]uint64
+type Cursor struct {
+	last [4]uint64
+	// epochs identifies the epochs of the four streams. Cursors of other epochs are not comparable.
+	epochs uint64
+}
+
+// epochsOf returns the epochs of a cursor for the states of its streams.
+func epochsOf(states [4]bus.StreamState) uint64 {
+	h := fnv.New64a()
+	for _, s := range states {
+		_, _ = fmt.Fprint(h, s.Epoch.UnixNano(), " ") // never fails
+	}
+	return h.Sum64()
+}
 
 // streams are those of a [Cursor].
 func streams() [4]string {
@@ -43,22 +57,26 @@ func streams() [4]string {
 }
 
 // String returns the cursor as an event's id.
-func (c Cursor) String() string { return fmt.Sprintf("%d-%d-%d-%d", c[0], c[1], c[2], c[3]) }
+func (c Cursor) String() string {
+	return fmt.Sprintf("%d-%d-%d-%d-%x", c.last[0], c.last[1], c.last[2], c.last[3], c.epochs)
+}
 
-// ParseCursor parses an event's id; false for anything else.
-func ParseCursor(s string) (c Cursor, ok bool) {
+// ParseCursor parses an event's id. For anything else it returns the cursor of no epoch: the browser loads its pages.
+func ParseCursor(s string) Cursor {
+	var c Cursor
 	parts := strings.Split(s, "-")
-	if len(parts) != len(c) {
-		return c, false
+	if len(parts) != len(c.last)+1 {
+		return Cursor{}
 	}
-	for i, part := range parts {
-		n, err := strconv.ParseUint(part, 10, 64)
-		if err != nil {
-			return c, false
-		}
-		c[i] = n
+	var errs [5]error
+	for i := range c.last {
+		c.last[i], errs[i] = strconv.ParseUint(parts[i], 10, 64)
 	}
-	return c, true
+	c.epochs, errs[4] = strconv.ParseUint(parts[4], 16, 64)
+	if errors.Join(errs[:]...) != nil {
+		return Cursor{}
+	}
+	return c
 }
 
 // sourceOf returns the index of a stream in a [Cursor].

@@ -175,7 +175,7 @@ func (a *authenticator) join(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	watermark, stream, err := a.watermarks.of(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
+	watermark, epoch, err := a.watermarks.of(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
 	if err != nil {
 		return apperr.Unreachable("NATS", err)
 	}
@@ -196,7 +196,7 @@ func (a *authenticator) join(
 	if err := a.revocations.check(ctx, claims); err != nil { // again: it may have been revoked during the join
 		return err
 	}
-	pid := newPID(watermark, stream)
+	pid := newPID(watermark, epoch)
 	if shown.PID == "" {
 		a.metrics.recovery(recoveryNone)
 	} else {

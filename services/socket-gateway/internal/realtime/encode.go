@@ -61,17 +61,17 @@ func encodeReply(e *event.Reply, offset uint64, size int) []byte {
 
 // newPID returns the pid of a session that starts after an offset. With it, any gateway can recover a
 // client that has not received an event yet. It is not a secret: the room depends only on the token.
-func newPID(after uint64, stream time.Time) string {
-	return strconv.FormatUint(after, 36) + "." + epoch(stream) + "." + rand.Text()[:12]
+func newPID(after uint64, epoch time.Time) string {
+	return strconv.FormatUint(after, 36) + "." + formatEpoch(epoch) + "." + rand.Text()[:12]
 }
 
-// epoch identifies a stream by its creation time: sequences are not comparable after the stream was recreated.
-func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 36) }
+// formatEpoch returns the text of an epoch of the stream in pids.
+func formatEpoch(epoch time.Time) string { return strconv.FormatInt(epoch.UnixNano(), 36) }
 
-// parsePID returns the offset in a pid. It refuses pids of another stream, and what newPID does not return.
-func parsePID(pid string, stream time.Time) (after uint64, ok bool) {
+// parsePID returns the offset in a pid. It refuses pids of another epoch, and what newPID does not return.
+func parsePID(pid string, epoch time.Time) (after uint64, ok bool) {
 	parts := strings.Split(pid, ".")
-	if len(pid) > 64 || len(parts) != 3 || parts[1] != epoch(stream) {
+	if len(pid) > 64 || len(parts) != 3 || parts[1] != formatEpoch(epoch) {
 		return 0, false
 	}
 	after, err := strconv.ParseUint(parts[0], 36, 64)

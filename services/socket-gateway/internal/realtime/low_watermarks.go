@@ -24,14 +24,14 @@ const (
 // authenticator reads the watermark at which a room opens and a session starts; outageReplay reads the
 // watermarks of the time at which an outage began.
 type lowWatermarks struct {
-	replies     *replyStream
-	onRecreated func() // called when the stream was recreated: its sequences restart
+	replies    *replyStream
+	onNewEpoch func() // called when the stream was recreated: its sequences restart
 
 	known chan struct{} // closed by the first successful poll
 
 	mu      sync.Mutex // guards the fields below
 	current []uint64   // by partition
-	created time.Time  // of the stream
+	epoch   time.Time  // of the stream; see [bus.StreamState]
 	past    []sample   // oldest first; consecutive samples differ
 }
 
@@ -41,10 +41,10 @@ type sample struct {
 	watermarks []uint64
 }
 
-// newLowWatermarks returns low watermarks, which are unknown until run has polled them. onRecreated is called
+// newLowWatermarks returns low watermarks, which are unknown until run has polled them. onNewEpoch is called
 // when the stream was recreated.
-func newLowWatermarks(replies *replyStream, onRecreated func()) *lowWatermarks {
-	return &lowWatermarks{replies: replies, onRecreated: onRecreated, known: make(chan struct{})}
+func newLowWatermarks(replies *replyStream, onNewEpoch func()) *lowWatermarks {
+	return &lowWatermarks{replies: replies, onNewEpoch: onNewEpoch, known: make(chan struct{})}
 }
 
 // run polls until ctx is done.
@@ -75,32 +75,32 @@ func (l *lowWatermarks) poll(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	watermarks, err := l.replies.lowWatermarks(ctx, state.Created)
+	watermarks, err := l.replies.lowWatermarks(ctx, state.Epoch)
 	if err != nil {
 		return false
 	}
 	for p := range watermarks {
 		watermarks[p] = max(watermarks[p], state.First-1)
 	}
-	recreated := l.record(at, watermarks, state.Created)
-	if recreated {
-		l.onRecreated()
+	changed := l.record(at, watermarks, state.Epoch)
+	if changed {
+		l.onNewEpoch()
 	}
 	return true
 }
 
 // record stores new watermarks. It never lowers one, even if lost offsets make the consumer restart at the
 // beginning of the stream, unless the stream was recreated; in that case it returns true.
-func (l *lowWatermarks) record(at time.Time, watermarks []uint64, created time.Time) (recreated bool) {
+func (l *lowWatermarks) record(at time.Time, watermarks []uint64, epoch time.Time) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first := l.created.IsZero()
-	recreated = !first && !l.created.Equal(created)
-	if recreated {
+	first := l.epoch.IsZero()
+	changed = !first && !l.epoch.Equal(epoch)
+	if changed {
 		l.current = nil
 		l.past = nil
 	}
-	l.created = created
+	l.epoch = epoch
 	watermarks = highest(l.current, watermarks)
 	n := len(l.past)
 	if n == 0 || !slices.Equal(l.current, watermarks) {
@@ -111,12 +111,12 @@ func (l *lowWatermarks) record(at time.Time, watermarks []uint64, created time.T
 	if first {
 		close(l.known)
 	}
-	return recreated
+	return changed
 }
 
-// of returns the low watermark of a visitor's partition, selected by the visitor's subject, and the creation
-// time of the stream. It waits for the first poll.
-func (l *lowWatermarks) of(ctx context.Context, subj string) (watermark uint64, stream time.Time, err error) {
+// of returns the low watermark of a visitor's partition, selected by the visitor's subject, and the epoch of
+// the stream. It waits for the first poll.
+func (l *lowWatermarks) of(ctx context.Context, subj string) (watermark uint64, epoch time.Time, err error) {
 	select {
 	case <-l.known:
 	case <-ctx.Done():
@@ -125,7 +125,7 @@ func (l *lowWatermarks) of(ctx context.Context, subj string) (watermark uint64, 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	partition := subject.Partition(subj, len(l.current))
-	return watermarkOf(l.current, partition), l.created, nil
+	return watermarkOf(l.current, partition), l.epoch, nil
 }
 
 // at returns the low watermarks at time t, by partition. If the history does not reach back to t, it returns

@@ -41,14 +41,14 @@ type missed struct {
 }
 
 // missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if
-// there are too many, if some may have been removed from the stream, or if the pid or offset is invalid, and
+// there are too many, if some may not be in the stream, or if the pid or offset is invalid, and
 // apperr.Unavailable if the stream cannot be read. With an error, the result has what was read before it.
 func (r *replyStream) missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
 	state, err := r.state(ctx)
 	if err != nil {
 		return missed{}, apperr.Unreachable("NATS", err)
 	}
-	after, ok := parsePID(pid, state.Created)
+	after, ok := parsePID(pid, state.Epoch)
 	if ok && offset != "" {
 		var last uint64
 		last, ok = parseOffset(offset)
@@ -56,7 +56,7 @@ func (r *replyStream) missed(ctx context.Context, appID, chatUserID, pid, offset
 		after = max(after, last)
 	}
 	if !ok || after > state.Last || after+1 < state.First {
-		return missed{}, errNotRecoverable // invalid, of another stream, or removed from the stream
+		return missed{}, errNotRecoverable // invalid, of another epoch, or not in the stream
 	}
 	stored, err := r.bus.Stored(ctx, subject.Replies, subject.Reply(appID, chatUserID))
 	if err != nil {

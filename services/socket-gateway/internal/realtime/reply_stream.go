@@ -81,13 +81,13 @@ func (r *replyStream) send() {
 }
 
 // lowWatermarks returns, for each partition, the sequence up to which the gateways have published every reply.
-// created is the creation time of the stream.
-func (r *replyStream) lowWatermarks(ctx context.Context, created time.Time) (watermarks []uint64, err error) {
+// epoch is that of the stream.
+func (r *replyStream) lowWatermarks(ctx context.Context, epoch time.Time) (watermarks []uint64, err error) {
 	partitions, err := r.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
 		return nil, err
 	}
-	offsets, err := r.bus.Offsets(ctx, subject.Replies, consumerGroup, created)
+	offsets, err := r.bus.Offsets(ctx, subject.Replies, consumerGroup, epoch)
 	if err != nil {
 		return nil, err
 	}
