@@ -68,7 +68,7 @@ func TestLoadTakesDefaults(t *testing.T) {
 			NATSURL: "nats://a:4222,tls://b:4222",
 		},
 		Streams: config.Streams{
-			StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, FileStoreMaxBytes: 4 << 30,
+			StreamReplicas: 1, StreamSync: "auto", StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, FileStoreMaxBytes: 4 << 30,
 			VisitorTokens: config.VisitorTokens{VisitorTokenTTL: 720 * time.Hour},
 		},
 		Store:    config.Store{MongoDBURI: "mongodb://u:secret@db", MongoDBDatabase: "parley"},
@@ -239,7 +239,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 		names = append(names, v.Name)
 	}
 	want := []string{
-		"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "STREAM_PARTITIONS", "FILE_STORE_MAX_BYTES", "VISITOR_TOKEN_TTL",
+		"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_SYNC", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "STREAM_PARTITIONS", "FILE_STORE_MAX_BYTES", "VISITOR_TOKEN_TTL",
 		"MONGODB_URI", "MONGODB_DATABASE", "SQLITE_PATH", "REDIS_URL", "RECORDER", "IDLE_TIME", "RATIO",
 	}
 	if !slices.Equal(names, want) {
