@@ -116,16 +116,17 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 }
 
 func (s *Service) api(data store.Store, cache *store.Cache, b *bus.Bus, redis *ratelimit.Redis) http.Handler {
+	statuses := status.New(data, acceptances{b})
 	return api.New(api.Config{
 		Authenticator: access.NewAuthenticator(cache, s.cfg.Now),
 		Messages:      message.NewSender(cache, data, b, s.cfg.Now),
 		Pushes: push.New(push.Config{
 			Templates: cache, Messages: data, Recipients: data, Publisher: b, Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
-		Statuses: status.New(data, acceptances{b}),
+		Statuses: statuses,
 		Lookups:  lookup.New(data, s.cfg.Now),
 		Idempotent: httpapi.Idempotent{
-			Executor: idempotency.NewExecutor(data, sends{data, acceptances{b}}, s.cfg.Now, s.cfg.Logger),
+			Executor: idempotency.NewExecutor(data, sends{data, statuses}, s.cfg.Now, s.cfg.Logger),
 		},
 		Limits:     s.limits(redis),
 		Proxies:    s.cfg.TrustedProxies,
@@ -171,8 +172,8 @@ func (a acceptances) Accepted(
 
 // sends looks up the messages of answered requests.
 type sends struct {
-	stored      idempotency.Messages
-	acceptances acceptances
+	stored   idempotency.Messages
+	statuses *status.Service
 }
 
 // Exists implements [idempotency.Effects]. A message is in SENDS until the recorder has stored it.
@@ -180,7 +181,7 @@ func (s sends) Exists(ctx context.Context, r idempotency.Request, messageID stri
 	_, _, err := s.stored.FindMessage(ctx, messageID)
 	if apperr.Is(err, apperr.NotFound) {
 		_, companyID, _ := strings.Cut(r.Scope, "|")
-		_, _, err = s.acceptances.Accepted(ctx, companyID, messageID)
+		_, _, err = s.statuses.Accepted(ctx, companyID, messageID)
 	}
 	if apperr.Is(err, apperr.NotFound) {
 		return false, nil

@@ -71,15 +71,15 @@ func (s *Service) Status(
 	}
 	// The recorder has not stored the acceptance yet, or the message was never accepted: reports about such a
 	// message are ignored.
-	at, chatID, err := s.accepted(ctx, companyID, id)
+	at, chatID, err := s.Accepted(ctx, companyID, id)
 	if apperr.Is(err, apperr.NotFound) {
 		err = apperr.MessageNotFound.New()
 	}
 	return id, status.Join(chat.MessageStatus{AcceptedAt: at, ChatID: chatID}), err
 }
 
-// accepted looks up a message in SENDS, when it is the company's turn.
-func (s *Service) accepted(ctx context.Context, companyID, id string) (at time.Time, chatID string, err error) {
+// Accepted looks up a message in SENDS, when it is the company's turn. NotFound: SENDS does not have it.
+func (s *Service) Accepted(ctx context.Context, companyID, id string) (at time.Time, chatID string, err error) {
 	company := func(most int64) []slot.Share { return []slot.Share{{Of: "company", Key: companyID, Most: most}} }
 	turn, err := s.lookups.Acquire(ctx, 1, lookupWait, company(lookupsOfCompany), company(waitingOfCompany))
 	if err != nil {
