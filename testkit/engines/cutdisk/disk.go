@@ -85,12 +85,22 @@ func (d *Disk) mount() error {
 	return nil
 }
 
+const (
+	// busyTime is how long a file may still be open that a program, or a child of it, has just closed.
+	busyTime = 5 * time.Second
+	busyWait = 20 * time.Millisecond
+)
+
 // Unmount unmounts the disk. It fails while a file is open.
 func (d *Disk) Unmount() error {
 	if d.server == nil {
 		return nil
 	}
-	if err := d.server.Unmount(); err != nil {
+	err := d.server.Unmount()
+	for end := time.Now().Add(busyTime); err != nil && time.Now().Before(end); err = d.server.Unmount() {
+		time.Sleep(busyWait)
+	}
+	if err != nil {
 		return fmt.Errorf("unmounting %s: %w", d.cfg.Mount, err)
 	}
 	d.server = nil
