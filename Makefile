@@ -24,7 +24,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 
 # CI runs the race detector. The tests read CI too: a test that would skip fails instead.
-TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
+TESTFLAGS ?= $(if $(CI),-race -timeout=35m,-timeout=25m)
 
 .PHONY: help run engines parleyctl compose-secrets build assets deps test test-all pictures test-web test-mongodb test-kubernetes test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
 
