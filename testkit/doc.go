@@ -22,6 +22,6 @@
 // testkit and pkg require each other: tests of pkg import testkit, and testkit imports what it tests. No
 // packages import each other in a circle, because such tests are external (package bus_test).
 //
-// FerretDB, PostgreSQL, the tests of pkg/store/mongodb, which need them, and a disk whose power can be cut are a module of their own
-// (testkit/engines): no module that requires testkit reads FerretDB's requirements.
+// FerretDB, PostgreSQL, the tests of pkg/store/mongodb, which need them, and a disk whose power can be cut are a
+// module of their own (testkit/engines): no module that requires testkit reads FerretDB's requirements.
 package testkit

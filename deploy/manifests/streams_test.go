@@ -226,7 +226,8 @@ func TestChartConfigurationStarts(t *testing.T) {
 	}
 }
 
-// Every deployment with one server leaves the sync of its streams to parleyctl: nats-server would sync each event alone.
+// Every deployment with one server leaves the sync of its streams to parleyctl: nats-server would sync each event
+// alone.
 func TestOneServerSyncsLazily(t *testing.T) {
 	t.Parallel()
 	if got := startParleyNATS(t).JetStreamConfig(); got.SyncAlways || got.SyncInterval != 2*time.Minute {

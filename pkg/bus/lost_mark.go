@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// StreamMark is the highest message of a stream that somebody has seen. A stream that ends below it, or has another
+// StreamMark is the highest message of a stream that a bus has seen. A stream that ends below it, or has another
 // message there, has lost it.
 type StreamMark struct {
 	Stream   string
@@ -26,9 +26,9 @@ type StreamMark struct {
 // streamMarks are the marks of all marked streams. The map never changes.
 type streamMarks map[string]*streamMark
 
-// streamMark is the mark of one stream. An acknowledgement tells only the sequence of a message, a delivery also its id:
-// both count. While NATS is disconnected, and until the stream was compared, the mark stays as it is: the stream may
-// have lost what it has seen.
+// streamMark is the mark of one stream. An acknowledgement tells only the sequence of a message, a delivery also its
+// id: both count. While NATS is disconnected, and until the stream was compared, the mark stays as it is: the stream
+// may have lost what it has seen.
 type streamMark struct {
 	adopting sync.RWMutex // held by NoticeLoss, which changes the epoch in POSITIONS and here; locked before mu
 

@@ -1,12 +1,13 @@
 package bus
 
-// The lost tail of a stream: messages that the stream acknowledged and no longer has, because a backup was restored or
-// a disk lost what it had confirmed. The stream then uses their sequences again. Whoever compares sequences from before
-// and after would drop new messages as known ones.
+// The lost tail of a stream: messages that the stream acknowledged and no longer has, because a backup was restored
+// or a disk lost what it had confirmed. The stream then uses their sequences again. A reader that compares sequences
+// from before and after would drop new messages as known ones.
 //
-// A bus notices a lost tail by its mark (lost_mark.go) and records it in POSITIONS. The record begins a new epoch of the
-// stream: offsets, pids and cursors of an earlier epoch are void. The process ends by [Bus.Lost], because everything in
-// its memory is of the earlier epoch. So do all other processes, which read the record with [Bus.State].
+// A bus notices a lost tail by its mark (lost_mark.go) and records it in POSITIONS. The record begins a new epoch of
+// the stream: offsets, pids and cursors of an earlier epoch are void. The process ends by [Bus.Lost], because
+// everything in its memory is of the earlier epoch. So do all other processes, which read the record with
+// [Bus.State].
 
 import (
 	"context"
@@ -67,8 +68,8 @@ func epochOf(created time.Time, l LostTail) time.Time {
 	return created
 }
 
-// LostTail returns the record of the last lost tail of a stream; the zero value: none. It returns Unavailable while NATS
-// is disconnected.
+// LostTail returns the record of the last lost tail of a stream; the zero value: none. It returns Unavailable while
+// NATS is disconnected.
 func (b *Bus) LostTail(ctx context.Context, stream string) (LostTail, error) {
 	l, _, err := b.readLostTail(ctx, stream)
 	return l, err
@@ -249,8 +250,8 @@ func (b *Bus) has(ctx context.Context, stream string, m StreamMark) (bool, error
 	return stored.Header.Get(headerMsgID) == m.MessageID, nil
 }
 
-// recordLostTail records the loss of what a mark has seen, unless another process has recorded one meanwhile. It returns
-// the record that counts. last is the sequence of the record before it in POSITIONS; 0: none.
+// recordLostTail records the loss of what a mark has seen, unless another process has recorded one meanwhile. It
+// returns the record that counts. last is the sequence of the record before it in POSITIONS; 0: none.
 func (b *Bus) recordLostTail(
 	ctx context.Context, info *jetstream.StreamInfo, m StreamMark, epoch time.Time, last uint64,
 ) (LostTail, error) {

@@ -46,9 +46,9 @@ func (b *Bus) offset(ctx context.Context, stream, group string, partition int) (
 	return o, err
 }
 
-// Offsets returns the saved sequences of a group with offsets, by partition. It omits partitions that
-// have never been read and offsets of another epoch of the stream. It returns Unavailable while NATS is disconnected. The response may come from a replica that lacks
-// the newest messages.
+// Offsets returns the saved sequences of a group with offsets, by partition. It omits partitions that have never been
+// read and offsets of another epoch of the stream. It returns Unavailable while NATS is disconnected. The response
+// may come from a replica that lacks the newest messages.
 func (b *Bus) Offsets(ctx context.Context, stream, group string, epoch time.Time) (map[int]uint64, error) {
 	all, err := b.allOffsets(ctx, stream, group)
 	if err != nil {

@@ -180,7 +180,8 @@ func (s *streamSync) add(id uint64) (request bool) {
 // request asks for a sync for all that wait.
 func (s *streamSync) request() {
 	s.mu.Lock()
-	s.asked, s.waiting = s.waiting, s.asked[:0]
+	s.asked = s.waiting
+	s.waiting = nil
 	s.mu.Unlock()
 	reply := s.bus.acks.expect(s)
 	err := s.bus.conn.PublishMsg(&nats.Msg{Subject: subject.Sync(s.stream), Reply: reply})

@@ -107,9 +107,9 @@ func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 	return g
 }
 
-// Bus opens the connection to NATS, and adds the streams to the readiness checks. It connects in the background;
-// if the bus is lost ([bus.Bus.Lost]), the service ends with an error. What is published is charged to meter, which is nil for
-// services that publish only what follows from charged events ([event.Derived]).
+// Bus opens the connection to NATS, and adds the streams to the readiness checks. It connects in the background; if
+// the bus is lost ([bus.Bus.Lost]), the service ends with an error. What is published is charged to meter, which is
+// nil for services that publish only what follows from charged events ([event.Derived]).
 func (p *Process) Bus(meter bus.Meter, streams ...string) (*bus.Bus, error) {
 	b, err := bus.Open(bus.Config{
 		URL: p.base.NATSURL, CredsFile: p.base.NATSCreds, Name: p.name, InProcess: p.base.InProcess,

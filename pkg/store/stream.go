@@ -15,8 +15,8 @@ type StreamMark struct {
 	At        time.Time // when the stream stored the message
 }
 
-// Streams stores the marks of the streams. Unlike all other times, those of a mark keep their nanoseconds: NATS compares
-// them.
+// Streams stores the marks of the streams. Unlike all other times, those of a mark keep their nanoseconds: NATS
+// compares them.
 type Streams interface {
 	// StreamMark returns the mark of a stream, or NotFound.
 	StreamMark(ctx context.Context, stream string) (StreamMark, error)

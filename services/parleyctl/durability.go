@@ -67,7 +67,8 @@ func (e *examiner) syncedByServers(ctx context.Context, check, promise string) {
 			return
 		}
 		if !always {
-			e.wrong(check, "set jetstream { sync_interval: always } there", "the server at %s does not sync what it acknowledges", url)
+			const set = "set jetstream { sync_interval: always } there"
+			e.wrong(check, set, "the server at %s does not sync what it acknowledges", url)
 			return
 		}
 	}

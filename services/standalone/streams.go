@@ -23,7 +23,8 @@ func applyStreams(natsURL string, sizes config.Streams, marks store.Streams, log
 	ctx, cancel := context.WithTimeoutCause(context.Background(), readyLimit, errors.New("not applied in time"))
 	defer cancel()
 	changes, err := b.ApplyStreams(ctx, bus.StreamSettings{
-		Replicas: sizes.StreamReplicas, Sync: bus.Sync(sizes.StreamSync), MaxAge: sizes.StreamMaxAge, MaxBytes: sizes.StreamMaxBytes,
+		Replicas: sizes.StreamReplicas, Sync: bus.Sync(sizes.StreamSync),
+		MaxAge: sizes.StreamMaxAge, MaxBytes: sizes.StreamMaxBytes,
 		Partitions: sizes.StreamPartitions, FilesMaxBytes: sizes.FileStoreMaxBytes, TokenTTL: sizes.VisitorTokenTTL,
 	})
 	if err != nil {

@@ -167,8 +167,9 @@ func (s *Store) History(
 	return history, more, nil
 }
 
-// bothSides selects a chat's messages. It names the sides, so that the server merges the ranges of an index that has the
-// side before the order: what a side wrote is counted there too, without another index that every message would pay for.
+// bothSides selects a chat's messages. It names the sides, so that the server merges the ranges of an index that has
+// the side before the order: what a side wrote is counted there too, without another index that every message would
+// pay for.
 func bothSides(chatID string) bson.D {
 	sides := bson.D{{Key: "$in", Value: bson.A{false, true}}}
 	return bson.D{{Key: "chatId", Value: chatID}, {Key: "isFromSupport", Value: sides}}

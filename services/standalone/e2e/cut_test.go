@@ -31,8 +31,8 @@ const recovery = 10 * time.Second
 // TestPowerCut cuts the power under load, again and again. What was answered with a success is delivered once, in
 // order, and is in the history; a retry with its Idempotency-Key has no second effect, and an effect at all.
 //
-// CUTS sets the number of cuts (the long form has 100), which cutWorlds share, SEED the moments, RENAME the file system's way, and STREAM_SYNC
-// what the streams promise: with none the test must fail.
+// CUTS sets the number of cuts (the long form has 100), which cutWorlds share, SEED the moments, RENAME the file
+// system's way, and STREAM_SYNC what the streams promise: with none the test must fail.
 func TestPowerCut(t *testing.T) {
 	needs.FUSE(t)
 	cuts := setting(t, "CUTS", uint64(cutWorlds*rounds()*rounds()))

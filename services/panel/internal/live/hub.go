@@ -147,10 +147,9 @@ func (h *Hub) stopIdle(f *feed) {
 	}
 }
 
-// catchUp sends the stored events between the browser's cursor and that of the feed, and returns the
-// cursor from which the feed goes on. It sends "reset" if events may be missing: the streams have dropped
-// those after the browser's cursor, were recreated, or have lost messages; the browser has missed too much, or has waited too
-// long.
+// catchUp sends the stored events between the browser's cursor and that of the feed, and returns the cursor from
+// which the feed goes on. It sends "reset" if events may be missing: the streams have dropped those after the
+// browser's cursor, were recreated, or have lost messages; the browser has missed too much, or has waited too long.
 //
 // A browser holds its place while it reads. One that does not read loses it to those that wait, and comes back later.
 func (h *Hub) catchUp(

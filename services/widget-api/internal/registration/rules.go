@@ -8,7 +8,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// Together these bound the memory of [rulesCache] to 8 MiB of widgetConfigs. Longer ones are parsed for each registration.
+// Together these bound the memory of [rulesCache] to 8 MiB of widgetConfigs. Longer ones are parsed for each
+// registration.
 const (
 	maxCachedRules   = 512
 	maxCachedConfigs = 16 << 10

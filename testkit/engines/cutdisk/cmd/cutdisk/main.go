@@ -53,7 +53,7 @@ func run() error {
 		}
 	}
 	if err := disk.Unmount(); err != nil {
-		return errors.Join(err, syscall.Unmount(cfg.Mount, syscall.MNT_DETACH)) // no dead mount stays behind
+		return errors.Join(err, syscall.Unmount(cfg.Mount, syscall.MNT_DETACH)) // leaves no dead mount
 	}
 	fmt.Println("ok")
 	return nil
