@@ -33,6 +33,10 @@ const (
 	maxRemoved = 1_000_000
 	// headerMsgSize is the size of a payload that the server keeps back.
 	headerMsgSize = "Nats-Msg-Size"
+	// verifyTTL is how long the server keeps an idle reader: longer than a batch takes at a low rate.
+	verifyTTL = 10 * time.Minute
+	// emptyReads is how often a server may answer with no message before the verification fails.
+	emptyReads = 10
 	// placements is how often a reader is created for each server: nats-server chooses the server at random.
 	placements = 15
 )
@@ -127,7 +131,7 @@ func (v *verifier) verifyOne(ctx context.Context, unread *[]string) (*Verificati
 	reader, err := v.stream.CreateConsumer(opening, jetstream.ConsumerConfig{
 		AckPolicy:         jetstream.AckNonePolicy,
 		HeadersOnly:       true,
-		InactiveThreshold: readerTTL,
+		InactiveThreshold: verifyTTL,
 		MemoryStorage:     true,
 		Replicas:          1,
 	})
@@ -170,42 +174,55 @@ func (v *verifier) readError(err error) error {
 
 // read reads up to the end of the scan.
 func (v *verifier) read(ctx context.Context, reader jetstream.Consumer, s *scan) error {
-	for !s.complete() {
-		batch, err := reader.FetchNoWait(verifyBatch)
+	for empty := 0; !s.complete(); {
+		received, err := v.readBatch(ctx, reader, s, empty > 0)
 		if err != nil {
 			return v.readError(err)
-		}
-		received := 0
-		for m := range batch.Messages() {
-			received++
-			meta, err := m.Metadata()
-			if err != nil {
-				return v.readError(err)
-			}
-			s.add(meta.Sequence.Stream, meta.Timestamp, m.Subject())
-			if err := v.pace.WaitN(ctx, costOf(m)); err != nil {
-				return v.readError(err)
-			}
-		}
-		if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
-			return v.readError(err)
-		}
-		if err := ctx.Err(); err != nil {
-			return err
 		}
 		if received > 0 {
+			empty = 0
 			continue
 		}
-		// The server has passed over what follows, or is slow.
+		empty++
 		info, err := reader.Info(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return v.readError(err)
-		}
-		if info.NumPending == 0 {
+		case info.NumPending == 0: // the server has passed over the rest
 			s.end()
+		case empty == emptyReads:
+			return v.readError(fmt.Errorf("%d messages are pending and none comes", info.NumPending))
 		}
 	}
 	return nil
+}
+
+// readBatch reads what the server has at once, or waits for a message, and returns the number of messages.
+func (v *verifier) readBatch(ctx context.Context, reader jetstream.Consumer, s *scan, wait bool) (n int, err error) {
+	var batch jetstream.MessageBatch
+	if wait {
+		batch, err = reader.Fetch(1, jetstream.FetchMaxWait(readTimeout))
+	} else {
+		batch, err = reader.FetchNoWait(verifyBatch)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for m := range batch.Messages() {
+		n++
+		meta, err := m.Metadata()
+		if err != nil {
+			return n, err
+		}
+		s.add(meta.Sequence.Stream, meta.Timestamp, m.Subject())
+		if err := v.pace.WaitN(ctx, costOf(m)); err != nil {
+			return n, err
+		}
+	}
+	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
+		return n, err
+	}
+	return n, ctx.Err()
 }
 
 // costOf returns what the server has read for a message, in bytes.
@@ -219,18 +236,18 @@ func costOf(m jetstream.Msg) int {
 
 // scan collects what was read of a stream, from its first message to the one that was its last at the start.
 type scan struct {
-	first, last uint64
-	read        uint64
-	next        uint64    // the sequence after the last one that was read
-	at          time.Time // of the last message that was read
-	gaps        []Damage  // what was not read
+	last uint64
+	read uint64
+	next uint64    // the sequence after the last one that was read
+	at   time.Time // of the last message that was read
+	gaps []Damage  // what was not read
 	// subjects are those that were read, in a stream that keeps the last message of each subject. Its removed messages
 	// are too many to list. nil: another stream.
 	subjects map[string]struct{}
 }
 
 func newScan(info *jetstream.StreamInfo) *scan {
-	s := &scan{first: info.State.FirstSeq, last: info.State.LastSeq, next: info.State.FirstSeq}
+	s := &scan{last: info.State.LastSeq, next: info.State.FirstSeq}
 	if info.Config.MaxMsgsPerSubject == 1 {
 		s.subjects = make(map[string]struct{})
 	}

@@ -16,10 +16,14 @@ import (
 const verifyRate = 20
 
 // damagedError means that stored messages cannot be read.
-type damagedError struct{ ranges int }
+type damagedError struct{ messages, dropped uint64 }
 
 func (e *damagedError) Error() string {
-	return fmt.Sprintf("%d ranges of messages cannot be read: docs/runbook.md#damaged-messages", e.ranges)
+	text := fmt.Sprintf("%d messages cannot be read", e.messages)
+	if e.dropped > 0 {
+		text += fmt.Sprintf(", and NATS has dropped %s of damaged files", bytes(e.dropped))
+	}
+	return text + ": docs/runbook.md#damaged-messages"
 }
 
 // verifiedView is the result for one copy of a stream.
@@ -104,17 +108,17 @@ damaged; docs/runbook.md#damaged-messages says what to do.`,
 
 // damageOf returns an error if something is damaged.
 func damageOf(found []bus.Verification) error {
-	ranges := 0
+	var e damagedError
 	for _, v := range found {
-		ranges += len(v.Damaged)
-		if v.Dropped > 0 && len(v.Damaged) == 0 {
-			ranges++
+		e.dropped += v.Dropped
+		for _, d := range v.Damaged {
+			e.messages += d.Messages()
 		}
 	}
-	if ranges == 0 {
+	if e == (damagedError{}) {
 		return nil
 	}
-	return &damagedError{ranges}
+	return &e
 }
 
 func viewOf(v bus.Verification) verifiedView {

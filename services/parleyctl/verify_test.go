@@ -46,7 +46,7 @@ func TestStreamsVerify(t *testing.T) {
 	stop = w.startIn(dir)
 	table := w.ctl("streams", "verify")
 	row := regexp.MustCompile(`(?m)^INBOUND +parley +7 +0 B +4-5 +20\S+Z +20\S+Z$`)
-	if table.code != parleyctl.ExitFailed || !row.MatchString(table.out) || !strings.Contains(table.errors, "runbook.md#damaged-messages") {
+	if table.code != parleyctl.ExitFailed || !row.MatchString(table.out) || !strings.Contains(table.errors, "2 messages cannot be read: docs/runbook.md#damaged-messages") {
 		t.Errorf("got code %d, %s and %s, want the messages 4-5 and the runbook", table.code, table.out, table.errors)
 	}
 	found := w.verified("inbound")
