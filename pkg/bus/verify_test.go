@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/needs"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // rotting is a NATS server whose files the test damages.
@@ -313,4 +316,45 @@ func TestVerifyOfAMissingStream(t *testing.T) {
 	if _, err := b.Verify(t.Context(), subject.Inbound, 0); !apperr.Is(err, apperr.NotFound) {
 		t.Errorf("got %v, want NotFound", err)
 	}
+}
+
+// With three servers, a verification reads the copy of each and names the server whose copy is damaged.
+func TestVerifyNamesTheServer(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	servers := startCluster(t)
+	js := bustest.JetStream(t, servers[0].ClientURL())
+	settings := bus.StreamSettings{Sync: bus.SyncNone, MaxBytes: 100_000, Partitions: 1, Replicas: 3}
+	config := settings.Streams()[slices.IndexFunc(settings.Streams(), func(c jetstream.StreamConfig) bool {
+		return c.Name == subject.Inbound
+	})]
+	timetest.Until(t, "the cluster creates the stream", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := js.CreateStream(ctx, config)
+		return err == nil
+	})
+	for _, text := range questions(60) {
+		if _, err := js.Publish(t.Context(), "chat.in.visitor.app.user", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := bustest.OpenConfig(t, bus.Config{URL: servers[0].ClientURL(), Observe: true})
+	verify := func() map[string]string {
+		found, err := b.Verify(t.Context(), subject.Inbound, 0)
+		if err != nil { // the stream has no leader yet
+			return nil
+		}
+		damaged := make(map[string]string)
+		for _, v := range found {
+			damaged[v.Server] = names(v)
+		}
+		return damaged
+	}
+	want := map[string]string{"nats-0": "", "nats-1": "", "nats-2": ""}
+	timetest.Until(t, "all servers have all messages", func() bool { return maps.Equal(verify(), want) })
+	bustest.Damage(t, filepath.Dir(servers[1].JetStreamConfig().StoreDir), subject.Inbound, "question <10>")
+	want["nats-1"] = "10-10"
+	// The server may have the file in memory for some seconds.
+	timetest.Until(t, "the damage is found", func() bool { return maps.Equal(verify(), want) })
 }
