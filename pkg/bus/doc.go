@@ -10,6 +10,7 @@
 //     read_state.go, read_accepted.go, read_deadletter.go.
 //   - lost: lost_tail.go (messages that a stream had acknowledged and has lost), lost_mark.go (how they are noticed).
 //   - fill.go: how full the streams are, for the budgets and for dead letters.
+//   - verify.go: which stored messages cannot be read any more, for operators.
 //
 // The way of a delivery, one verb a hop, from the call of [Bus.Consume] to the handler:
 //

@@ -300,6 +300,7 @@ func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 			continue
 		}
 		e.lostTail(ctx, b, change.Stream)
+		e.dropped(ctx, b, change.Stream)
 		s, err := inspect.OpenStream(ctx, b, change.Stream)
 		if err != nil {
 			e.wrong(check, "look at NATS", "%s", describe(err))
@@ -330,6 +331,15 @@ func (e *examiner) lostTail(ctx context.Context, b *bus.Bus, stream string) {
 			"stream "+stream, "see ParleyStreamLostMessages in the runbook",
 			"has lost its messages %d to %d, noticed at %s", l.From, l.To, l.Noticed.Format(time.RFC3339),
 		)
+	}
+}
+
+// dropped tells what NATS has cut off from damaged files of a stream. A message that it only passes over is found by
+// `streams verify`.
+func (e *examiner) dropped(ctx context.Context, b *bus.Bus, stream string) {
+	n, err := b.Dropped(ctx, stream)
+	if err == nil && n > 0 { // the check of the stream tells the error
+		e.warn("files of "+stream, "docs/runbook.md#damaged-messages", "NATS has dropped %s of damaged messages", bytes(n))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // Exit codes.
 const (
 	ExitOK          = 0
-	ExitFailed      = 1 // an internal error, a declined confirmation, or a failed check of doctor
+	ExitFailed      = 1 // an internal error, a declined confirmation, a failed check of doctor, or damaged messages
 	ExitUsage       = 2 // the command line or a setting is wrong
 	ExitNotFound    = 3
 	ExitUnavailable = 4 // NATS or MongoDB is down

@@ -16,7 +16,7 @@ func (a *app) streams() *cobra.Command {
 	return commandGroup(
 		"streams", "Declare the streams; show them and their consumers' positions", []string{"stream"},
 		a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsSync(),
-		a.streamsBackup(), a.streamsRestore(),
+		a.streamsVerify(), a.streamsBackup(), a.streamsRestore(),
 	)
 }
 
