@@ -36,8 +36,8 @@ type bench struct {
 func main() {
 	b := &bench{}
 	flag.BoolVar(&b.small, "small", false, "small sizes: checks that the benchmark works, without meaningful figures")
-	only := flag.String("only", "send,widget,recorder,start", "what to measure, in this order; there are also "+
-		"handshake, paced, broadcast and readers of gateways, and scale")
+	only := flag.String("only", "send,widget,recorder,start", "what to measure, in this order; there are also power, "+
+		"cluster, restart, handshake, paced, broadcast and readers of gateways, and scale")
 	contenders := flag.String("contenders", "node,parley", "which gateways to measure")
 	timeout := flag.Duration("timeout", 40*time.Minute, "timeout of the run; the results so far are printed")
 	flag.Parse()
@@ -58,6 +58,8 @@ func (b *bench) run(ctx context.Context, only []string) error {
 	parts := map[string]func(context.Context){
 		"send":      b.deployed(b.send),
 		"power":     b.power,
+		"cluster":   b.cluster,
+		"restart":   b.restart,
 		"widget":    b.deployed(b.widget),
 		"recorder":  b.deployed(b.recorder),
 		"start":     b.start,
