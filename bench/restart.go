@@ -29,11 +29,13 @@ func (b *bench) restart(ctx context.Context) {
 	total := size(b, 1_000_000, 10_000)
 	t := newTable(fmt.Sprintf("All processes start at once with %d replies in the stream; time until each is ready, "+
 		"median of 3", total), "after", "NATS", "client-api", "processor", "socket-gateway")
+	if os.Getenv("X") == "" {
 	killed := b.newMachine(ctx, false)
 	defer killed.close()
 	killed.fill(ctx, total)
 	killed.measure(ctx, t, "kill -9", func() {})
 	killed.measure(ctx, t, "kill -9, without index.db", killed.removeIndex)
+	}
 	cut := b.newMachine(ctx, true)
 	defer cut.close()
 	cut.fill(ctx, total)
@@ -192,6 +194,7 @@ func (m *machine) measure(ctx context.Context, t *table, name string, then func(
 		cells = append(cells, fmt.Sprintf("%.2f s", median(seconds)))
 	}
 	t.row(cells...)
+	fmt.Fprintln(os.Stderr, cells)
 }
 
 // removeIndex removes the index of each stream: nats-server reads all blocks of its messages instead.
@@ -213,7 +216,7 @@ func (m *machine) fill(ctx context.Context, total int) {
 	m.check(err)
 	began := time.Now()
 	for n := range total {
-		_, err := js.PublishMsgAsync(m.replyEvent(n))
+		_, err := js.PublishMsgAsync(m.replyEvent(n), jetstream.WithStallWait(time.Minute))
 		m.check(err)
 	}
 	<-js.PublishAsyncComplete()
@@ -225,6 +228,7 @@ func (m *machine) fill(ctx context.Context, total int) {
 	for left := total; left > 0; pause(ctx, time.Second) {
 		m.check(ctx.Err())
 		left = m.unrecorded(ctx, b)
+		fmt.Fprintln(os.Stderr, "left", left)
 	}
 	fmt.Fprintf(os.Stderr, "recorded after %v\n", time.Since(began).Round(time.Second))
 	m.check(b.Sync(ctx, subject.Replies))
