@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,9 +57,10 @@ type natsCluster struct {
 
 type natsServer struct {
 	*child
-	addr   string
-	config string // its file
-	disk   *cuttable
+	addr    string
+	monitor string // address of its monitoring port
+	config  string // its file
+	disk    *cuttable
 }
 
 // cuttable is a disk whose power can be cut.
@@ -107,14 +109,15 @@ func newNATSCluster(t *testing.T) *natsCluster {
 	dir := t.TempDir()
 	for n, route := range routes {
 		s := &natsServer{
-			addr:   nettest.Addr(t),
-			config: filepath.Join(dir, fmt.Sprintf("nats-%d.conf", n)),
-			disk:   newCuttable(t),
+			addr:    nettest.Addr(t),
+			monitor: nettest.Addr(t),
+			config:  filepath.Join(dir, fmt.Sprintf("nats-%d.conf", n)),
+			disk:    newCuttable(t),
 		}
 		config := fmt.Sprintf(
-			"server_name: nats-%d\nlisten: %q\nmax_payload: 2MB\njetstream: {store_dir: %q%s}\n"+
+			"server_name: nats-%d\nlisten: %q\nhttp: %q\nmax_payload: 2MB\njetstream: {store_dir: %q%s}\n"+
 				"cluster: {name: parley, listen: %q, routes: [%s]}\n",
-			n, s.addr, filepath.Join(s.disk.mount, "nats"), sync, strings.TrimPrefix(route, "nats://"),
+			n, s.addr, s.monitor, filepath.Join(s.disk.mount, "nats"), sync, strings.TrimPrefix(route, "nats://"),
 			strings.Join(routes, ", "),
 		)
 		check(t, os.WriteFile(s.config, []byte(config), 0o600))
@@ -169,6 +172,7 @@ func TestClusterOutages(t *testing.T) {
 	t.Logf("SEED=%d", seed)
 	c := newNATSCluster(t)
 	c.declare(t)
+	c.checkDoctor(t)
 	w := newClusterWriters(t, c)
 	for round := range rounds() {
 		for n, o := range outages {
@@ -195,6 +199,28 @@ func (c *natsCluster) declare(t *testing.T) {
 	b := bustest.OpenConfig(t, bus.Config{URL: c.url(), Observe: true})
 	_, err := b.ApplyStreams(t.Context(), bus.StreamSettings{Replicas: 3, Partitions: 4, MaxBytes: 1 << 30})
 	check(t, err)
+}
+
+// checkDoctor checks that parleyctl doctor names the promise, once it has asked all servers for their settings.
+func (c *natsCluster) checkDoctor(t *testing.T) {
+	t.Helper()
+	for asked, want := range map[int]string{
+		1: "if sync_interval is always on each server; 1 of 3 were checked",
+		3: "ok accepted events are on 2 of 3 disks",
+	} {
+		args := []string{"doctor"}
+		for _, s := range c.servers[:asked] {
+			args = append(args, "--monitor", "http://"+s.monitor)
+		}
+		doctor := exec.CommandContext(t.Context(), program(t, "parleyctl"), args...)
+		doctor.Env = []string{"NATS_URL=" + c.url()}
+		out, _ := doctor.Output() // it fails: no service runs
+		_, said, _ := strings.Cut(string(out), "\ndurability")
+		said, _, _ = strings.Cut(said, "\n")
+		if got := strings.Join(strings.Fields(said), " "); !strings.Contains(got, want) {
+			t.Errorf("doctor asked %d servers and said %q of the durability, want %q", asked, got, want)
+		}
+	}
 }
 
 // clusterWriters publish replies to one visitor each, and repeat each until it is acknowledged. A group reads them.
