@@ -16,10 +16,12 @@ import (
 // (sync_interval: always) with the same on servers that sync by themselves, in alternation, for several numbers of
 // callers. TMPDIR selects the disk, which the servers share.
 func (b *bench) cluster(ctx context.Context) {
-	lazy := b.clusterSender(ctx, bus.SyncNone)
+	lazy := &sender{deployment: b.newDeployment()}
 	defer lazy.close()
-	always := b.clusterSender(ctx, bus.SyncServer)
+	lazy.onCluster(ctx, bus.SyncNone)
+	always := &sender{deployment: b.newDeployment()}
 	defer always.close()
+	always.onCluster(ctx, bus.SyncServer)
 	count := size(b, 5, 1)
 	t := newLoadTable(fmt.Sprintf("POST /message/send, three NATS servers that sync lazily and always; "+
 		"median of %d turns", count))
@@ -46,14 +48,13 @@ func (b *bench) cluster(ctx context.Context) {
 	fmt.Print(t)
 }
 
-// clusterSender returns a deployment on three NATS servers.
-func (b *bench) clusterSender(ctx context.Context, sync bus.Sync) *sender {
-	d := b.newDeployment()
-	d.open(ctx)
-	d.startCluster(ctx, sync)
-	service := d.serve(ctx, nil, "bin/client-api")
-	d.visitors = d.register(ctx, sendChats)
-	return &sender{d, d.httpLoad(string(sync), service, 200, d.sendRequests())}
+// onCluster starts the deployment on three NATS servers.
+func (s *sender) onCluster(ctx context.Context, sync bus.Sync) {
+	s.open(ctx)
+	s.startCluster(ctx, sync)
+	service := s.serve(ctx, nil, "bin/client-api")
+	s.visitors = s.register(ctx, sendChats)
+	s.load = s.httpLoad(string(sync), service, 200, s.sendRequests())
 }
 
 // startCluster starts three NATS servers with Parley's streams, for the services that start later.

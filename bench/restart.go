@@ -26,8 +26,9 @@ import (
 // 1,000,000 replies in their stream, which the recorder has stored. nats-server writes its index of a stream every two
 // minutes; without one it reads all messages. TMPDIR selects the disk.
 func (b *bench) restart(ctx context.Context) {
-	m := b.newMachine(ctx, false)
+	m := b.newMachine()
 	defer m.close()
+	m.boot(ctx)
 	t := m.fill(ctx)
 	m.measure(ctx, t, "kill -9", func() {})
 	m.measure(ctx, t, "kill -9, without index.db", m.removeIndex)
@@ -37,8 +38,10 @@ func (b *bench) restart(ctx context.Context) {
 // restartCut is restart after a power cut, with the files of NATS on a disk that forgets what was not synced. It needs
 // FUSE.
 func (b *bench) restartCut(ctx context.Context) {
-	m := b.newMachine(ctx, true)
+	m := b.newMachine()
 	defer m.close()
+	m.mount(ctx)
+	m.boot(ctx)
 	t := m.fill(ctx)
 	m.measure(ctx, t, "a power cut", m.cut)
 	fmt.Print(t)
@@ -48,10 +51,9 @@ func (b *bench) restartCut(ctx context.Context) {
 // is on another disk.
 type machine struct {
 	*deployment
-	program   string // nats-server
-	storeDir  string // of nats-server
-	nats      string // host:port
-	jwks      string
+	program   string     // nats-server
+	storeDir  string     // of nats-server
+	nats      string     // host:port
 	programs  []string   // the services
 	addresses []string   // of their APIs
 	checks    []string   // of their health checks
@@ -60,29 +62,29 @@ type machine struct {
 	power     io.Writer  // commands of the disk
 }
 
-func (b *bench) newMachine(ctx context.Context, cuttable bool) *machine {
-	m := &machine{
-		deployment: b.newDeployment(),
+func (b *bench) newMachine() *machine {
+	d := b.newDeployment()
+	return &machine{
+		deployment: d,
+		storeDir:   filepath.Join(d.dir, "nats"),
 		programs:   []string{"client-api", "processor", "socket-gateway"},
 	}
+}
+
+// boot starts NATS, declares the streams, and starts the services.
+func (m *machine) boot(ctx context.Context) {
 	m.open(ctx) // for the store
 	m.program = m.build(ctx, "github.com/nats-io/nats-server/v2", "nats-server")
-	m.storeDir = filepath.Join(m.dir, "nats")
-	if cuttable {
-		m.mount(ctx)
-	}
 	m.nats = m.freeAddr()
-	m.jwks = m.serveJWKS()
 	for range m.programs {
 		m.addresses = append(m.addresses, m.freeAddr())
 		m.checks = append(m.checks, m.freeAddr())
 	}
-	m.env = append(m.env, "NATS_URL="+m.natsURL(), "JWKS_URL="+m.jwks, "BOT=external")
+	m.env = append(m.env, "NATS_URL="+m.natsURL(), "JWKS_URL="+m.serveJWKS(), "BOT=external")
 	m.startNATS()
 	m.applyStreams(ctx, m.natsURL(), bus.StreamSettings{Sync: bus.SyncShared, MaxBytes: 2 << 30})
 	m.startServices()
 	m.awaitReady(ctx, time.Now())
-	return m
 }
 
 // mount puts the files of NATS on a disk that forgets what was not synced.
