@@ -120,7 +120,7 @@ $(KUBERNETES): deploy/kubernetes/go.mod
 	@rm -rf $@ && mv $(TOOLS)/build/kubernetes $@
 
 test-faults: deps ## the long forms of the fault tests
-	PARLEY_FAULTS=long go test -count=1 -timeout=120m -run 'Fault|Restart|Kill|Down$$|Load|Abuse|PowerCut' $(PACKAGES)
+	PARLEY_FAULTS=long go test -count=1 -timeout=120m -run 'Fault|Restart|Kill|Down$$|Load|Abuse|PowerCut|Outages' $(PACKAGES)
 
 race: deps ## all tests with the race detector
 	go test -race -timeout=25m $(PACKAGES)

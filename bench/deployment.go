@@ -30,6 +30,7 @@ import (
 type deployment struct {
 	bench    *bench
 	engines  *process
+	servers  []*process // of NATS, beside the embedded one
 	redis    *process
 	replicas []*service // the gateways or processors under test
 	demo     demo

@@ -50,20 +50,26 @@ func (b *bench) compare(measure func(context.Context, *deployment, contender), n
 
 // startGateways starts a Redis and gateways, and returns when every gateway is ready.
 func (d *deployment) startGateways(ctx context.Context, c contender, gateways int) {
-	jwks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(d.keys.JWKS())
-	}))
-	d.cleanup(jwks.Close)
+	jwks := d.serveJWKS()
 	redis := d.freeAddr()
 	_, port, _ := net.SplitHostPort(redis)
 	d.redis = d.start(nil, "redis-server",
 		"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", d.dir)
 	d.redis.drain()
-	env := []string{"REDIS_URL=redis://" + redis, "JWKS_URL=" + jwks.URL, "NODE_ENV=production"}
+	env := []string{"REDIS_URL=redis://" + redis, "JWKS_URL=" + jwks, "NODE_ENV=production"}
 	for range gateways {
 		d.replicas = append(d.replicas, d.serve(ctx, env, c.command[0], c.command[1:]...))
 	}
+}
+
+// serveJWKS serves the public keys of visitors' tokens, and returns the URL.
+func (d *deployment) serveJWKS() string {
+	jwks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(d.keys.JWKS())
+	}))
+	d.cleanup(jwks.Close)
+	return jwks.URL
 }
 
 // cpu returns the CPU time used by the gateways, and by Redis and NATS.

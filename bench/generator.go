@@ -39,16 +39,25 @@ type load struct {
 // measure runs one turn of a load, and adds the CPU used by the process under test and by the servers.
 func (d *deployment) measure(ctx context.Context, l load) turn {
 	before := l.process.usage()
-	engines := d.engines.usage().cpu
+	engines := d.enginesCPU()
 	t, err := l.run(ctx, size(d.bench, 4*time.Second, 300*time.Millisecond))
 	if err != nil {
 		d.check(fmt.Errorf("%s: %w", l.name, err))
 	}
-	t.engines = d.engines.usage().cpu - engines
+	t.engines = d.enginesCPU() - engines
 	after := l.process.usage()
 	t.cpu = after.cpu - before.cpu
 	t.peakRSS = after.peakRSS
 	return t
+}
+
+// enginesCPU returns the CPU that NATS and the database have used.
+func (d *deployment) enginesCPU() time.Duration {
+	used := d.engines.usage().cpu
+	for _, s := range d.servers {
+		used += s.usage().cpu
+	}
+	return used
 }
 
 // run applies the load with all callers until d has passed, each with one request after the other.

@@ -36,8 +36,8 @@ type bench struct {
 func main() {
 	b := &bench{}
 	flag.BoolVar(&b.small, "small", false, "small sizes: checks that the benchmark works, without meaningful figures")
-	only := flag.String("only", "send,widget,recorder,start", "what to measure, in this order; there are also "+
-		"handshake, paced, broadcast and readers of gateways, and scale")
+	only := flag.String("only", "send,widget,recorder,start", "what to measure, in this order; there are also power, "+
+		"cluster, restart, restart-cut, handshake, paced, broadcast and readers of gateways, and scale")
 	contenders := flag.String("contenders", "node,parley", "which gateways to measure")
 	timeout := flag.Duration("timeout", 40*time.Minute, "timeout of the run; the results so far are printed")
 	flag.Parse()
@@ -56,17 +56,20 @@ func main() {
 
 func (b *bench) run(ctx context.Context, only []string) error {
 	parts := map[string]func(context.Context){
-		"send":      b.deployed(b.send),
-		"power":     b.power,
-		"widget":    b.deployed(b.widget),
-		"recorder":  b.deployed(b.recorder),
-		"start":     b.start,
-		"handshake": b.compare(b.handshakes, 1),
-		"paced":     b.compare(b.paced, 2),
-		"broadcast": b.compare(b.broadcast, 1),
-		"readers":   b.compare(b.readers, 1, 2, 3),
-		"scale":     b.deployed(b.scale),
-		"echo":      b.serveEcho, // half (a) of send, which starts it as a process of its own
+		"send":        b.deployed(b.send),
+		"power":       b.power,
+		"cluster":     b.cluster,
+		"restart":     b.restart,
+		"restart-cut": b.restartCut,
+		"widget":      b.deployed(b.widget),
+		"recorder":    b.deployed(b.recorder),
+		"start":       b.start,
+		"handshake":   b.compare(b.handshakes, 1),
+		"paced":       b.compare(b.paced, 2),
+		"broadcast":   b.compare(b.broadcast, 1),
+		"readers":     b.compare(b.readers, 1, 2, 3),
+		"scale":       b.deployed(b.scale),
+		"echo":        b.serveEcho, // half (a) of send, which starts it as a process of its own
 	}
 	for _, name := range only {
 		part := parts[name]

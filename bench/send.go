@@ -134,6 +134,11 @@ func (d *deployment) barePublish() load {
 // sameEvent returns the event that client-api publishes for the benchmark's request.
 func sameEvent(companyID, chatID string) *nats.Msg {
 	e := event.CompanyMessageAccepted{CompanyID: companyID, ChatID: chatID, Message: newMessage(messageData)}
+	return eventMsg(e, "/client-api", e.Message.CreatedAt)
+}
+
+// eventMsg returns an event as a bus publishes it.
+func eventMsg(e event.Event, source string, at time.Time) *nats.Msg {
 	return &nats.Msg{
 		Subject: e.Subject(),
 		Data:    e.AppendJSON(nil),
@@ -141,8 +146,8 @@ func sameEvent(companyID, chatID string) *nats.Msg {
 			nats.MsgIdHdr:        {e.EventID()},
 			"ce-id":              {e.EventID()},
 			"ce-type":            {e.Type()},
-			"ce-source":          {"/client-api"},
-			"ce-time":            {e.Message.CreatedAt.Format(chat.TimeFormat)},
+			"ce-source":          {source},
+			"ce-time":            {at.Format(chat.TimeFormat)},
 			"ce-specversion":     {"1.0"},
 			"ce-datacontenttype": {"application/json"},
 		},

@@ -12,11 +12,24 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	// applyTry bounds an attempt to compare or apply one stream: a cluster that has no leader yet drops the request.
+	applyTry = 5 * time.Second
+	// applyLimit bounds the attempts. nats-server elects a leader 4 to 9 seconds after the start of a cluster, and one
+	// for each stream.
+	applyLimit = 30 * time.Second
+	applyPause = 100 * time.Millisecond
+
+	// codeNoPeers: too few servers are known for the replicas of a stream, as shortly after the start of a cluster.
+	codeNoPeers jetstream.ErrorCode = 10005
 )
 
 // StreamChange is the difference between a stream on the server and its declaration.
@@ -38,11 +51,16 @@ type FieldDiff struct {
 }
 
 // CompareStreams compares every declared stream with the server, in the order of declaration. It covers all
-// fields that the server reports, including those unknown to this client library.
+// fields that the server reports, including those unknown to this client library. Like [Bus.ApplyStreams] it waits for
+// a cluster.
 func (b *Bus) CompareStreams(ctx context.Context, s StreamSettings) ([]StreamChange, error) {
 	var changes []StreamChange
 	for _, want := range s.Streams() {
-		change, err := compare(ctx, b.js, &want)
+		var change StreamChange
+		err := untilAnswered(ctx, func(ctx context.Context) (err error) {
+			change, err = compare(ctx, b.js, &want)
+			return err
+		})
 		if err != nil {
 			return changes, fmt.Errorf("comparing stream %s: %w", want.Name, err)
 		}
@@ -53,17 +71,38 @@ func (b *Bus) CompareStreams(ctx context.Context, s StreamSettings) ([]StreamCha
 
 // ApplyStreams creates missing declared streams, updates those that differ, and returns the differences that
 // it found. It does not write streams that match, nor touch other streams of the account. It stops at the
-// first stream that the server rejects.
+// first stream that the server rejects. It waits, for up to 30 seconds a stream, while a cluster elects its leaders.
 func (b *Bus) ApplyStreams(ctx context.Context, s StreamSettings) ([]StreamChange, error) {
 	var changes []StreamChange
 	for _, want := range s.Streams() {
-		change, err := apply(ctx, b.js, want)
+		change := StreamChange{Stream: want.Name}
+		err := untilAnswered(ctx, func(ctx context.Context) error {
+			found, err := apply(ctx, b.js, want)
+			if change.None() { // otherwise an earlier attempt made a change, but got no answer
+				change = found
+			}
+			return err
+		})
 		if err != nil {
 			return changes, fmt.Errorf("applying stream %s: %w", want.Name, err)
 		}
 		changes = append(changes, change)
 	}
 	return changes, nil
+}
+
+// untilAnswered repeats a request while the servers do not answer it.
+func untilAnswered(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, applyLimit)
+	defer cancel()
+	for {
+		try, end := context.WithTimeout(ctx, applyTry)
+		err := request(try)
+		end()
+		if !apperr.Is(err, apperr.Unavailable) || sleep(ctx, applyPause) != nil {
+			return err
+		}
+	}
 }
 
 func apply(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (StreamChange, error) {
@@ -86,9 +125,9 @@ func apply(ctx context.Context, js jetstream.JetStream, want jetstream.StreamCon
 	return change, err
 }
 
-// refused distinguishes a server that rejects a configuration from one that does not respond.
+// refused distinguishes a server that rejects a configuration from one that does not respond, or not yet.
 func refused(err error) error {
-	if apiErr, ok := errors.AsType[*jetstream.APIError](err); ok {
+	if apiErr, ok := errors.AsType[*jetstream.APIError](err); ok && apiErr.ErrorCode != codeNoPeers {
 		return apperr.New(apperr.Conflict, "STREAM_REFUSED", "NATS rejected the stream: "+apiErr.Description).Wrap(err)
 	}
 	return apperr.Unreachable("NATS", err)

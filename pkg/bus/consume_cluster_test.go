@@ -97,3 +97,16 @@ func startCluster(t *testing.T) (servers []*server.Server) {
 	}
 	return servers
 }
+
+// A cluster drops requests until it has elected a leader: applying the streams asks again.
+func TestApplyWaitsForTheLeaders(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	servers := startCluster(t)
+	b := bustest.OpenConfig(t, bus.Config{URL: servers[0].ClientURL(), Observe: true})
+	settings := bus.StreamSettings{Replicas: 3, MaxBytes: 8 << 20, FilesMaxBytes: 1 << 20, Partitions: 4}
+	changes, err := b.ApplyStreams(t.Context(), settings)
+	if got := changed(t, changes, err); len(got) != len(settings.Streams()) {
+		t.Errorf("got %v created, want all streams", got)
+	}
+}

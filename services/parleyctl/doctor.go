@@ -179,7 +179,7 @@ func (e *examiner) nats(ctx context.Context) {
 	}
 	used, limit, err := b.Storage(ctx)
 	if err != nil {
-		e.wrong("jetstream", "enable JetStream for the account of NATS_URL", "%s", describe(err))
+		e.wrong("jetstream", "enable JetStream for the account of NATS_URL, or wait until the cluster has a leader", "%s", describe(err))
 		return
 	}
 	if limit > 0 && float64(used) > warnFull*float64(limit) {

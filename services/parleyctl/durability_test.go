@@ -1,6 +1,9 @@
 package parleyctl_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -23,6 +26,11 @@ func TestDoctorNamesTheDurability(t *testing.T) {
 	lazy, always := monitored(t, false), monitored(t, true)
 	w.diagnoses(w.doctor("--monitor", always), check, "ok", "on the disk")
 	w.diagnoses(w.doctor("--monitor", always+","+lazy), check, "wrong", "sync_interval: always")
+	three := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"config": {"sync_always": true}, "meta_cluster": {"cluster_size": 3}}`)
+	}))
+	t.Cleanup(three.Close)
+	w.diagnoses(w.doctor("--monitor", three.URL), check, "warning", "1 of 3 were checked | pass --monitor")
 	w.diagnoses(w.doctor("--monitor", "http://127.0.0.1:1"), check, "wrong", "correct --monitor")
 }
 
