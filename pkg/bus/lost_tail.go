@@ -200,6 +200,7 @@ func (b *Bus) NoticeLoss(ctx context.Context, m StreamMark) (l LostTail, lost bo
 	if err != nil {
 		return LostTail{}, false, err
 	}
+	mark.setLostTail(l)
 	epoch := epochOf(info.Created, l)
 	if !m.Epoch.Equal(epoch) {
 		return l, l.Noticed.Equal(epoch) && l.Previous.Equal(m.Epoch), nil
@@ -213,6 +214,7 @@ func (b *Bus) NoticeLoss(ctx context.Context, m StreamMark) (l LostTail, lost bo
 		return LostTail{}, false, err
 	}
 	b.logLoss(l)
+	mark.setLostTail(l)
 	mark.reset(l.Noticed)
 	return l, true, nil
 }

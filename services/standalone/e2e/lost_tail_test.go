@@ -465,20 +465,8 @@ func (l *listener) load(t *testing.T) {
 func (w *lossWorld) wantLive(t *testing.T, clients []*listener, messages []*outgoing) {
 	t.Helper()
 	for _, l := range clients {
-		var want []string
-		for _, m := range messages {
-			if m.to == l.of {
-				want = append(want, m.id)
-			}
-		}
-		got := func() (ids []string) {
-			for _, id := range l.live {
-				if slices.Contains(want, id) {
-					ids = append(ids, id)
-				}
-			}
-			return ids
-		}
+		want := idsTo(l.of, messages)
+		got := func() []string { return among(l.live, want) }
 		for timeout := time.After(limit); len(got()) < len(want); {
 			select {
 			case e := <-l.events:
@@ -492,6 +480,26 @@ func (w *lossWorld) wantLive(t *testing.T, clients []*listener, messages []*outg
 			t.Errorf("%s: got %d of %d new replies, or in another order: got %v, want %v", l.name, len(got()), len(want), got(), want)
 		}
 	}
+}
+
+// idsTo returns the ids of the messages to a visitor.
+func idsTo(c *correspondent, messages []*outgoing) (ids []string) {
+	for _, m := range messages {
+		if m.to == c {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids
+}
+
+// among returns those of the received ids that are wanted, in the order of their arrival.
+func among(received, want []string) (ids []string) {
+	for _, id := range received {
+		if slices.Contains(want, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // wantComplete checks that each client has every message of the company, live or from the history, and got none twice.
@@ -591,13 +599,14 @@ func (w *lossWorld) wantCaughtUp(t *testing.T, p *panelStream, missed []*outgoin
 	t.Helper()
 	back := w.follow(t, p.lastID)
 	names := back.await(t, "ready")
-	var want []string
-	for _, m := range missed {
-		want = append(want, m.id)
+	if slices.Contains(names, "reset") {
+		t.Errorf("the panel: got %v, want no reset", names)
 	}
-	got := slices.DeleteFunc(back.messages, func(id string) bool { return !slices.Contains(want, id) })
-	if slices.Contains(names, "reset") || !slices.Equal(got, want) {
-		t.Errorf("the panel: got %v with %d of the messages, want the %d missed ones in order", names, len(got), len(want))
+	for _, c := range w.people {
+		want := idsTo(c, missed)
+		if got := among(back.messages, want); !slices.Equal(got, want) {
+			t.Errorf("the panel: got the messages %v, want the missed ones of a chat, %v", got, want)
+		}
 	}
 	back.stop()
 }
