@@ -10,8 +10,9 @@ import (
 
 // The record of a lost tail is no event: a bus writes it as JSON (pkg/bus/lost_tail.go), so no .proto file has it.
 
-const lostTailSummary = "The record of the last messages that a stream had acknowledged and has lost. It begins a new " +
-	"epoch of the stream, which uses their sequences again: positions, offsets and cursors of an earlier epoch are void."
+const lostTailSummary = "The record of the last messages that a stream had acknowledged and has lost. It begins a " +
+	"new epoch of the stream, which uses their sequences again: positions, offsets and cursors of an earlier epoch " +
+	"are void."
 
 // lostTailUsers write the record when they notice a loss, and read it.
 var lostTailUsers = []string{"client-api", "widget-api", "processor", "panel", "socket-gateway", "parleyctl"}

@@ -46,6 +46,9 @@ type lossWorld struct {
 	session    string // of a user of the panel
 	people     []*correspondent
 	number     int // of the last text
+
+	away, stays           []*listener // clients that drop their connections, and those that do not
+	panelAway, panelStays *panelStream
 }
 
 // correspondent is a visitor, with everything that was said and all clients.
@@ -62,7 +65,6 @@ func newLossWorld(t *testing.T) *lossWorld {
 	w := &lossWorld{deployment: newDeployment(t, 2), supervised: map[string]*supervised{}}
 	w.add(t, "panel")
 	w.settings = []string{"WIDGET_URL=http://" + w.addr["widget-api"], "CLIENT_URL=http://" + w.addr["client-api"]}
-	w.PanelURL = "http://" + w.addr["panel"]
 	for _, engine := range []string{"seed", "nats", "redis"} {
 		w.start(t, engine)
 	}
@@ -182,76 +184,99 @@ func (w *lossWorld) restore(t *testing.T, kept string, everything bool) {
 }
 
 func (w *lossWorld) lostTail(t *testing.T, lost, fresh int, everything bool) {
-	away := w.join(t) // drops its connections from time to time
-	stays := w.join(t)
-	panelAway, panelStays := w.follow(t, ""), w.follow(t, "")
-	panelAway.await(t, "ready")
-	panelStays.await(t, "ready")
-	w.wantLive(t, append(away, stays...), w.send(t, 9))
-	w.write(t)
-	w.awaitHistories(t)
+	w.connect(t)
 	kept := w.keep(t)
-
-	first := w.send(t, lost/2)
-	w.wantLive(t, away, first)
-	for _, l := range away {
-		l.drop(t)
-	}
-	w.write(t)
-	rest := w.send(t, lost-lost/2)
-	w.wantLive(t, stays, slices.Concat(first, rest))
-	w.awaitHistories(t)
-	end := rest[len(rest)-1].id
-	panelAway.awaitMessage(t, end)
-	panelStays.awaitMessage(t, end)
-	panelAway.stop()
-	w.stop(t, "processor")
-	waiting := w.send(t, unprocessed)
-	w.write(t)
-
+	waiting := w.lose(t, lost)
 	w.restore(t, kept, everything)
 	early := w.send(t, fresh/4) // while processes notice the loss and start again
-	w.awaitReady(t, http.StatusOK, w.services...)
-	for _, l := range stays {
-		l.awaitConnect(t)
-	}
-	for _, l := range away {
-		l.reconnect(t)
-	}
-	anew := w.join(t)
-	for _, l := range slices.Concat(stays, away, anew) {
-		if l.recovered {
-			t.Errorf("%s: got a recovered session of the lost epoch, want a new one", l.name)
-		}
-	}
-	all := slices.Concat(stays, away, anew)
+	w.comeBack(t)
+	all := slices.Concat(w.stays, w.away, w.join(t))
 	w.wantLive(t, all, w.send(t, fresh/2))
-	w.wantReset(t, panelAway)
-	panelStays.stop()
-	w.wantReset(t, panelStays)
-
-	panelFresh := w.follow(t, "")
-	panelFresh.await(t, "ready")
-	panelFresh.stop()
-	for _, l := range away {
-		l.drop(t)
-	}
-	last := w.send(t, fresh-fresh/2-fresh/4)
-	for _, l := range away {
-		l.reconnect(t)
-		if !l.recovered {
-			t.Errorf("%s: got a new session, want the recovered one of the new epoch", l.name)
-		}
-	}
-	w.wantLive(t, all, last)
-	w.wantCaughtUp(t, panelFresh, last)
-
+	w.wantReset(t, w.panelAway)
+	w.wantReset(t, w.panelStays)
+	w.wantRecovered(t, all, fresh-fresh/2-fresh/4)
 	w.wantRetried(t, waiting)
 	w.awaitHistories(t)
 	w.wantComplete(t)
 	w.wantTold(t)
-	t.Logf("%d replies and %d sends were lost; %d clients got %d of %d new replies live, %d of them before all services were back",
-		lost, unprocessed, len(all), fresh-len(early), fresh, len(early))
+	t.Logf(
+		"lost %d replies, and %d sends that were not processed; %d clients have %d new replies, %d of them sent while "+
+			"the services noticed the loss", lost, len(waiting), len(all), fresh, len(early),
+	)
+}
+
+// connect connects the clients and the panel, and fills the histories.
+func (w *lossWorld) connect(t *testing.T) {
+	t.Helper()
+	w.away, w.stays = w.join(t), w.join(t)
+	w.panelAway, w.panelStays = w.follow(t, ""), w.follow(t, "")
+	w.panelAway.await(t, "ready")
+	w.panelStays.await(t, "ready")
+	w.wantLive(t, slices.Concat(w.away, w.stays), w.send(t, 9))
+	w.write(t)
+	w.awaitHistories(t)
+}
+
+// lose sends the replies that will be lost, and with the processor stopped messages that it will never see, which are
+// returned. Some of the clients drop their connections in the middle of it.
+func (w *lossWorld) lose(t *testing.T, lost int) (waiting []*outgoing) {
+	t.Helper()
+	first := w.send(t, lost/2)
+	w.wantLive(t, w.away, first)
+	for _, l := range w.away {
+		l.drop(t)
+	}
+	w.write(t)
+	rest := w.send(t, lost-lost/2)
+	w.wantLive(t, w.stays, slices.Concat(first, rest))
+	w.awaitHistories(t)
+	for _, m := range rest {
+		w.panelAway.awaitMessage(t, m.id)
+		w.panelStays.awaitMessage(t, m.id)
+	}
+	w.panelAway.stop()
+	w.stop(t, "processor")
+	waiting = w.send(t, unprocessed)
+	w.write(t)
+	return waiting
+}
+
+// comeBack waits until the services and the clients are back. No client may resume a session of the lost epoch.
+func (w *lossWorld) comeBack(t *testing.T) {
+	t.Helper()
+	w.awaitReady(t, http.StatusOK, w.services...)
+	for _, l := range w.stays {
+		l.awaitConnect(t)
+	}
+	for _, l := range w.away {
+		l.reconnect(t)
+	}
+	w.panelStays.stop() // it has ended with the panel's process
+	for _, l := range slices.Concat(w.stays, w.away) {
+		if l.recovered {
+			t.Errorf("%s: got a recovered session of the lost epoch, want a new one", l.name)
+		}
+	}
+}
+
+// wantRecovered checks that sessions of the new epoch are recovered: of clients, and of the panel.
+func (w *lossWorld) wantRecovered(t *testing.T, all []*listener, missed int) {
+	t.Helper()
+	panel := w.follow(t, "")
+	panel.await(t, "ready")
+	panel.stop()
+	for _, l := range w.away {
+		l.drop(t)
+	}
+	sent := w.send(t, missed)
+	for _, l := range w.away {
+		l.reconnect(t)
+		if !l.recovered {
+			t.Errorf("%s: got a new session, want the recovered one", l.name)
+		}
+	}
+	w.wantLive(t, all, sent)
+	w.wantCaughtUp(t, panel, sent)
 }
 
 // outgoing is a company's message.
