@@ -24,7 +24,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// lostTailShown is how long the metric shows a lost tail, and with it the alert.
+// lostTailShown is how long the metric and [Bus.LostTails] show a lost tail, and with them the alert and readiness.
 const lostTailShown = 24 * time.Hour
 
 // codeWrongLastSequence is the error code of a publish whose expected last sequence is not the last one.
@@ -51,6 +51,17 @@ func (l LostTail) Messages() uint64 {
 	return l.To - l.From + 1
 }
 
+// String returns one line for operators.
+func (l LostTail) String() string {
+	return fmt.Sprintf(
+		"stream %s has lost its messages %d to %d, noticed at %s",
+		l.Stream, l.From, l.To, l.Noticed.UTC().Format(time.RFC3339),
+	)
+}
+
+// shown reports whether the record is recent enough to be shown.
+func (l LostTail) shown() bool { return time.Since(l.Noticed) <= lostTailShown }
+
 // offset returns the offset in the record's epoch for an offset of the previous epoch; 0 for any other epoch, whose
 // sequences say nothing.
 func (l LostTail) offset(o Offset) uint64 {
@@ -73,6 +84,18 @@ func epochOf(created time.Time, l LostTail) time.Time {
 func (b *Bus) LostTail(ctx context.Context, stream string) (LostTail, error) {
 	l, _, err := b.readLostTail(ctx, stream)
 	return l, err
+}
+
+// LostTails returns the lost tails of the last day that the bus knows of: those of its streams ([Config]).
+func (b *Bus) LostTails() []LostTail {
+	var recent []LostTail
+	for _, name := range MarkedStreams() {
+		l := b.marks.of(name).lostTail()
+		if l.shown() {
+			recent = append(recent, l)
+		}
+	}
+	return recent
 }
 
 // readLostTail returns the record of a stream's last lost tail and its sequence in POSITIONS; zero values: none.
@@ -115,6 +138,9 @@ func (b *Bus) inspect(ctx context.Context, name string) (*jetstream.StreamInfo, 
 		return nil, LostTail{}, err
 	}
 	lost, err := b.examine(ctx, s.CachedInfo(), mark, seen)
+	if err == nil {
+		mark.setLostTail(lost)
+	}
 	return s.CachedInfo(), lost, err
 }
 
@@ -174,6 +200,7 @@ func (b *Bus) NoticeLoss(ctx context.Context, m StreamMark) (l LostTail, lost bo
 	if err != nil {
 		return LostTail{}, false, err
 	}
+	mark.setLostTail(l)
 	epoch := epochOf(info.Created, l)
 	if !m.Epoch.Equal(epoch) {
 		return l, l.Noticed.Equal(epoch) && l.Previous.Equal(m.Epoch), nil
@@ -187,6 +214,7 @@ func (b *Bus) NoticeLoss(ctx context.Context, m StreamMark) (l LostTail, lost bo
 		return LostTail{}, false, err
 	}
 	b.logLoss(l)
+	mark.setLostTail(l)
 	mark.reset(l.Noticed)
 	return l, true, nil
 }
@@ -313,7 +341,7 @@ func later(a, b time.Time) time.Time {
 // endOfEpoch ends the process: what it has in memory is of an earlier epoch.
 func (b *Bus) endOfEpoch(l LostTail) {
 	b.logLoss(l)
-	b.giveUp(fmt.Errorf("stream %s has lost its messages %d to %d", l.Stream, l.From, l.To))
+	b.giveUp(errors.New(l.String()))
 }
 
 func (b *Bus) logLoss(l LostTail) {

@@ -83,9 +83,13 @@ func TestLostTailIsNoticedByAcknowledgements(t *testing.T) {
 		_, _ = reader.State(t.Context(), subject.Replies) // the server may be away
 		return reader.Lost().Err() != nil
 	})
-	after := state(t, bustest.Open(t, e.nats.URL()))
+	later := bustest.Open(t, e.nats.URL())
+	after := state(t, later)
 	if l := after.Lost; l.From != 6 || l.To != 12 || l.Messages() != 7 || !l.Previous.Equal(before.Epoch) {
 		t.Errorf("got the record %+v, want messages 6 to 12 after the epoch %v", l, before.Epoch)
+	}
+	if shown := later.LostTails(); len(shown) != 1 || shown[0] != after.Lost {
+		t.Errorf("got the lost tails %v, want %v", shown, after.Lost)
 	}
 	if !after.Epoch.Equal(after.Lost.Noticed) || !after.Epoch.After(before.Epoch) {
 		t.Errorf("got the epoch %v, want that of the record, after %v", after.Epoch, before.Epoch)

@@ -4,7 +4,6 @@ package bus
 
 import (
 	"errors"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -121,7 +120,7 @@ func (m *metrics) end(c Consumer) {
 // showLost shows the last lost tail of a stream, for [lostTailShown].
 func (m *metrics) showLost(stream string, l LostTail) {
 	messages := l.Messages()
-	if time.Since(l.Noticed) > lostTailShown {
+	if !l.shown() {
 		messages = 0
 	}
 	m.lost.WithLabelValues(stream).Set(float64(messages))

@@ -43,6 +43,7 @@ type Request struct {
 	Key         string
 	Fingerprint string // see [Fingerprint]
 	Permit      Permit // nil: the caller may add any number of records
+	CompanyID   string // of the message; for [Effects] that need it
 }
 
 // Permit allows a caller to add one record. It returns the caller's error if there are too many; giveBack undoes

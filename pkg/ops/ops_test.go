@@ -263,9 +263,10 @@ func TestVerboseReadinessNamesEachDependency(t *testing.T) {
 		{Name: "nats", Check: fine},
 		{Name: "mongodb", Check: func(context.Context) error { return errors.New("no reachable servers") }},
 		{Name: "redis", Check: func(context.Context) error { panic("oops") }},
-	}})
+	}, Warnings: func() []string { return []string{"messages were lost"} }})
 	status, body := get(t, url+"/readyz?verbose")
-	want := `{"service":"s","status":"unavailable","dependencies":{"mongodb":"no reachable servers","nats":"ok","redis":"panic: oops"}}`
+	want := `{"service":"s","status":"unavailable","dependencies":{"mongodb":"no reachable servers","nats":"ok","redis":"panic: oops"},` +
+		`"warnings":["messages were lost"]}`
 	if status != http.StatusServiceUnavailable || body != want {
 		t.Errorf("readyz: got %d %s, want 503 %s", status, body, want)
 	}

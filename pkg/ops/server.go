@@ -39,6 +39,7 @@ type Config struct {
 	PprofAddr string              // loopback address of the profiles; empty: none
 	Service   string              // the service's name in /healthz and /readyz
 	Checks    []Check             // the dependencies, checked concurrently
+	Warnings  func() []string     // what an operator must know although the service works; nil: nothing
 	Gatherer  prometheus.Gatherer // source of /metrics; nil: the default gatherer
 	Logger    *slog.Logger
 }
@@ -49,7 +50,7 @@ type Config struct {
 //   - GET /readyz is 200 from the time that every dependency has been usable once until the service stops, and 503
 //     before and after. A later outage of a dependency does not change it: it affects all replicas
 //     (docs/decisions/0012-operation.md).
-//   - GET /readyz?verbose has the same status, checks every dependency now and lists the results.
+//   - GET /readyz?verbose has the same status, checks every dependency now and lists the results and the warnings.
 //   - GET /metrics is for Prometheus. parley_dependency_up is the result of the last check of each dependency.
 //
 // It is for a cluster's internal network: it does not authenticate callers. GET /debug/pprof/ exposes the process's
@@ -67,6 +68,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Warnings == nil {
+		cfg.Warnings = func() []string { return nil }
 	}
 	return &Server{cfg: cfg, dependencies: newDependencies(cfg.Service, cfg.Checks)}
 }
@@ -183,6 +187,7 @@ type Report struct {
 	Service      string            `json:"service"`
 	Status       string            `json:"status"`                 // ok, unavailable or stopping
 	Dependencies map[string]string `json:"dependencies,omitempty"` // StatusOK, or the error
+	Warnings     []string          `json:"warnings,omitempty"`     // they do not change the status
 }
 
 // StatusOK is the status of a ready service, and of a usable dependency.
@@ -196,6 +201,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	answer := Report{Service: s.cfg.Service, Status: StatusOK}
 	if r.URL.Query().Has("verbose") || !s.dependencies.allSeen() {
 		answer.Dependencies = s.dependencies.runAll(r.Context())
+		answer.Warnings = s.cfg.Warnings()
 	}
 	status := http.StatusOK
 	if !s.dependencies.allSeen() {

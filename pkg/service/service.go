@@ -75,7 +75,7 @@ func Run(ctx context.Context, name string, base Base, open func(*Process) (Work,
 	}
 	server := ops.New(ops.Config{
 		Addr: base.OpsAddr, PprofAddr: base.PprofAddr, Listener: base.OpsListener, Service: name, Logger: base.Logger,
-		Gatherer: gatherer(base.Registerer), Checks: p.checks,
+		Gatherer: gatherer(base.Registerer), Checks: p.checks, Warnings: p.warnings,
 	})
 	if p.bus != nil {
 		stop, err := p.bus.RPC().HandleDependencies(p.name, server.Dependencies)
@@ -99,6 +99,18 @@ func Run(ctx context.Context, name string, base Base, open func(*Process) (Work,
 		return work(running)
 	})
 	return group.Wait()
+}
+
+// warnings names the messages that the streams have lost in the last day.
+func (p *Process) warnings() []string {
+	if p.bus == nil {
+		return nil
+	}
+	var lost []string
+	for _, l := range p.bus.LostTails() {
+		lost = append(lost, l.String())
+	}
+	return lost
 }
 
 // gatherer returns the gatherer of the registerer if it is one; nil is the default registry.

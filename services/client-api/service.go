@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -180,8 +179,7 @@ type sends struct {
 func (s sends) Exists(ctx context.Context, r idempotency.Request, messageID string) (bool, error) {
 	_, _, err := s.stored.FindMessage(ctx, messageID)
 	if apperr.Is(err, apperr.NotFound) {
-		_, companyID, _ := strings.Cut(r.Scope, "|")
-		_, _, err = s.statuses.Accepted(ctx, companyID, messageID)
+		_, _, err = s.statuses.Accepted(ctx, r.CompanyID, messageID)
 	}
 	if apperr.Is(err, apperr.NotFound) {
 		return false, nil

@@ -37,6 +37,7 @@ import (
 type engine struct {
 	store.Store
 	away    atomic.Bool
+	full    atomic.Bool                                     // it appends no message
 	history atomic.Pointer[func(page []chat.Message) error] // called with each page of a history
 }
 
@@ -46,6 +47,13 @@ func (e *engine) History(ctx context.Context, chatID string, q store.HistoryQuer
 		err = (*see)(page)
 	}
 	return page, more, err
+}
+
+func (e *engine) AppendMessage(ctx context.Context, chatID string, m chat.Message) error {
+	if e.full.Load() {
+		return apperr.Unreachable("the store", errors.New("full in this test"))
+	}
+	return e.Store.AppendMessage(ctx, chatID, m)
 }
 
 func (e *engine) check() error {

@@ -279,6 +279,32 @@ func killDuringAReply(t *testing.T, await bool) {
 	}
 }
 
+// A reply that was published and not yet stored is gone when its stream has lost it: a retry with its key sends it.
+func TestLostReplyIsSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	agent := w.as(w.acme.users[account.Agent])
+	path := "/api/chats/" + w.acme.chat + "/messages"
+	reply := func() string {
+		t.Helper()
+		const body = `{"type":"TEXT","data":{"text":"I am Grace"}}`
+		return agent.done(http.StatusCreated, http.MethodPost, path, body, "Idempotency-Key", "k").Body
+	}
+	w.store.full.Store(true)
+	first := reply()
+	_, err := w.bus.Purge(t.Context(), subject.Replies, subject.Reply(w.acme.app, w.acme.visitor))
+	w.must(err)
+	w.store.full.Store(false)
+	if again := reply(); again != first {
+		t.Errorf("got %s, want the same message, %s", again, first)
+	}
+	history, _, err := w.store.History(t.Context(), w.acme.chat, store.HistoryQuery{})
+	w.must(err)
+	if len(history) != 1 {
+		t.Errorf("got %d messages in the history, want the one that was sent again", len(history))
+	}
+}
+
 // What an agent sends counts: an agent who floods is refused, and the company's others go on.
 func TestAgentsAreCharged(t *testing.T) {
 	t.Parallel()

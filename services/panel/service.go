@@ -190,7 +190,9 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 			UserKeys:       limiter("idempotency-keys-agent", s.cfg.RateKeys.Part(1, keysPart)),
 			CompanyKeys:    limiter("idempotency-keys-company-agents", s.cfg.RateKeys),
 		},
-		Idempotent:    httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, nil, s.cfg.Now, s.cfg.Logger)},
+		Idempotent: httpapi.Idempotent{
+			Executor: idempotency.NewExecutor(e.store, idempotency.Stored{Messages: e.store}, s.cfg.Now, s.cfg.Logger),
+		},
 		Stopping:      streaming,
 		Heartbeat:     s.cfg.Heartbeat,
 		PublicURL:     s.cfg.PanelURL,

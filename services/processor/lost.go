@@ -2,7 +2,8 @@ package processor
 
 // What a processor does about lost messages: at its start it notices streams that have lost some since the last stop of
 // everything, and publishes visitors' messages again that INBOUND has lost. A consumer that the loss has set back gets
-// events again that it handled long ago: beforeAnswered does not repeat their effects.
+// events again that it handled long ago, and so do those of the messages that are published again: [repeats] keeps their
+// effects from being repeated.
 
 import (
 	"context"
@@ -176,21 +177,48 @@ type messages interface {
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
 
-// beforeAnswered makes a handler skip an event whose effect, the message with the id that answerID derives from the
-// event's, is already stored. It looks only for the first delivery of an event older than [repeatAge]: an event that
-// its consumer retries has failed before it was handled, and one that an operator replays was given up.
-func beforeAnswered(stored messages, answerID func(eventID string) string, now func() time.Time, h handler) handler {
+// repeats finds events that were handled although their consumers do not know it.
+type repeats struct {
+	stored   messages
+	lastLoss func() time.Time // when a stream was last noticed to have lost messages; zero: not in the last day
+	now      func() time.Time
+}
+
+// lastLoss returns the [repeats] function of a bus. [streammark.Keeper.Await] has read the records before a consumer
+// starts, and a later loss ends the process.
+func lastLoss(b *bus.Bus) func() time.Time {
+	return func() time.Time {
+		var last time.Time
+		for _, l := range b.LostTails() {
+			if l.Noticed.After(last) {
+				last = l.Noticed
+			}
+		}
+		return last
+	}
+}
+
+// before makes a handler skip an event whose effect, the message with the id that answerID derives from the event's, is
+// already stored. It looks only for the first delivery of an event that is older than [repeatAge] or from before the
+// last loss, after which events are published again: an event that its consumer retries has failed before it was
+// handled, and one that an operator replays was given up.
+func (r repeats) before(answerID func(eventID string) string, h handler) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		_, replayed := d.Header[bus.HeaderReplayFor]
-		if d.Attempt > 1 || replayed || now().Sub(d.EventTime()) < repeatAge {
+		if d.Attempt > 1 || replayed || !r.possible(d.EventTime()) {
 			return h(ctx, d)
 		}
-		_, _, err := stored.FindMessage(ctx, answerID(d.EventID()))
+		_, _, err := r.stored.FindMessage(ctx, answerID(d.EventID()))
 		if apperr.Is(err, apperr.NotFound) {
 			return h(ctx, d)
 		}
 		return err
 	}
+}
+
+// possible reports whether an event of that time may have been handled before.
+func (r repeats) possible(at time.Time) bool {
+	return r.now().Sub(at) >= repeatAge || at.Before(r.lastLoss())
 }
 
 // sameID is the message that the dispatcher publishes for an event.

@@ -12,7 +12,7 @@ import (
 )
 
 // A visitor's message that INBOUND has lost is in the store: the next processor publishes it again, and the bot answers
-// it once. What INBOUND has kept is not published again, nor is anything at the start after that.
+// it unless it had. What INBOUND has kept is not published again, nor is anything at the start after that.
 func TestLostVisitorMessageIsAnswered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -23,6 +23,12 @@ func TestLostVisitorMessageIsAnswered(t *testing.T) {
 	w.publish(keep)
 	state, err := w.bus.State(t.Context(), subject.Inbound)
 	w.must(err)
+	answeredBefore := w.wrote(chat.Text, `{"text":"lost and answered"}`)
+	w.must(w.store.AppendMessage(t.Context(), w.chat.ID, answeredBefore.Message))
+	answer := message(chat.Text, `{"text":"answered"}`, "Nora")
+	answer.ID = chat.AnswerID(answeredBefore.Message.ID, 0)
+	answer.IsFromSupport = true
+	w.must(w.store.AppendMessage(t.Context(), w.chat.ID, answer))
 	lost := w.wrote(chat.Text, `{"text":"lost"}`)
 	w.must(w.store.AppendMessage(t.Context(), w.chat.ID, lost.Message))
 	w.must(w.store.PutStreamMark(t.Context(), store.StreamMark{
@@ -43,7 +49,7 @@ func TestLostVisitorMessageIsAnswered(t *testing.T) {
 	if l.From != state.Last+1 || l.Messages() != 1 {
 		t.Errorf("got the record %+v, want that of one lost message", l)
 	}
-	for _, want := range []string{keep.Message.ID, lost.Message.ID} {
+	for _, want := range []string{keep.Message.ID, answeredBefore.Message.ID, lost.Message.ID} {
 		if got := inbound.Next().Header.Get("Nats-Msg-Id"); got != want {
 			t.Errorf("got %s in INBOUND, want %s", got, want)
 		}

@@ -77,16 +77,16 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 // dispatcherRoutes: messages stay in order per chat, which is their subject, and all replicas share them.
 // Pushes stay in order per phone number. Their subject names the template, and one template goes to many
 // numbers, so one replica at a time reads them. Companies share the handlers and what waits for them.
-func dispatcherRoutes(d *dispatcher.Dispatcher, stored messages) []bus.Consumer {
+func dispatcherRoutes(d *dispatcher.Dispatcher, again repeats) []bus.Consumer {
 	return []bus.Consumer{
 		{
 			Stream: subject.Sends, Durable: durableDispatcher, Filters: []string{subject.AllCompanyMessages},
-			Handle:      beforeAnswered(stored, sameID, time.Now, decoded(d.CompanyMessage)),
+			Handle:      again.before(sameID, decoded(d.CompanyMessage)),
 			Concurrency: dispatchers, Tenant: byCompany,
 		},
 		{
 			Stream: subject.Sends, Durable: durablePushes, Filters: []string{subject.AllPushes},
-			Handle:      beforeAnswered(stored, sameID, time.Now, decoded(d.Push)),
+			Handle:      again.before(sameID, decoded(d.Push)),
 			Concurrency: dispatchers, Tenant: byCompany, Order: bus.ByStream, Key: byPhone,
 		},
 	}
@@ -99,10 +99,10 @@ const botHandover = 10 * time.Second
 // botRoutes: a visitor's messages are answered in order. The bound of the answers at once is shared between companies,
 // and what a company gets between its applications, so that one whose answers are slow or many does not delay the
 // others. The visitors of messages that wait in excess get the failure text.
-func botRoutes(b *bot.Bot, stored messages, concurrency int) []bus.Consumer {
+func botRoutes(b *bot.Bot, again repeats, concurrency int) []bus.Consumer {
 	return []bus.Consumer{{
 		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
-		Handle: beforeAnswered(stored, firstAnswer, time.Now, decoded(b.VisitorMessage)), GaveUp: unanswered(b),
+		Handle: again.before(firstAnswer, decoded(b.VisitorMessage)), GaveUp: unanswered(b),
 		Concurrency: concurrency, Tenant: byCompany, Part: byApplication, ShedLoad: true, HandoverGrace: botHandover,
 	}}
 }

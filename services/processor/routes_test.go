@@ -81,7 +81,7 @@ func TestEventsHaveATenant(t *testing.T) {
 	t.Parallel()
 	const company = "c0000000-0000-4000-8000-000000000001"
 	tenants := map[string][]func(bus.Delivery) string{}
-	for _, route := range append(webhookRoutes(nil), dispatcherRoutes(nil, nil)...) {
+	for _, route := range append(webhookRoutes(nil), dispatcherRoutes(nil, repeats{})...) {
 		if route.Key != nil && route.Durable != durablePushes {
 			t.Errorf("%s: got a key, want the subject", route.Durable)
 		}

@@ -185,19 +185,20 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	if err != nil {
 		return nil, err
 	}
+	again := repeats{stored: r.store, lastLoss: lastLoss(r.bus), now: time.Now}
 	var consumers []bus.Consumer
 	if s.cfg.Recorder {
 		consumers = append(consumers, recorderRoutes(s.recorder(r))...)
 	}
 	if s.cfg.Dispatcher {
-		consumers = append(consumers, dispatcherRoutes(dispatcher.New(r.cache, r.store, r.bus), r.store)...)
+		consumers = append(consumers, dispatcherRoutes(dispatcher.New(r.cache, r.store, r.bus), again)...)
 	}
 	if s.cfg.Bot != BotExternal {
 		answering, err := s.bot(p, r)
 		if err != nil {
 			return nil, err
 		}
-		consumers = append(consumers, botRoutes(answering, r.store, s.cfg.BotConcurrency)...)
+		consumers = append(consumers, botRoutes(answering, again, s.cfg.BotConcurrency)...)
 	}
 	var webhooks *webhook.Service // nil: switched off
 	if s.cfg.Webhooks {

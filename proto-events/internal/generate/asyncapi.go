@@ -52,11 +52,14 @@ func asyncAPI(c contract, examples map[string][]object) object {
 			member{"publish" + m.name, senders[m.name]},
 			member{"consume" + m.name, receivers[m.name]})
 	}
-	channels, messages = append(channels, deadChannel()), append(messages, deadMessage())
+	channels = append(channels, deadChannel(), lostTailChannel())
+	messages = append(messages, deadMessage(), lostTailMessage())
 	operations = append(operations,
 		member{"publishDeadLetter", operation("send", "DeadLetter", []string{"processor", "socket-gateway"})},
-		member{"consumeDeadLetter", operation("receive", "DeadLetter", []string{"parleyctl", "client-api"})})
-	schemas = append(schemas, eventHeaders(), delivery(), deadHeaders())
+		member{"consumeDeadLetter", operation("receive", "DeadLetter", []string{"parleyctl", "client-api"})},
+		member{"publishLostTail", operation("send", "LostTail", lostTailUsers)},
+		member{"consumeLostTail", operation("receive", "LostTail", lostTailUsers)})
+	schemas = append(schemas, eventHeaders(), delivery(), deadHeaders(), lostTailSchema())
 	return object{
 		{"asyncapi", "3.0.0"},
 		{"info", object{

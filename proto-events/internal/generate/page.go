@@ -39,6 +39,7 @@ func page(c contract) []byte {
 	}
 	fmt.Fprintf(&b, "| any, with `Parley-Dead-*` headers | `chat.dead.{stream}.{consumer}` | %s | processor, "+
 		"socket-gateway | parleyctl, panel, processor |\n", subject.Dead)
+	b.WriteString(lostTailRow())
 	for _, d := range c.messages {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", d.Name(), description(d))
 		b.WriteString("| member | type | |\n|---|---|---|\n")
@@ -48,6 +49,7 @@ func page(c contract) []byte {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.JSONName(), typeName(f), text)
 		}
 	}
+	b.Write(lostTailSection())
 	return b.Bytes()
 }
 

@@ -254,6 +254,7 @@ func TestDeploymentThroughFaults(t *testing.T) {
 	for range rounds() {
 		t.Run("NATS down", f.natsDown)
 		t.Run("Redis down", f.redisDown)
+		t.Run("Redis forgets everything", f.redisForgets)
 		t.Run("processor down", f.processorDown)
 		t.Run("gateway away", f.gatewayOutage)
 	}

@@ -3,6 +3,8 @@
 //
 //   {"op":"open","id":"a","url":"http://...","token":"...","transports":["websocket"]}
 //   {"op":"emit","id":"a","event":"name","args":[...],"ack":true}
+//   {"op":"drop","id":"a"}       ends the connection; the client stays away
+//   {"op":"reconnect","id":"a"}  with the session of before
 //   {"op":"close","id":"a"}
 
 import { createInterface } from 'node:readline';
@@ -32,6 +34,16 @@ const operations = {
   },
   emit({ id, event, args, ack }) {
     sockets.get(id).emit(event, ...args, ...(ack ? [(data) => report(id, 'ack', { data })] : []));
+  },
+  drop({ id }) {
+    const { io: manager } = sockets.get(id);
+    manager.reconnection(false);
+    manager.engine.close();
+  },
+  reconnect({ id }) {
+    const socket = sockets.get(id);
+    socket.io.reconnection(true);
+    socket.connect();
   },
   close({ id }) {
     sockets.get(id)?.disconnect();

@@ -70,6 +70,7 @@ func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
 			Scope:       "POST /message/send|" + companyID,
 			Fingerprint: idempotency.Fingerprint(same...),
 			Permit:      a.Limits.key(c, companyID),
+			CompanyID:   companyID,
 		},
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			permit := a.Limits.message(c, companyID, r.ChatID)

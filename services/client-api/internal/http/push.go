@@ -92,6 +92,7 @@ func (a api) pushOnce(c echo.Context, companyID string, r push.Request) error {
 			Scope:       "POST /push-message|" + companyID,
 			Fingerprint: idempotency.Fingerprint(same...),
 			Permit:      a.Limits.key(c, companyID),
+			CompanyID:   companyID,
 		},
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			return onceAnswer(a.push(ctx, companyID, r, identity, a.Limits.push(c, companyID, r.Source)))

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// eventSource reads server-sent events of the panel, as a browser does.
+type eventSource struct {
+	events chan serverEvent // closed when the stream has ended
+	stop   func()
+	lastID string // of the last event that next has returned
+}
+
+type serverEvent struct{ id, name, data string }
+
+// openEvents opens an event stream with a session's secret. It ends with the test.
+func openEvents(t *testing.T, url, session, lastID string) *eventSource {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	check(t, err)
+	r.Header.Set("Cookie", "parley-panel="+session)
+	r.Header.Set("Last-Event-ID", lastID)
+	response, err := http.DefaultClient.Do(r)
+	check(t, err)
+	s := &eventSource{events: make(chan serverEvent, 4096), lastID: lastID}
+	ended := make(chan struct{})
+	s.stop = func() { cancel(); <-ended }
+	t.Cleanup(s.stop)
+	go func() {
+		defer close(ended)
+		defer close(s.events)
+		defer response.Body.Close()
+		s.read(bufio.NewScanner(response.Body))
+	}()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("the panel's events: got %s", response.Status)
+	}
+	return s
+}
+
+func (s *eventSource) read(lines *bufio.Scanner) {
+	lines.Buffer(nil, 1<<20)
+	var e serverEvent
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "data":
+			e.data = value
+		case "":
+			if e.name != "" {
+				s.events <- e
+			}
+			e = serverEvent{}
+		}
+	}
+}
+
+// next returns the next event.
+func (s *eventSource) next(t *testing.T) serverEvent {
+	t.Helper()
+	select {
+	case e, open := <-s.events:
+		if !open {
+			t.Fatal("the panel's events: the stream has ended")
+		}
+		if e.id != "" {
+			s.lastID = e.id
+		}
+		return e
+	case <-time.After(limit):
+		t.Fatal("the panel's events: no event in time")
+	}
+	return serverEvent{}
+}
