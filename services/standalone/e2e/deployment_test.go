@@ -181,6 +181,7 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 		binary = "processor"
 	}
 	return program(t, binary), append([]string{
+		"WIDGET_URL=http://" + f.addr["widget-api"], "CLIENT_URL=http://" + f.addr["client-api"], // of the panel
 		"HTTP_ADDR=" + f.addr[name], "OPS_ADDR=" + f.ops[name], "LOG_LEVEL=WARN",
 		"NATS_URL=" + f.natsURL(binary), "REDIS_URL=" + f.redisURL(binary),
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "SECRETS_KEY_FILE=" + f.Secrets, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
