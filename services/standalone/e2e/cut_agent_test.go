@@ -27,10 +27,10 @@ type agent struct {
 	leaving context.CancelFunc
 	left    chan struct{} // closed when it has disconnected
 
-	mu     sync.Mutex // guards the rest
-	last   string     // id of the last event
-	ready  chan struct{}
-	stale  bool // a reset was sent, and the chats are not loaded yet
+	mu     sync.Mutex    // guards the rest
+	last   string        // id of the last event
+	ready  chan struct{} // closed when it is live; nil: it was
+	stale  bool          // a reset was sent, and the chats are not loaded yet
 	resets int
 	chats  map[string]*shownChat
 }
@@ -75,16 +75,18 @@ func (a *agent) follow(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready := make(chan struct{})
-	a.leaving, a.left, a.ready = cancel, make(chan struct{}), ready
+	a.leaving, a.left = cancel, make(chan struct{})
+	a.mu.Lock()
+	a.ready = ready
+	a.mu.Unlock()
 	go func() {
 		defer close(a.left)
 		for ctx.Err() == nil {
-			err := a.read(ctx)
+			_ = a.read(ctx) // the power failed, or the panel disconnects those that are too slow
 			select {
 			case <-ctx.Done():
 			case <-time.After(eventRetry):
 			}
-			_ = err // the power failed
 		}
 	}()
 	select {
@@ -230,6 +232,12 @@ func (a *agent) shown(chatID string) (ids []string, whole bool) {
 		}
 	}
 	return ids, !c.reset && a.resets == 0
+}
+
+func (a *agent) countResets() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.resets
 }
 
 // forget begins anew with a chat, after its faults were reported.

@@ -29,8 +29,9 @@ func (w *cutWorld) logTally(variant string) {
 		faults = strings.TrimPrefix(faults, "; ")
 	}
 	w.t.Logf(
-		"tally of %s: %d cuts, %d accepted, %d refused, %d and %d resets of the panels, faults: %s",
-		variant, w.tally.cuts, w.tally.accepted.Load(), w.tally.refused.Load(), w.present.resets, w.absent.resets, faults,
+		"tally of %s: %d cuts, %d accepted, %d refused, %d resets of the present panel, %d of the absent one, faults: %s",
+		variant, w.tally.cuts, w.tally.accepted.Load(), w.tally.refused.Load(),
+		w.present.countResets(), w.absent.countResets(), faults,
 	)
 }
 
@@ -79,7 +80,9 @@ func (w *cutWorld) check(t *testing.T, m *member, deadline time.Time) {
 	for name, ids := range live {
 		faults = append(faults, receivedFaults("a client", name, m.seen, ids, false)...)
 	}
-	client := fmt.Sprintf("the client of %s on %v (online: %v, recovered: %v)", m.email, m.transports, m.online, m.recovered)
+	client := fmt.Sprintf(
+		"the client of %s on %v (online: %v, recovered: %v)", m.email, m.transports, m.online, m.recovered,
+	)
 	w.report(t, client, faults)
 	if len(faults) > 0 {
 		m.seen = nil
