@@ -36,6 +36,7 @@ type streamMark struct {
 	acked     StreamMark
 	delivered StreamMark
 	epoch     time.Time // zero: unknown
+	lost      LostTail  // the last one, as last read
 	frozen    bool
 }
 
@@ -119,6 +120,18 @@ func (m *streamMark) reset(epoch time.Time) {
 	m.delivered = StreamMark{Stream: stream}
 	m.epoch = epoch
 	m.frozen = false
+}
+
+func (m *streamMark) setLostTail(l LostTail) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost = l
+}
+
+func (m *streamMark) lostTail() LostTail {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost
 }
 
 // confirm ends [streamMarks.freeze]: the stream has everything that the mark has seen.
