@@ -37,7 +37,7 @@ type agent struct {
 
 // shownChat is what a panel shows of a chat: ids of messages.
 type shownChat struct {
-	loaded []string // the newest page after the last reset
+	loaded []string // what it showed before the last reset, and the newest page after it
 	live   []string // events since the last reset
 	reset  bool     // there was one
 }
@@ -192,7 +192,7 @@ func (a *agent) chat(id string) *shownChat {
 	return c
 }
 
-// load loads the newest page of each chat. The caller holds mu.
+// load loads the newest page of each chat, and adds it to what is shown. The caller holds mu.
 func (a *agent) load() error {
 	const page = "/messages?limit=200"
 	for id, c := range a.chats {
@@ -207,17 +207,19 @@ func (a *agent) load() error {
 		if err := json.Unmarshal([]byte(got.Body), &loaded); err != nil {
 			return err
 		}
-		*c = shownChat{reset: true}
+		*c = shownChat{loaded: append(c.loaded, c.live...), reset: true}
 		for _, m := range loaded.Messages {
-			c.loaded = append(c.loaded, m.ID)
+			if !slices.Contains(c.loaded, m.ID) {
+				c.loaded = append(c.loaded, m.ID)
+			}
 		}
 	}
 	a.stale = false
 	return nil
 }
 
-// shown returns what the panel shows of a chat: what it has loaded, then the events, and whether that begins with the
-// chat. An event that was loaded is shown once.
+// shown returns what the panel shows of a chat: what it has loaded, then the events, and whether that is the whole chat
+// as it arrived. An event that was loaded is shown once. After a reset the panel sorts by time.
 func (a *agent) shown(chatID string) (ids []string, whole bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,6 +15,7 @@ type tally struct {
 	accepted atomic.Int64 // messages that were answered with a success
 	refused  atomic.Int64 // requests of the load that were answered with an error
 	cuts     int
+	restarts atomic.Int64 // of processes that had read a message that was not on the disk yet, and was lost
 	faults   map[string]int
 }
 
@@ -29,8 +30,9 @@ func (w *cutWorld) logTally(variant string) {
 		faults = strings.TrimPrefix(faults, "; ")
 	}
 	w.t.Logf(
-		"tally of %s: %d cuts, %d accepted, %d refused, %d resets of the present panel, %d of the absent one, faults: %s",
-		variant, w.tally.cuts, w.tally.accepted.Load(), w.tally.refused.Load(),
+		"tally of %s: %d cuts, %d accepted, %d refused, %d restarts, %d resets of the present panel, %d of the absent one; "+
+			"faults: %s",
+		variant, w.tally.cuts, w.tally.accepted.Load(), w.tally.refused.Load(), w.tally.restarts.Load(),
 		w.present.countResets(), w.absent.countResets(), faults,
 	)
 }
@@ -85,7 +87,7 @@ func (w *cutWorld) check(t *testing.T, m *member, deadline time.Time) {
 	)
 	w.report(t, client, faults)
 	if len(faults) > 0 {
-		m.seen = nil
+		m.seen, m.loaded = nil, nil
 	}
 	for name, a := range map[string]*agent{"present": w.present, "absent": w.absent} {
 		var shown []string
@@ -95,6 +97,9 @@ func (w *cutWorld) check(t *testing.T, m *member, deadline time.Time) {
 			return hasEnds(shown, sides)
 		})
 		faults = nil
+		if !whole {
+			shown = sorted(shown, history)
+		}
 		for name, ids := range sides {
 			faults = append(faults, receivedFaults("a panel", name, shown, ids, whole)...)
 		}
@@ -186,6 +191,17 @@ func hasEnds(received []string, sides map[string][]string) bool {
 		}
 	}
 	return true
+}
+
+// sorted returns ids in the order of the history.
+func sorted(ids []string, history []record) []string {
+	place := map[string]int{}
+	for i, r := range history {
+		place[r.ID] = i
+	}
+	ids = slices.Clone(ids)
+	slices.SortStableFunc(ids, func(a, b string) int { return place[a] - place[b] })
+	return ids
 }
 
 // receivedFaults returns what a receiver got wrong of a side. It must have each message once since the first one that it has,

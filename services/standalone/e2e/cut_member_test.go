@@ -26,8 +26,9 @@ type member struct {
 	mu       sync.Mutex
 	attempts []*attempt // in the order of their beginnings, two at a time: the visitor's and the company's
 
-	// What the client received.
-	seen      []string // ids
+	// What the client has: ids.
+	loaded    map[string]bool // the history when it connected anew
+	seen      []string        // that, and what it received since
 	connects  int
 	recovered bool // it never connected anew
 }
@@ -140,7 +141,7 @@ func (m *member) comeBack(t *testing.T, w *cutWorld) {
 	if !m.online {
 		m.client = openSocket(t, w.SocketURLs[0], m.token, m.transports...)
 		m.client.await(t, "connect")
-		m.seen, m.recovered = nil, false
+		m.load(t)
 		return
 	}
 	if w.continues {
@@ -177,16 +178,42 @@ func (m *member) receive(t *testing.T, e clientEvent) {
 	switch {
 	case e.Kind == "connect":
 		m.connects++
-		m.recovered = m.recovered && e.Recovered
 		if !e.Recovered {
-			m.seen = nil // it has the history
+			m.load(t)
 		}
 	case e.Kind == "event" && e.Event == "message":
 		var d delivery
 		check(t, json.Unmarshal(e.Args[0], &d))
 		m.chatID = d.ChatID
-		m.seen = append(m.seen, d.ID)
+		if !m.loaded[d.ID] {
+			m.seen = append(m.seen, d.ID)
+		}
 	}
+}
+
+// load loads the history, as a page does whose client has connected anew.
+func (m *member) load(t *testing.T) {
+	t.Helper()
+	m.recovered = false
+	m.seen, m.loaded = nil, map[string]bool{}
+	eventually(t, "the history of a client that has connected anew", func() error {
+		got, err := m.api.try(http.MethodGet, "/message", nil, bearer(m.token))
+		if err != nil {
+			return err
+		}
+		if got.Status != http.StatusOK {
+			return &refusedError{"GET /message", got.Status, got.Body}
+		}
+		var history []record
+		if err := json.Unmarshal([]byte(got.Body), &history); err != nil {
+			return err
+		}
+		for _, r := range history {
+			m.loaded[r.ID] = true
+			m.seen = append(m.seen, r.ID)
+		}
+		return nil
+	})
 }
 
 // retry sends all attempts again that were not answered, and some of the last ones that were. The others must have had

@@ -19,7 +19,7 @@ const recovery = limit
 // TestPowerCut cuts the power under load, again and again. What was answered with a success is delivered once, in
 // order, and is in the history; a retry with its Idempotency-Key has no second effect, and an effect at all.
 //
-// CUTS sets the number of cuts (the long form has 100), which the worlds share, SEED the moments, RENAME the file
+// CUTS sets the number of cuts (the long form has 200), which the worlds share, SEED the moments, RENAME the file
 // system's way, and STREAM_SYNC what the streams promise: with none the test must fail. Each world logs its tally.
 //
 // cut_world_test.go has what loses power, cut_member_test.go visitors, cut_agent_test.go panels, cut_check_test.go
@@ -27,10 +27,14 @@ const recovery = limit
 func TestPowerCut(t *testing.T) {
 	needs.FUSE(t)
 	variants := cutVariants()
-	cuts := int(setting(t, "CUTS", uint64(len(variants)*rounds()*rounds())))
+	otherwise := len(variants)
+	if rounds() > 1 {
+		otherwise = 200
+	}
+	cuts := int(setting(t, "CUTS", uint64(otherwise)))
 	seed := setting(t, "SEED", uint64(time.Now().UnixNano()))
 	t.Logf("SEED=%d", seed)
-	count := min(cuts, 2*len(variants))
+	count := min(cuts, 4*len(variants))
 	// All at once, also on few processors: most of the time passes while an interrupted request keeps its lease.
 	var worlds sync.WaitGroup
 	for n := range count {

@@ -102,7 +102,7 @@ func natsServerOn(t *testing.T) *cutWorld {
 	f.start(t, "redis")
 	for _, name := range f.services { // supervised: a service ends when a stream has lost messages
 		path, settings, args := f.command(t, name)
-		supervise(t, name, func() (*child, error) { return spawn(name, settings, path, args...) })
+		w.supervise(t, name, func() (*child, error) { return spawn(name, settings, path, args...) })
 	}
 	f.awaitReady(t, http.StatusOK, f.services...)
 	w.place = f.place
@@ -132,7 +132,7 @@ func (w *cutWorld) mount(t *testing.T, at string) {
 // add starts a process that loses power with the disk.
 func (w *cutWorld) add(t *testing.T, name string, start func() (*child, error)) {
 	t.Helper()
-	w.units = append(w.units, supervise(t, name, start))
+	w.units = append(w.units, w.supervise(t, name, start))
 }
 
 // open opens the APIs.
@@ -165,8 +165,9 @@ func (w *cutWorld) restore(t *testing.T) {
 // unit is a process that is started again when it ends by itself, as systemd does. It begins with supervise, and ends
 // with the test.
 type unit struct {
-	name  string
-	start func() (*child, error)
+	name     string
+	start    func() (*child, error)
+	restarts *atomic.Int64
 
 	mu    sync.Mutex // guards the rest; held while the process starts
 	child *child
@@ -174,10 +175,11 @@ type unit struct {
 	ends  []string // how it has ended by itself
 }
 
-// supervise starts a process. That it ends by itself fails the test.
-func supervise(t *testing.T, name string, start func() (*child, error)) *unit {
+// supervise starts a process. That it ends by itself fails the test, unless it has read what a stream has lost: consumers
+// read a message before it is on the disk, and so before its publisher hears that it is accepted.
+func (w *cutWorld) supervise(t *testing.T, name string, start func() (*child, error)) *unit {
 	t.Helper()
-	u := &unit{name: name, start: start}
+	u := &unit{name: name, start: start, restarts: &w.tally.restarts}
 	check(t, u.run())
 	t.Cleanup(func() {
 		check(t, u.kill())
@@ -218,7 +220,11 @@ func (u *unit) runAgain(ended *child) {
 	if u.off || u.child != ended {
 		return
 	}
-	u.ends = append(u.ends, fmt.Sprintf("code %d: %s", ended.code(), lastLine(ended.stderr.String())))
+	if last := lastLine(ended.stderr.String()); strings.Contains(last, "has lost its messages") {
+		u.restarts.Add(1)
+	} else {
+		u.ends = append(u.ends, fmt.Sprintf("code %d: %s", ended.code(), last))
+	}
 	if err := u.runLocked(); err != nil {
 		u.ends = append(u.ends, err.Error())
 	}
