@@ -165,7 +165,7 @@ func (b *Bus) examine(
 }
 
 // recordAgain writes a record that this process knows and POSITIONS has lost: it was not on the disk yet when the power
-// failed. If POSITIONS has another record, the answer came from a replica that lags. It returns the sequence of the record.
+// failed. If POSITIONS has another record, the answer came from a replica that lags. It returns the record's sequence.
 func (b *Bus) recordAgain(
 	ctx context.Context, info *jetstream.StreamInfo, l LostTail, known time.Time, last uint64,
 ) (sequence uint64, err error) {

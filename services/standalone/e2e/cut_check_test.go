@@ -186,8 +186,10 @@ func ending(ids []string) []string { return ids[max(0, len(ids)-3):] }
 // hasEnds reports whether the ends of all sides were received.
 func hasEnds(received []string, sides map[string][]string) bool {
 	for _, ids := range sides {
-		if slices.ContainsFunc(ending(ids), func(id string) bool { return !slices.Contains(received, id) }) {
-			return false
+		for _, id := range ending(ids) {
+			if !slices.Contains(received, id) {
+				return false
+			}
 		}
 	}
 	return true

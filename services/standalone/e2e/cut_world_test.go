@@ -175,8 +175,8 @@ type unit struct {
 	ends  []string // how it has ended by itself
 }
 
-// supervise starts a process. That it ends by itself fails the test, unless it has read what a stream has lost: consumers
-// read a message before it is on the disk, and so before its publisher hears that it is accepted.
+// supervise starts a process. That it ends by itself fails the test, unless it has read what a stream has lost:
+// consumers read a message before it is on the disk, and so before its publisher hears that it is accepted.
 func (w *cutWorld) supervise(t *testing.T, name string, start func() (*child, error)) *unit {
 	t.Helper()
 	u := &unit{name: name, start: start, restarts: &w.tally.restarts}
