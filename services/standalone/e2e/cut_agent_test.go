@@ -207,12 +207,12 @@ func (a *agent) load() error {
 		if err := json.Unmarshal([]byte(got.Body), &loaded); err != nil {
 			return err
 		}
-		*c = shownChat{loaded: append(c.loaded, c.live...), reset: true}
+		ids := append(c.loaded, c.live...)
 		for _, m := range loaded.Messages {
-			if !slices.Contains(c.loaded, m.ID) {
-				c.loaded = append(c.loaded, m.ID)
-			}
+			ids = append(ids, m.ID)
 		}
+		slices.Sort(ids)
+		*c = shownChat{loaded: slices.Compact(ids), reset: true}
 	}
 	a.stale = false
 	return nil
