@@ -207,7 +207,7 @@ func (a *agent) load() error {
 		if err := json.Unmarshal([]byte(got.Body), &loaded); err != nil {
 			return err
 		}
-		ids := append(c.loaded, c.live...)
+		ids := slices.Concat(c.loaded, c.live)
 		for _, m := range loaded.Messages {
 			ids = append(ids, m.ID)
 		}
