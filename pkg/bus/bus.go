@@ -72,6 +72,8 @@ type Bus struct {
 	syncs   streamSyncs
 	fills   fills
 	outbox  outbox
+	// recordSync syncs the records of lost tails.
+	recordSync *streamSync
 	// sweeping tracks the goroutine of acks.sweep, which ends with ctx.
 	sweeping sync.WaitGroup
 	// envelopes reuses message buffers: publishing is the hot path of the APIs.
@@ -104,6 +106,7 @@ func Open(cfg Config) (*Bus, error) {
 	b.marks = newStreamMarks()
 	b.acks = newAckTable(b.guards.late, b.marks.acknowledged)
 	b.syncs = newStreamSyncs(b)
+	b.recordSync = &streamSync{stream: subject.Positions, bus: b}
 	b.envelopes.New = func() any { return newEnvelope() }
 	b.streams = newStreamWatcher(b)
 	b.partitions = newPartitionTable(b)

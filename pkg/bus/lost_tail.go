@@ -156,13 +156,21 @@ func (b *Bus) examine(
 	known := mark.enter(epoch)
 	switch {
 	case epoch.After(known) && recorded.Noticed.Equal(epoch):
+		if err := b.syncRecords(ctx, info); err != nil {
+			return LostTail{}, err
+		}
 		b.endOfEpoch(recorded)
 		return recorded, nil
 	case epoch.After(known): // the stream was recreated
 		mark.reset(epoch)
 		return LostTail{}, nil
 	case known.After(epoch):
-		return LostTail{}, apperr.Unreachable("NATS", errOldReplica)
+		recorded = mark.lostTail()
+		sequence, err = b.recordAgain(ctx, info, recorded, known, sequence)
+		if err != nil {
+			return LostTail{}, err
+		}
+		epoch = known
 	}
 	last, lost, err := b.lostSince(ctx, info, seen)
 	if err != nil {
@@ -177,6 +185,28 @@ func (b *Bus) examine(
 		b.endOfEpoch(recorded)
 	}
 	return recorded, err
+}
+
+// recordAgain writes a record that this process knows and POSITIONS has lost: it was not on the disk yet when the power
+// failed. If POSITIONS has another record, the answer came from a replica that lags. It returns the record's sequence.
+func (b *Bus) recordAgain(
+	ctx context.Context, info *jetstream.StreamInfo, l LostTail, known time.Time, last uint64,
+) (sequence uint64, err error) {
+	if !l.Noticed.Equal(known) {
+		return 0, apperr.Unreachable("NATS", errOldReplica)
+	}
+	err = b.writeRecord(ctx, info, l, last)
+	if apiError(err) == codeWrongLastSequence {
+		return 0, apperr.Unreachable("NATS", errOldReplica)
+	}
+	if err != nil {
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("recording the lost tail of %s again: %w", l.Stream, err))
+	}
+	found, sequence, err := b.readLostTail(ctx, l.Stream)
+	if err == nil && !found.Noticed.Equal(known) {
+		err = apperr.Unreachable("NATS", errOldReplica)
+	}
+	return sequence, err
 }
 
 // errOldReplica refuses to go back to an earlier epoch.
@@ -295,13 +325,7 @@ func (b *Bus) recordLostTail(
 		Noticed:  later(time.Now().UTC(), epoch.Add(1)),
 		Previous: epoch,
 	}
-	data, err := json.Marshal(l)
-	if err != nil {
-		return LostTail{}, err
-	}
-	record := &nats.Msg{Subject: subject.LostTail(name), Data: data, Header: nats.Header{}}
-	record.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
-	err = b.publishMsg(ctx, record)
+	err = b.writeRecord(ctx, info, l, last)
 	if apiError(err) == codeWrongLastSequence {
 		l, _, err = b.readLostTail(ctx, name)
 	}
@@ -309,6 +333,30 @@ func (b *Bus) recordLostTail(
 		return LostTail{}, apperr.Unreachable("NATS", fmt.Errorf("recording the lost tail of %s: %w", name, err))
 	}
 	return l, nil
+}
+
+// writeRecord writes a record, and returns when it is as durable as events of its stream. last is the sequence of the
+// record before it in POSITIONS; 0: none.
+func (b *Bus) writeRecord(ctx context.Context, info *jetstream.StreamInfo, l LostTail, last uint64) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	record := &nats.Msg{Subject: subject.LostTail(l.Stream), Data: data, Header: nats.Header{}}
+	record.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
+	if err := b.publishMsg(ctx, record); err != nil {
+		return err
+	}
+	return b.syncRecords(ctx, info)
+}
+
+// syncRecords puts the records in POSITIONS on the disk, which is otherwise not synced: without its record, the epoch
+// that a lost tail has begun would end with the next power cut, and old offsets would be valid again.
+func (b *Bus) syncRecords(ctx context.Context, info *jetstream.StreamInfo) error {
+	if mode, _ := SyncOf(info.Config.Metadata); mode != SyncShared {
+		return nil
+	}
+	return b.acks.awaitSync(ctx, b.recordSync)
 }
 
 // lastBy returns the sequence of the last message that a stream had stored by a time. Messages that the stream got

@@ -96,6 +96,37 @@ func TestLostTailIsNoticedByAcknowledgements(t *testing.T) {
 	}
 }
 
+// The power fails again before the record of a lost tail is on the disk. A process that knows the record writes it
+// again: the epoch that it has begun goes on.
+func TestLostTailIsRecordedAgain(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	b := bustest.Open(t, e.nats.URL())
+	publishReplies(t, b, "v", 0, 5)
+	restore := e.snapshot()
+	bustest.AwaitReady(t, b)
+	publishReplies(t, b, "v", 5, 7)
+	restore()
+	awaitLost(t, b)
+	knows := bustest.Open(t, e.nats.URL())
+	before := state(t, knows)
+
+	restore()
+	var after bus.StreamState
+	timetest.Until(t, "the stream can be read again", func() bool {
+		var err error
+		after, err = knows.State(t.Context(), subject.Replies)
+		return err == nil
+	})
+	fresh := state(t, bustest.Open(t, e.nats.URL()))
+	if before.Lost.Messages() == 0 || after.Lost != before.Lost || fresh.Lost != before.Lost {
+		t.Errorf("got the records %+v and, in another process, %+v, want %+v again", after.Lost, fresh.Lost, before.Lost)
+	}
+	if !fresh.Epoch.Equal(before.Epoch) {
+		t.Errorf("got the epoch %v, want %v", fresh.Epoch, before.Epoch)
+	}
+}
+
 // The new messages have used all lost sequences before a consumer is back: it knows its last message by the id.
 func TestLostTailIsNoticedByAnotherMessageAtItsSequence(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,8 @@ func SyncOf(metadata map[string]string) (s Sync, ok bool) {
 }
 
 // unsynced reports whether losing the last messages of a stream does no harm: parts of answers end in a durable
-// message, and a lost offset makes a group handle again what it has handled.
+// message, and a lost offset makes a group handle again what it has handled. The records of lost tails in POSITIONS are
+// synced all the same ([Bus.syncRecords]).
 func unsynced(stream subject.Stream) bool { return stream.Short || stream.Name == subject.Positions }
 
 // streamSyncs are the streams that publishers ask to be synced, by name.

@@ -157,3 +157,31 @@ func TestPublishWithoutSync(t *testing.T) {
 		t.Errorf("PARTS: got %v, want no error", err)
 	}
 }
+
+// The record of a lost tail counts when it is on the disk.
+func TestLostTailRecordIsSynced(t *testing.T) {
+	t.Parallel()
+	w := newSyncWorld(t, bus.SyncShared)
+	syncer := w.syncer(t)
+	s, err := w.bus.State(t.Context(), subject.Replies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notice := func(result error) error {
+		t.Helper()
+		syncer.results <- result
+		mark := bus.StreamMark{Stream: subject.Replies, Epoch: s.Epoch, Sequence: 10}
+		_, _, err := bustest.Open(t, w.url).NoticeLoss(t.Context(), mark)
+		if got := receive(t, "the request for a sync", syncer.asked); got != subject.Positions {
+			t.Errorf("got a request for a sync of %s, want %s", got, subject.Positions)
+		}
+		return err
+	}
+	if err := notice(nil); err != nil {
+		t.Error(err)
+	}
+	s.Epoch = state(t, bustest.Open(t, w.url)).Epoch
+	if err := notice(errors.New("the disk is full")); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("got %v from a disk that does not sync, want Unavailable", err)
+	}
+}

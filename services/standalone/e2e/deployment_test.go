@@ -31,6 +31,7 @@ type deployment struct {
 
 	services []string
 	settings []string           // further settings of every service
+	streams  []string           // settings of the streams
 	accounts bool               // NATS authenticates users, as deploy/nats configures it
 	tls      *tlstest.Authority // of Redis's certificate; nil: Redis without TLS
 	pics     string             // address of the demo bot's picture
@@ -112,6 +113,7 @@ func (f *deployment) applyStreams(t *testing.T) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "streams", "apply", "--wait", limit.String())
 	c.Env = append(os.Environ(), "NATS_URL="+f.natsURL("operator"))
+	c.Env = append(c.Env, f.streams...)
 	if f.addr["mongodb"] == "" { // FerretDB has no TTL indexes
 		c.Env = append(c.Env, f.storeSettings()...)
 	}
@@ -181,6 +183,7 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 		binary = "processor"
 	}
 	return program(t, binary), append([]string{
+		"WIDGET_URL=http://" + f.addr["widget-api"], "CLIENT_URL=http://" + f.addr["client-api"], // of the panel
 		"HTTP_ADDR=" + f.addr[name], "OPS_ADDR=" + f.ops[name], "LOG_LEVEL=WARN",
 		"NATS_URL=" + f.natsURL(binary), "REDIS_URL=" + f.redisURL(binary),
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "SECRETS_KEY_FILE=" + f.Secrets, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",

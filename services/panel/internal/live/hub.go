@@ -26,6 +26,9 @@ const (
 	// catchUpEvents: the most that it reads, a busy hour of a company.
 	catchUpWait   = 30 * time.Second
 	catchUpEvents = 1000
+	// resetMessages is how many of the last messages of each stream a browser gets again when it loads its pages: the
+	// recorder may not have stored them yet. The browser drops those that its pages have.
+	resetMessages = catchUpEvents / 4
 
 	// feedKeep is how long a feed stays after its last browser: its consumers cost NATS much more when they begin than
 	// while nothing happens, and a browser that reloads a page is back at once.
@@ -170,14 +173,18 @@ func (h *Hub) catchUp(
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	held.Watch(cut)
-	err = h.replay(ctx, f, *b.From, to, func(e Event) error {
+	emit := func(e Event) error {
 		held.Await()
 		err := send(ctx, e)
 		held.Moved(len(e.Data))
 		return err
-	})
+	}
+	err = h.replay(ctx, f, *b.From, to, emit)
 	if errors.Is(err, errMissedTooMuch) {
-		return to, send(ctx, reset)
+		if err := emit(reset); err != nil {
+			return to, err
+		}
+		return to, h.replayBetween(ctx, f, to.before(resetMessages), to, emit)
 	}
 	return laterOf(*b.From, to), err
 }
@@ -187,6 +194,11 @@ func (h *Hub) replay(ctx context.Context, f *feed, at, to Cursor, emit func(Even
 	if lost, err := h.outOfReach(ctx, at); lost || err != nil {
 		return cmp.Or(err, errMissedTooMuch)
 	}
+	return h.replayBetween(ctx, f, at, to, emit)
+}
+
+// replayBetween is replay of cursors that the streams still have.
+func (h *Hub) replayBetween(ctx context.Context, f *feed, at, to Cursor, emit func(Event) error) error {
 	remaining := catchUpEvents
 	for _, r := range f.ranges(at) {
 		i := sourceOf(r.Stream)
@@ -211,6 +223,14 @@ func (h *Hub) replay(ctx context.Context, f *feed, at, to Cursor, emit func(Even
 		}
 	}
 	return nil
+}
+
+// before returns the cursor a number of messages earlier in each stream.
+func (c Cursor) before(messages uint64) Cursor {
+	for i, last := range c.last {
+		c.last[i] = last - min(last, messages)
+	}
+	return c
 }
 
 // laterOf returns the later of two cursors, in each stream.
