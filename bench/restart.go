@@ -29,20 +29,20 @@ func (b *bench) restart(ctx context.Context) {
 	m := b.newMachine()
 	defer m.close()
 	m.boot(ctx)
-	t := m.fill(ctx)
+	t := m.fill(ctx, size(b, 1_000_000, 10_000))
 	m.measure(ctx, t, "kill -9", func() {})
 	m.measure(ctx, t, "kill -9, without index.db", m.removeIndex)
 	fmt.Print(t)
 }
 
 // restartCut is restart after a power cut, with the files of NATS on a disk that forgets what was not synced. It needs
-// FUSE.
+// FUSE, which makes writing slow, so that there are only 100,000 replies.
 func (b *bench) restartCut(ctx context.Context) {
 	m := b.newMachine()
 	defer m.close()
 	m.mount(ctx)
 	m.boot(ctx)
-	t := m.fill(ctx)
+	t := m.fill(ctx, size(b, 100_000, 10_000))
 	m.measure(ctx, t, "a power cut", m.cut)
 	fmt.Print(t)
 }
@@ -75,6 +75,7 @@ func (b *bench) newMachine() *machine {
 func (m *machine) boot(ctx context.Context) {
 	m.open(ctx) // for the store
 	m.program = m.build(ctx, "github.com/nats-io/nats-server/v2", "nats-server")
+	m.check(os.MkdirAll(m.storeDir, 0o700)) // the syncer may start before the server
 	m.nats = m.freeAddr()
 	for range m.programs {
 		m.addresses = append(m.addresses, m.freeAddr())
@@ -208,8 +209,7 @@ func (m *machine) removeIndex() {
 }
 
 // fill publishes replies, and returns when the recorder has stored them and the disk has them.
-func (m *machine) fill(ctx context.Context) *table {
-	total := size(m.bench, 1_000_000, 10_000)
+func (m *machine) fill(ctx context.Context, total int) *table {
 	m.visitors = m.register(ctx, recorderChats)
 	conn, err := nats.Connect(m.natsURL())
 	m.check(err)

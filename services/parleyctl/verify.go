@@ -60,8 +60,8 @@ func (a *app) streamsVerify() *cobra.Command {
 		Use: "verify [STREAM...]", Short: "Read every stored message, and name those that cannot be read",
 		ValidArgsFunction: fixed(savedStreams()...),
 		Args:              cobra.ArbitraryArgs,
-		Long: `Read every stored message of the streams and the file store, on each NATS server that has a copy, and name those
-that cannot be read.
+		Long: `Read every stored message of the streams and the file store, on each NATS server that has a copy, and
+name those that cannot be read.
 
 NATS keeps a checksum of each message and does not serve a damaged one: consumers go on with the next one, without an
 error. This command compares what can be read with what should be there. It changes nothing and can run at any time,
