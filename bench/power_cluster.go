@@ -16,45 +16,33 @@ import (
 // (sync_interval: always) with the same on servers that sync by themselves, in alternation, for several numbers of
 // callers. TMPDIR selects the disk, which the servers share.
 func (b *bench) cluster(ctx context.Context) {
-	lazy := &sender{deployment: b.newDeployment()}
-	defer lazy.close()
-	lazy.onCluster(ctx, bus.SyncNone)
-	always := &sender{deployment: b.newDeployment()}
-	defer always.close()
-	always.onCluster(ctx, bus.SyncServer)
-	count := size(b, 5, 1)
+	lazy, closeLazy := b.onCluster(ctx, bus.SyncNone)
+	defer closeLazy()
+	always, closeAlways := b.onCluster(ctx, bus.SyncServer)
+	defer closeAlways()
 	t := newLoadTable(fmt.Sprintf("POST /message/send, three NATS servers that sync lazily and always; "+
-		"median of %d turns", count))
+		"median of %d turns", size(b, 5, 1)))
 	for _, callers := range []int{1, 8, 64, 256} {
-		var turns [2][]turn
-		for n := range count + 1 { // the first turn warms up
-			for i, s := range []*sender{lazy, always} {
-				l := s.load
-				l.callers = callers
-				measured := s.measure(ctx, l)
-				if n > 0 {
-					turns[i] = append(turns[i], measured)
-				}
-			}
-		}
-		t.addTurns(fmt.Sprintf("lazy, %d callers", callers), turns[0]...)
-		t.addTurns(fmt.Sprintf("always, %d callers", callers), turns[1]...)
-		var ratios []float64
-		for i := range count {
-			ratios = append(ratios, turns[1][i].rate()/turns[0][i].rate())
-		}
-		t.row(fmt.Sprintf("ratio, %d callers", callers), fmt.Sprintf("%.2f", median(ratios)))
+		b.alternate(ctx, t, callers, lazy, always)
 	}
 	fmt.Print(t)
 }
 
-// onCluster starts the deployment on three NATS servers.
-func (s *sender) onCluster(ctx context.Context, sync bus.Sync) {
-	s.open(ctx)
-	s.startCluster(ctx, sync)
-	service := s.serve(ctx, nil, "bin/client-api")
-	s.visitors = s.register(ctx, sendChats)
-	s.load = s.httpLoad(string(sync), service, 200, s.sendRequests())
+// onCluster returns the load of sends on three NATS servers.
+func (b *bench) onCluster(ctx context.Context, sync bus.Sync) (sends powerLoad, closeAll func()) {
+	d := &syncDeployment{b.newDeployment(), "sync " + string(sync)}
+	ready := false
+	defer func() {
+		if !ready { // a check has ended the part
+			d.close()
+		}
+	}()
+	d.open(ctx)
+	d.startCluster(ctx, sync)
+	d.visitors = d.register(ctx, sendChats)
+	sends = d.send(ctx)
+	ready = true
+	return sends, d.close
 }
 
 // startCluster starts three NATS servers with Parley's streams, for the services that start later.

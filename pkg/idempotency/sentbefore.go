@@ -12,8 +12,8 @@ type Messages interface {
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
 
-// SentBefore reports whether an earlier attempt with the same key has sent the message, and into which chat. An
-// [Act] asks this first and answers with that message: since the earlier attempt, the chat may have been closed
+// SentBefore reports whether the message of an earlier attempt with the same key is stored, and in which chat. An
+// [Act] asks this first and goes by that message: since the earlier attempt, the chat may have been closed
 // or a template withdrawn, and a repeated message could open a second chat.
 //
 // It reports false while the message is published but not stored yet. The message is then published again under

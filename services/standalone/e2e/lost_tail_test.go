@@ -153,7 +153,7 @@ func (w *lossWorld) keep(t *testing.T) (kept string) {
 	return kept
 }
 
-func (w *lossWorld) storeDir() string { return filepath.Join(w.deployment.dir, "nats") }
+func (w *lossWorld) storeDir() string { return filepath.Join(w.dir, "nats") }
 
 // restore brings the copy back, with the processor stopped. If everything stops with nats-server, nothing that a
 // process or Redis knows is left.

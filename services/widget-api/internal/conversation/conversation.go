@@ -145,17 +145,18 @@ func (s *Service) Write(
 		Data:         draft.Data,
 		NameOfSender: visitor.Name(),
 	}
-	// The message of an earlier attempt is in the chat that was open then. A retry after that chat has ended must
-	// not open a second one.
-	_, sent, err := idempotency.SentBefore(ctx, s.cfg.Chats, identity)
-	if err != nil || sent {
-		return m, err
+	chatID, sent, err := idempotency.SentBefore(ctx, s.cfg.Chats, identity)
+	if err != nil {
+		return chat.Message{}, err
+	}
+	if sent {
+		return m, s.publishAndRecord(ctx, payer, visitor, chatID, m)
 	}
 	payer, c, err := s.chargeAndOpen(ctx, payer, visitor, app, identity.At, len(m.Data)+eventBytes)
 	if err != nil {
 		return chat.Message{}, err
 	}
-	if err := s.publishAndRecord(ctx, payer, visitor, c, m); err != nil {
+	if err := s.publishAndRecord(ctx, payer, visitor, c.ID, m); err != nil {
 		return chat.Message{}, err
 	}
 	return m, nil
@@ -183,27 +184,31 @@ func (s *Service) chargeAndOpen(
 // publishAndRecord accepts the message: once it is published, it is not lost. Then it appends the message to the
 // history at once, so that the visitor's next read has it. If that fails, the message stays accepted: the
 // recorder appends it from the stream, and appending is idempotent.
+//
+// It does so again for the message of an earlier attempt ([idempotency.SentBefore]), in the chat that was open then: the
+// recorder may have stored it from an event that a power cut took before it was accepted. If the stream still has
+// the event, it drops the second one, or its consumers know it by its id.
 func (s *Service) publishAndRecord(
 	ctx context.Context,
 	payer event.Account,
 	visitor chat.Visitor,
-	c chat.Chat,
+	chatID string,
 	m chat.Message,
 ) error {
 	err := s.cfg.Publisher.Publish(ctx, payer, event.VisitorMessageAccepted{
 		CompanyID:  visitor.CompanyID,
 		AppID:      visitor.AppID,
 		ChatUserID: visitor.ID,
-		ChatID:     c.ID,
+		ChatID:     chatID,
 		Message:    m,
 		Site:       event.SiteGroup(payer.Address),
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Chats.AppendMessage(context.WithoutCancel(ctx), c.ID, m); err != nil {
+	if err := s.cfg.Chats.AppendMessage(context.WithoutCancel(ctx), chatID, m); err != nil {
 		s.cfg.Logger.WarnContext(
-			ctx, "appending a message failed, the recorder appends it from the stream", "chatId", c.ID,
+			ctx, "appending a message failed, the recorder appends it from the stream", "chatId", chatID,
 			"messageId", m.ID, "error", err,
 		)
 	}

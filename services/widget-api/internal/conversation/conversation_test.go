@@ -51,6 +51,7 @@ type surroundings struct {
 	append error
 
 	identity chat.MessageIdentity
+	opened   int // calls of OpenChat
 	last     event.Reply
 	lastAt   time.Time
 	lastErr  error
@@ -78,7 +79,8 @@ func (*surroundings) ChangeChat(context.Context, string, store.ChatChange) (chat
 	return chat.Chat{}, nil
 }
 
-func (*surroundings) OpenChat(context.Context, chat.Visitor, store.NewChat) (chat.Chat, bool, error) {
+func (s *surroundings) OpenChat(context.Context, chat.Visitor, store.NewChat) (chat.Chat, bool, error) {
+	s.opened++
 	return chat.Chat{ID: "chat"}, false, nil
 }
 
@@ -156,18 +158,24 @@ func (s *surroundings) write(t *testing.T, log *slog.Logger) (chat.Message, erro
 	return s.service(log).Write(t.Context(), claims, payer, conversation.Draft{Type: chat.Text, Data: []byte(`{"text":"my address"}`)}, s.identity)
 }
 
-// A retry publishes the same message, and nothing once the history has it.
+// A retry publishes the same message, also once the history has it: the recorder may have stored it from an event that
+// was lost.
 func TestARetryWritesTheSameMessage(t *testing.T) {
 	t.Parallel()
-	identity := chat.MessageIdentity{ID: "0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21", At: time.Now().Add(-time.Hour).UTC(), Again: true}
+	identity := chat.MessageIdentity{
+		ID: "0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21", At: time.Now().Add(-time.Hour).UTC(), Again: true,
+	}
 	s := &surroundings{identity: identity}
-	for range 2 {
+	for n := range 2 {
 		m, err := s.write(t, slog.New(slog.DiscardHandler))
 		if err != nil || m.ID != identity.ID || !m.CreatedAt.Equal(identity.At) {
 			t.Errorf("got %+v, %v, want the message of the identity", m, err)
 		}
-		if len(s.published) != 1 || s.published[0].EventID() != identity.ID {
-			t.Errorf("got %d events, want the one", len(s.published))
+		if len(s.published) != n+1 || s.published[n].EventID() != identity.ID {
+			t.Errorf("got %d events, want %d of the message", len(s.published), n+1)
+		}
+		if s.opened != 1 {
+			t.Errorf("got a chat opened %d times, want once", s.opened)
 		}
 	}
 }

@@ -135,9 +135,12 @@ func (s *Service) LeaveMessage(
 		Data:         left.data(),
 		NameOfSender: visitor.Name(),
 	}
-	_, sent, err := idempotency.SentBefore(ctx, s.cfg.Chats, identity)
-	if err != nil || sent {
-		return m, err
+	chatID, sent, err := idempotency.SentBefore(ctx, s.cfg.Chats, identity)
+	if err != nil {
+		return chat.Message{}, err
+	}
+	if sent {
+		return m, s.publishAndRecord(ctx, payer, visitor, chatID, m)
 	}
 	payer, c, err := s.chargeAndOpen(ctx, payer, visitor, app, identity.At, len(left.Text)+eventBytes)
 	if err != nil {
@@ -158,7 +161,7 @@ func (s *Service) LeaveMessage(
 	if _, err := s.cfg.Controls.Requeue(ctx, handoverPayer, c, h, "offline-"+identity.ID); err != nil {
 		return chat.Message{}, err
 	}
-	if err := s.publishAndRecord(ctx, payer, visitor, c, m); err != nil {
+	if err := s.publishAndRecord(ctx, payer, visitor, c.ID, m); err != nil {
 		return chat.Message{}, err
 	}
 	return m, nil
