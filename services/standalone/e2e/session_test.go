@@ -63,9 +63,19 @@ func (v *visitor) registerAgain(t testing.TB) string {
 	return want[struct{ AccessToken string }](t, http.StatusOK, answer).AccessToken
 }
 
+// history returns the whole history, also if it is longer than a page.
 func (v *visitor) history(t testing.TB) []record {
 	t.Helper()
-	return want[[]record](t, http.StatusOK, v.api.call(t, http.MethodGet, "/message", nil, bearer(v.token)))
+	const fullPage = 1000
+	read := func(query string) []record {
+		return want[[]record](t, http.StatusOK, v.api.call(t, http.MethodGet, "/message"+query, nil, bearer(v.token)))
+	}
+	all := read("")
+	for page := all; len(page) == fullPage; {
+		page = read(fmt.Sprintf("?limit=%d&before=%s", fullPage, all[0].ID))
+		all = append(page, all...)
+	}
+	return all
 }
 
 func (v *visitor) write(t testing.TB, text string) record {
