@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -65,37 +64,6 @@ type natsServer struct {
 	disk    *cuttable
 }
 
-// cuttable is a disk whose power can be cut.
-type cuttable struct {
-	*child
-	commands io.Writer
-	mount    string
-}
-
-func newCuttable(t *testing.T) *cuttable {
-	t.Helper()
-	d := &cuttable{mount: t.TempDir()}
-	var err error
-	d.child, d.commands, err = spawnWithInput(
-		"cutdisk", nil, program(t, "cutdisk"), "-backing", t.TempDir(), "-mount", d.mount,
-	)
-	check(t, err)
-	d.stopAtEnd(t)
-	_, err = d.await("mounted")
-	check(t, err)
-	return d
-}
-
-// cut cuts the power. With a seed the kernel had written some of the files. No file may be open.
-func (d *cuttable) cut(t *testing.T, seed string) {
-	t.Helper()
-	_, err := fmt.Fprintln(d.commands, strings.TrimSpace("cut "+seed))
-	check(t, err)
-	lines, err := d.await("ok")
-	check(t, err)
-	t.Logf("cut %s: %s, of %d files", seed, lines[len(lines)-1], len(lines)-1)
-}
-
 // newNATSCluster starts the servers and declares the streams.
 func newNATSCluster(t *testing.T) *natsCluster {
 	t.Helper()
@@ -114,7 +82,7 @@ func newNATSCluster(t *testing.T) *natsCluster {
 			addr:    nettest.Addr(t),
 			monitor: nettest.Addr(t),
 			config:  filepath.Join(dir, fmt.Sprintf("nats-%d.conf", n)),
-			disk:    newCuttable(t),
+			disk:    newCuttable(t, t.TempDir()),
 		}
 		config := fmt.Sprintf(
 			"server_name: nats-%d\nlisten: %q\nhttp: %q\nmax_payload: 2MB\njetstream: {store_dir: %q%s}\n"+

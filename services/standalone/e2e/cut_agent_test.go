@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -124,35 +123,13 @@ func (a *agent) read(ctx context.Context) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the panel's events: got %s", answer.Status)
 	}
-	lines := bufio.NewScanner(answer.Body)
-	lines.Buffer(nil, 1<<20)
-	var id, name, data string
-	for lines.Scan() {
-		field, value, _ := strings.Cut(lines.Text(), ": ")
-		switch field {
-		case "id":
-			id = value
-		case "event":
-			name = value
-		case "data":
-			data = value
-		case "": // the end of an event, or a comment
-			if name == "" {
-				continue
-			}
-			if err := a.receive(id, name, data); err != nil {
-				return err
-			}
-			id, name, data = "", "", ""
-		}
-	}
-	return lines.Err()
+	return readEvents(answer.Body, a.receive)
 }
 
-func (a *agent) receive(id, name, data string) error {
+func (a *agent) receive(event serverEvent) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch name {
+	switch event.name {
 	case "reset":
 		a.resets++
 		a.stale = true
@@ -161,7 +138,7 @@ func (a *agent) receive(id, name, data string) error {
 			ChatID  string
 			Message struct{ ID string }
 		}
-		if err := json.Unmarshal([]byte(data), &e); err != nil {
+		if err := json.Unmarshal([]byte(event.data), &e); err != nil {
 			return err
 		}
 		c := a.chat(e.ChatID)
@@ -172,10 +149,10 @@ func (a *agent) receive(id, name, data string) error {
 			return err // the panel tries again when it is connected
 		}
 	}
-	if id != "" {
-		a.last = id
+	if event.id != "" {
+		a.last = event.id
 	}
-	if name == "ready" && a.ready != nil {
+	if event.name == "ready" && a.ready != nil {
 		close(a.ready)
 		a.ready = nil
 	}

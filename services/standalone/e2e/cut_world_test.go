@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,9 +17,8 @@ import (
 // cutWorld is a Parley with a disk that forgets, its visitors and its agents.
 type cutWorld struct {
 	place
-	t     *testing.T // of all cuts
-	disk  *child
-	power io.Writer // of the disk's commands
+	t    *testing.T // of all cuts
+	disk *cuttable
 
 	units     []*unit // what loses power with the disk, in the order of starting
 	continues bool    // the services keep running, and so do the clients' connections
@@ -55,7 +53,7 @@ func standaloneOn(t *testing.T, part, spared string) *cutWorld {
 	t.Helper()
 	w := &cutWorld{t: t}
 	dir := filepath.Join(t.TempDir(), "data")
-	w.mount(t, filepath.Join(dir, part))
+	w.disk = newCuttable(t, filepath.Join(dir, part))
 	if spared != "" {
 		check(t, os.Symlink(t.TempDir(), filepath.Join(dir, spared)))
 	}
@@ -88,7 +86,7 @@ func natsServerOn(t *testing.T) *cutWorld {
 	f.add(t, "panel")
 	f.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
 	w := &cutWorld{t: t, continues: true}
-	w.mount(t, filepath.Join(f.dir, "nats"))
+	w.disk = newCuttable(t, filepath.Join(f.dir, "nats"))
 	f.start(t, "seed")
 	_, err := f.run["seed"].stop()
 	check(t, err)
@@ -111,24 +109,6 @@ func natsServerOn(t *testing.T) *cutWorld {
 	return w
 }
 
-// mount mounts the disk that forgets.
-func (w *cutWorld) mount(t *testing.T, at string) {
-	t.Helper()
-	check(t, os.MkdirAll(at, 0o700))
-	rename := "ordered"
-	if set := os.Getenv("RENAME"); set != "" {
-		rename = set
-	}
-	var err error
-	w.disk, w.power, err = spawnWithInput(
-		"cutdisk", nil, program(t, "cutdisk"), "-backing", t.TempDir(), "-mount", at, "-rename", rename,
-	)
-	check(t, err)
-	w.disk.stopAtEnd(t)
-	_, err = w.disk.await("mounted")
-	check(t, err)
-}
-
 // add starts a process that loses power with the disk.
 func (w *cutWorld) add(t *testing.T, name string, start func() (*child, error)) {
 	t.Helper()
@@ -147,11 +127,7 @@ func (w *cutWorld) cut(t *testing.T, seed string) {
 	for _, u := range w.units {
 		check(t, u.kill())
 	}
-	_, err := fmt.Fprintln(w.power, strings.TrimSpace("cut "+seed))
-	check(t, err)
-	lines, err := w.disk.await("ok")
-	check(t, err)
-	t.Logf("cut %s:\n%s", seed, strings.Join(lines, "\n"))
+	w.disk.cut(t, seed)
 }
 
 // restore brings the power back.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -36,7 +37,10 @@ func openEvents(t *testing.T, url, session, lastID string) *eventSource {
 		defer close(ended)
 		defer close(s.events)
 		defer response.Body.Close()
-		s.read(bufio.NewScanner(response.Body))
+		_ = readEvents(response.Body, func(e serverEvent) error {
+			s.events <- e
+			return nil
+		})
 	}()
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("the panel's events: got %s", response.Status)
@@ -44,7 +48,9 @@ func openEvents(t *testing.T, url, session, lastID string) *eventSource {
 	return s
 }
 
-func (s *eventSource) read(lines *bufio.Scanner) {
+// readEvents passes the events of a stream to receive until its end.
+func readEvents(stream io.Reader, receive func(serverEvent) error) error {
+	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, 1<<20)
 	var e serverEvent
 	for lines.Scan() {
@@ -56,13 +62,17 @@ func (s *eventSource) read(lines *bufio.Scanner) {
 			e.name = value
 		case "data":
 			e.data = value
-		case "":
-			if e.name != "" {
-				s.events <- e
+		case "": // the end of an event, or a comment
+			if e.name == "" {
+				continue
+			}
+			if err := receive(e); err != nil {
+				return err
 			}
 			e = serverEvent{}
 		}
 	}
+	return lines.Err()
 }
 
 // next returns the next event.
