@@ -32,10 +32,14 @@ type rotting struct {
 	bus  *bus.Bus
 }
 
+// duplicates is the shortest duplicate window that nats-server allows.
+const duplicates = 100 * time.Millisecond
+
 func startRotting(t *testing.T) *rotting {
 	t.Helper()
 	r := &rotting{t: t, dir: t.TempDir()}
 	r.start()
+	r.connect()
 	// Streams of this size have files of 32 KB.
 	bustest.Declare(t, r.nats.URL(), bus.StreamSettings{Partitions: 1, MaxBytes: 100_000, FilesMaxBytes: 1 << 20})
 	// When the server starts, it reads the messages of the duplicate window, and has them in memory for some seconds.
@@ -45,7 +49,7 @@ func startRotting(t *testing.T) *rotting {
 		t.Fatal(err)
 	}
 	config := inbound.CachedInfo().Config
-	config.Duplicates = 100 * time.Millisecond
+	config.Duplicates = duplicates
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +64,18 @@ func (r *rotting) start() {
 	}
 	r.t.Cleanup(n.Stop)
 	r.nats = n
-	r.bus = bustest.OpenConfig(r.t, bus.Config{URL: n.URL(), Observe: true})
+}
+
+// connect opens the bus, which reads some of the messages.
+func (r *rotting) connect() {
+	r.t.Helper()
+	r.bus = bustest.OpenConfig(r.t, bus.Config{URL: r.nats.URL(), Observe: true})
 }
 
 func (r *rotting) stop() {
 	r.bus.Close()
 	r.nats.Stop()
+	time.Sleep(duplicates) // the next start reads no message of the duplicate window
 }
 
 // publish stores texts in a stream; the subject has a %d for their number.
@@ -153,6 +163,7 @@ func TestVerifyNamesDamagedMessages(t *testing.T) {
 	r.damage(bus.FilesStream, "second chunk")
 	r.start()
 	r.damage(subject.Inbound, "question <25>") // its file was not read since the start
+	r.connect()
 
 	v := r.verify(subject.Inbound)
 	if got := names(v); got != "10-11 25-25 60-60" || v.Read != 55 || v.Dropped != 0 {
@@ -270,6 +281,7 @@ func TestVerifyTellsWhatTheServerDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.start()
+	r.connect()
 	if v := r.verify(subject.Inbound); v.Dropped == 0 || v.Read != 49 {
 		t.Errorf("got %+v, want 49 messages read, and dropped bytes", v)
 	}
