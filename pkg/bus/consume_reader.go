@@ -235,12 +235,13 @@ func (r *partitionReader) queryPending(ctx context.Context, consumer jetstream.C
 // tryOpen opens the buffer once all deliveries that the server counts as pending are held here. It counts
 // only deliveries held both before and after the query: the response may or may not include those that
 // arrived or finished in between. While another replica reports running handlers, the buffer stays closed without a
-// time limit, even if the server has redelivered what those handle because their progress came late.
+// time limit, even if the server has redelivered what those handle because their progress came late; and so it does
+// while the server does not answer, and redelivers nothing.
 func (r *partitionReader) tryOpen(ctx context.Context, consumer jetstream.Consumer, c pendingCount) {
 	now := time.Now()
 	r.mu.Lock()
 	complete := c.pending >= 0 && c.gaps == r.reorder.gaps && c.pending <= r.ledger.stillHeld(c.arrivals)
-	if r.group.members.finishing(r.durable.name) {
+	if c.pending < 0 || r.group.members.finishing(r.durable.name) {
 		complete = false
 		r.reorder.extend(now)
 	}

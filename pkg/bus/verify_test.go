@@ -269,8 +269,8 @@ func (r *rotting) whole(d bus.Delivery) uint64 {
 	return d.Sequence
 }
 
-// Without its index, which a power cut leaves behind the messages, nats-server cuts a damaged file off at the damage
-// when it starts. It tells how much for as long as it runs.
+// Without its index, which a power cut leaves older than the messages, nats-server cuts a damaged file off at the
+// damage when it starts. It tells how much for as long as it runs.
 func TestVerifyTellsWhatTheServerDropped(t *testing.T) {
 	t.Parallel()
 	r := startRotting(t)

@@ -27,7 +27,7 @@ const recovery = limit
 func TestPowerCut(t *testing.T) {
 	needs.FUSE(t)
 	variants := cutVariants()
-	otherwise := len(variants) - 1 // all but nats-server alone, which takes the services through restarts
+	otherwise := len(variants)
 	if rounds() > 1 {
 		otherwise = 200
 	}
