@@ -38,6 +38,10 @@ type deployment struct {
 	run      map[string]*child
 }
 
+// natsMaxFileStore exceeds what the streams reserve, whatever the disk has: by default nats-server offers 75% of its
+// free space, and refuses streams that reserve more.
+const natsMaxFileStore = "1TB"
+
 // newDeployment allocates the addresses without starting anything.
 func newDeployment(t *testing.T, gateways int) *deployment {
 	t.Helper()
@@ -147,10 +151,12 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 	host, port, _ := strings.Cut(f.addr[name], ":")
 	switch name {
 	case "nats":
-		args = []string{"-a", host, "-p", port, "-js", "-sd", filepath.Join(f.dir, "nats")}
-		if f.accounts {
-			args = append(args, "-c", filepath.Join(root(), "deploy/nats/nats-server.conf"))
+		config := filepath.Join(root(), "deploy/nats/nats-server.conf")
+		if !f.accounts {
+			config = filepath.Join(f.dir, "nats-server.conf")
+			check(t, os.WriteFile(config, []byte("jetstream: {max_file_store: "+natsMaxFileStore+"}\n"), 0o600))
 		}
+		args = []string{"-c", config, "-a", host, "-p", port, "-js", "-sd", filepath.Join(f.dir, "nats")}
 		return program(t, "nats-server"), natsPasswords(), args
 	case "nats-sync":
 		return program(t, "parleyctl"), []string{"NATS_URL=" + f.natsURL("syncer")}, []string{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -146,7 +147,11 @@ func seedReaders(t *testing.T, s store.Store, p place, visitors, long, longBytes
 					if k == bulk+onePage-1 {
 						m.ID = newest
 					}
-					if err := s.AppendMessage(t.Context(), c.ID, m); err != nil {
+					err := s.AppendMessage(t.Context(), c.ID, m)
+					for try := 1; try < 5 && apperr.Is(err, apperr.Unavailable); try++ { // a busy disk
+						err = s.AppendMessage(t.Context(), c.ID, m)
+					}
+					if err != nil {
 						t.Error(err)
 						return
 					}

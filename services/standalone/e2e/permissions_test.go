@@ -18,7 +18,7 @@ func passwordOf(user string) string { return "of" + strings.ReplaceAll(user, "-"
 
 // natsPasswords are the settings with the passwords of the NATS configuration, and the streams' storage limits.
 func natsPasswords() []string {
-	settings := []string{"NATS_MAX_FILE_STORE=20GB"}
+	settings := []string{"NATS_MAX_FILE_STORE=" + natsMaxFileStore}
 	for _, user := range natsUsers() {
 		settings = append(settings, "NATS_"+strings.ToUpper(strings.ReplaceAll(user, "-", "_"))+"_PASSWORD="+passwordOf(user))
 	}

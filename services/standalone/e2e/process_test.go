@@ -203,8 +203,14 @@ func (c *child) end(signal syscall.Signal) (int, error) {
 	case <-c.ended:
 		return c.code(), nil
 	case <-time.After(limit):
-		_ = c.cmd.Process.Kill()
-		<-c.ended
+		c.stderr.keepAll()
+		_ = c.cmd.Process.Signal(syscall.SIGQUIT) // a Go program prints what its goroutines wait for
+		select {
+		case <-c.ended:
+		case <-time.After(limit):
+			_ = c.cmd.Process.Kill()
+			<-c.ended
+		}
 		return 0, fmt.Errorf("%s did not stop in time:\n%s", c.name, c.stderr)
 	}
 }
