@@ -60,6 +60,7 @@ func (r Range) config(partitions int) jetstream.OrderedConsumerConfig {
 		HeadersOnly:       r.HeadersOnly,
 		InactiveThreshold: readerTTL,
 		DeliverPolicy:     jetstream.DeliverAllPolicy,
+		MaxResetAttempts:  1, // reopen makes the others: nats.go would not end them with a context
 	}
 	switch {
 	case r.After > 0:
@@ -75,7 +76,8 @@ func (r Range) config(partitions int) jetstream.OrderedConsumerConfig {
 }
 
 // Read yields the messages of a range in stream order, without affecting other consumers. The sequence ends
-// after the range, after an error, or when ctx ends; the latter is an error unless the range follows.
+// after the range, after an error, or when ctx ends; the latter is an error unless the range follows. A range that
+// follows waits while NATS is away, and goes on after the last message.
 func (b *Bus) Read(ctx context.Context, selection Range) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		for r, err := range b.read(ctx, selection) {
@@ -105,12 +107,17 @@ func (b *Bus) read(ctx context.Context, selection Range) iter.Seq2[reading, erro
 			yield(reading{}, err)
 			return
 		}
-		defer r.close()
+		defer func() { r.close() }()
 		if !yield(reading{pending: r.pending, opened: true}, nil) {
 			return
 		}
 		for {
 			d, err := r.next(ctx)
+			if selection.Follow && apperr.Is(err, apperr.Unavailable) {
+				if err = r.reopen(ctx); err == nil {
+					continue
+				}
+			}
 			if errors.Is(err, errRangeEnd) || !yield(d, err) || err != nil {
 				return
 			}
@@ -127,6 +134,7 @@ type reader struct {
 	consumer  jetstream.Consumer
 	messages  jetstream.MessagesContext
 	pending   uint64 // messages of the range not read yet
+	last      uint64 // sequence up to which the range has been read
 }
 
 // openReader creates the consumer of a range. The caller must close the reader.
@@ -151,13 +159,38 @@ func (b *Bus) openReader(ctx context.Context, selection Range) (*reader, error) 
 	if err != nil {
 		return nil, readError(selection.Stream, err)
 	}
+	info := consumer.CachedInfo()
 	return &reader{
 		bus:       b,
 		selection: selection,
 		consumer:  consumer,
 		messages:  messages,
-		pending:   consumer.CachedInfo().NumPending,
+		pending:   info.NumPending,
+		last:      info.Delivered.Stream,
 	}, nil
+}
+
+// reopen continues after the last message when NATS answers again. It returns errRangeEnd if ctx ends before.
+func (r *reader) reopen(ctx context.Context) error {
+	r.close()
+	rest := r.selection
+	rest.Since = time.Time{}
+	rest.New = false
+	rest.After = r.last
+	for wait := minSessionWait; ; wait = min(2*wait, maxSessionWait) {
+		up := r.bus.connUp.wait()
+		opened, err := r.bus.openReader(ctx, rest)
+		switch {
+		case err == nil:
+			*r = *opened
+			return nil
+		case ctx.Err() != nil:
+			return errRangeEnd
+		case !apperr.Is(err, apperr.Unavailable):
+			return err
+		}
+		pauseUntil(ctx, wait, up)
+	}
 }
 
 func readError(stream string, err error) error {
@@ -216,6 +249,7 @@ func (r *reader) read(m jetstream.Msg) (reading, error) {
 		return reading{}, fmt.Errorf("reading stream %s: %w", r.selection.Stream, err)
 	}
 	r.pending = meta.NumPending
+	r.last = meta.Sequence.Stream
 	stored := &nats.Msg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data()}
 	d := newDelivery(meta.Stream, stored, meta.Sequence.Stream, meta.Timestamp)
 	return reading{pending: meta.NumPending, Delivery: d}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func spanSequences(t *testing.T, b *bus.Bus, s bus.Range) string {
@@ -91,6 +92,63 @@ func TestReadEndsIfTheRestIsRemoved(t *testing.T) {
 	}
 	if read == 0 {
 		t.Error("got nothing, want the first messages")
+	}
+}
+
+// Following continues after the last message when NATS has restarted, also if there was none yet; while NATS is
+// away it ends with its context.
+func TestFollowingSurvivesTheServer(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	b := bustest.Open(t, e.nats.URL())
+	publish(t, b, reply("visitor", 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	followed := func(selection bus.Range) (numbers chan int, ended chan error) {
+		numbers, ended = make(chan int, 16), make(chan error, 1)
+		selection.Stream, selection.Follow = subject.Replies, true
+		go func() {
+			defer close(ended)
+			for d, err := range b.Read(ctx, selection) {
+				if err != nil {
+					ended <- err
+					return
+				}
+				numbers <- number(d)
+			}
+		}()
+		return numbers, ended
+	}
+	all, allEnded := followed(bus.Range{})
+	fresh, freshEnded := followed(bus.Range{New: true})
+	wantNext := func(want int, from ...chan int) {
+		t.Helper()
+		for _, numbers := range from {
+			if got := receive(t, "a message", numbers); got != want {
+				t.Errorf("got the message %d, want %d", got, want)
+			}
+		}
+	}
+	wantNext(0, all)
+	consumers := func() int {
+		s, err := b.JetStream().Stream(t.Context(), subject.Replies)
+		if err != nil {
+			return 0
+		}
+		return s.CachedInfo().State.Consumers
+	}
+	timetest.Until(t, "both follow", func() bool { return consumers() == 2 })
+	e.stop()
+	e.start()
+	timetest.Until(t, "NATS is back", func() bool { return b.Ready(t.Context()) == nil })
+	publish(t, b, reply("visitor", 1))
+	wantNext(1, all, fresh)
+	e.stop()
+	cancel()
+	for _, ended := range []chan error{allEnded, freshEnded} {
+		if err, failed := <-ended; failed {
+			t.Errorf("got %v, want no error", err)
+		}
 	}
 }
 
