@@ -187,7 +187,7 @@ func TestNATSPermissions(t *testing.T) {
 		"parley.sync.REVOCATIONS":                                    {},
 		"$JS.API.DIRECT.GET.INBOUND":                                 {"processor", "watcher"},
 		"$JS.API.DIRECT.GET.SENDS":                                   {"client-api", "processor", "watcher"},
-		"$JS.API.DIRECT.GET.REPLIES":                                 {"socket-gateway", "processor", "watcher"},
+		"$JS.API.DIRECT.GET.REPLIES":                                 {"widget-api", "socket-gateway", "processor", "watcher"},
 		"$JS.API.DIRECT.GET.DEAD":                                    {"processor", "watcher"},
 		"$JS.API.DIRECT.GET.OBJ_FILES":                               {"widget-api", "watcher"},
 		"$JS.API.STREAM.MSG.GET.INBOUND":                             {"watcher"},

@@ -4,7 +4,6 @@ package bus
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -33,10 +32,6 @@ const (
 	acceptedEvents = 10_000
 	// acceptedRetryAfter gives the recorder time to store the message, which then needs no lookup.
 	acceptedRetryAfter = 2 * time.Second
-
-	// The batches of a lookup are small, because other answers wait for them on the same connection.
-	acceptedBatch = 64
-	acceptedBytes = 64 << 10
 )
 
 // Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted
@@ -85,7 +80,7 @@ func (l *acceptedLookup) run(ctx context.Context) (Delivery, error) {
 // search searches the events that SENDS stored between from and until.
 func (l *acceptedLookup) search(ctx context.Context, from, until time.Time) (Delivery, error) {
 	for _, filter := range []string{subject.CompanyMessage(l.companyID, "*"), subject.Push(l.companyID, "*")} {
-		for d, err := range l.since(ctx, filter, from) {
+		for d, err := range l.bus.Since(ctx, subject.Sends, filter, from) {
 			if err != nil {
 				return Delivery{}, err
 			}
@@ -102,23 +97,6 @@ func (l *acceptedLookup) search(ctx context.Context, from, until time.Time) (Del
 		}
 	}
 	return Delivery{}, apperr.MessageNotFound.New()
-}
-
-// since yields the events of SENDS on a filter from a time on, in order, see [Bus.After].
-func (l *acceptedLookup) since(ctx context.Context, filter string, from time.Time) iter.Seq2[Delivery, error] {
-	return func(yield func(Delivery, error) bool) {
-		stored, err := l.bus.Stored(ctx, subject.Sends, filter)
-		if err != nil {
-			yield(Delivery{}, err)
-			return
-		}
-		l.bus.readDirect(ctx, subject.Sends, directGet{
-			StartTime:  &from,
-			NextBySubj: stored,
-			Batch:      acceptedBatch,
-			MaxBytes:   acceptedBytes,
-		}, yield)
-	}
 }
 
 // tooManyAccepted reports that a lookup has read as much as it may.

@@ -20,6 +20,9 @@ import (
 const (
 	directBatch = 256
 	directBytes = 512 << 10
+	// The batches of [Bus.Since] are small, because other answers wait for them on the same connection.
+	sinceBatch = 64
+	sinceBytes = 64 << 10
 	// batchQueue is the capacity of a subscription's queue. It holds the largest batch: nats-server answers
 	// multi_last with at most 1,024 messages. The default of nats.go, 65,536 messages, allocates 512 KiB for
 	// each read.
@@ -42,6 +45,20 @@ type directGet struct {
 func (b *Bus) After(ctx context.Context, stream, stored string, sequence uint64) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		b.readDirect(ctx, stream, directGet{Seq: sequence + 1, NextBySubj: stored}, yield)
+	}
+}
+
+// Since yields the messages on a published subject or filter that a stream has stored since a time, in order. Like
+// [Bus.After] it needs no consumer, and the response may lack the newest messages.
+func (b *Bus) Since(ctx context.Context, stream, filter string, at time.Time) iter.Seq2[Delivery, error] {
+	return func(yield func(Delivery, error) bool) {
+		stored, err := b.Stored(ctx, stream, filter)
+		if err != nil {
+			yield(Delivery{}, err)
+			return
+		}
+		request := directGet{StartTime: &at, NextBySubj: stored, Batch: sinceBatch, MaxBytes: sinceBytes}
+		b.readDirect(ctx, stream, request, yield)
 	}
 }
 

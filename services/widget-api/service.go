@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed" // the contract
 	"fmt"
+	"iter"
 	"net"
 	"net/http"
 	"time"
@@ -253,7 +254,7 @@ func (s *Service) api(e *engines, applications *application.Finder, conversation
 	})
 }
 
-// replies reads the last reply of a visitor from the stream.
+// replies reads the replies to a visitor from the stream.
 type replies struct{ bus *bus.Bus }
 
 // LastReply implements [conversation.Replies].
@@ -264,6 +265,26 @@ func (r replies) LastReply(ctx context.Context, appID, chatUserID string) (event
 	}
 	reply, err := event.Decode[event.Reply](d.Subject, d.Data)
 	return reply, d.Time, err
+}
+
+// RepliesSince implements [conversation.Replies]. It skips malformed ones, which the recorder makes dead letters.
+func (r replies) RepliesSince(
+	ctx context.Context,
+	appID, chatUserID string,
+	at time.Time,
+) iter.Seq2[event.Reply, error] {
+	return func(yield func(event.Reply, error) bool) {
+		for d, err := range r.bus.Since(ctx, subject.Replies, subject.Reply(appID, chatUserID), at) {
+			if err != nil {
+				yield(event.Reply{}, err)
+				return
+			}
+			reply, err := event.Decode[event.Reply](d.Subject, d.Data)
+			if err == nil && !yield(reply, nil) {
+				return
+			}
+		}
+	}
 }
 
 // keysChanged makes the gateways fetch the keys. If the announcement is lost, they fetch them at their next interval.

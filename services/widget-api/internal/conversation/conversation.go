@@ -9,6 +9,7 @@ package conversation
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -45,9 +46,12 @@ type Chats interface {
 // eventBytes approximates the payload of an event without the data of its message.
 const eventBytes = 512
 
-// Replies returns the last reply to a visitor in the stream, and when it was stored there.
+// Replies reads the replies to a visitor from the stream.
 type Replies interface {
+	// LastReply returns the last one, and when the stream stored it.
 	LastReply(ctx context.Context, appID, chatUserID string) (event.Reply, time.Time, error)
+	// RepliesSince yields those that the stream has stored since a time, in order. It ends after an error.
+	RepliesSince(ctx context.Context, appID, chatUserID string, at time.Time) iter.Seq2[event.Reply, error]
 }
 
 // Config holds the dependencies of a [Service].
@@ -104,7 +108,7 @@ func (s *Service) History(
 }
 
 func (s *Service) answerHistory(ctx context.Context, c chat.Chat, q PageQuery, answer func(Answer) error) error {
-	page, err := s.pageWithLastReply(ctx, c, q)
+	page, err := s.loadPage(ctx, c, q)
 	if err != nil {
 		return asNoChat(err)
 	}

@@ -2,14 +2,15 @@ package conversation_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -52,11 +53,9 @@ type surroundings struct {
 
 	identity chat.MessageIdentity
 	opened   int // calls of OpenChat
-	last     event.Reply
-	lastAt   time.Time
-	lastErr  error
-	looks    int // reads of the history
-	recorder func(look int) []chat.Message
+	history  []chat.Message
+	replies  []event.Reply // in the stream, each stored when its message was created
+	noStream error         // why the stream cannot be read
 }
 
 func (*surroundings) FindWidget(_ context.Context, id string) (chat.Application, error) {
@@ -108,23 +107,14 @@ func (s *surroundings) ReadUpTo(_ context.Context, _ string, m chat.Message, _ t
 }
 
 func (s *surroundings) History(_ context.Context, _ string, q store.HistoryQuery) ([]chat.Message, bool, error) {
-	s.looks++
-	if s.recorder == nil {
-		return nil, false, nil
+	if q.Before != "" || q.Limit == 0 || len(s.history) <= q.Limit {
+		return slices.Clone(s.history), false, nil
 	}
-	all := s.recorder(s.looks)
-	if q.Before != "" || q.Limit == 0 || len(all) <= q.Limit {
-		return all, false, nil
-	}
-	return all[len(all)-q.Limit:], true, nil
+	return slices.Clone(s.history[len(s.history)-q.Limit:]), true, nil
 }
 
 func (s *surroundings) FindMessage(_ context.Context, id string) (string, chat.Message, error) {
-	history, _, err := s.History(context.Background(), "", store.HistoryQuery{})
-	if err != nil {
-		return "", chat.Message{}, err
-	}
-	for _, m := range slices.Concat(s.appended, history) {
+	for _, m := range slices.Concat(s.appended, s.history) {
 		if m.ID == id {
 			return "chat", m, nil
 		}
@@ -133,7 +123,29 @@ func (s *surroundings) FindMessage(_ context.Context, id string) (string, chat.M
 }
 
 func (s *surroundings) LastReply(context.Context, string, string) (event.Reply, time.Time, error) {
-	return s.last, s.lastAt, s.lastErr
+	if s.noStream != nil || len(s.replies) == 0 {
+		return event.Reply{}, time.Time{}, cmp.Or(s.noStream, error(apperr.MessageNotFound.New()))
+	}
+	last := s.replies[len(s.replies)-1]
+	return last, last.Message.CreatedAt, nil
+}
+
+func (s *surroundings) RepliesSince(
+	_ context.Context,
+	_, _ string,
+	since time.Time,
+) iter.Seq2[event.Reply, error] {
+	return func(yield func(event.Reply, error) bool) {
+		if s.noStream != nil {
+			yield(event.Reply{}, s.noStream)
+			return
+		}
+		for _, r := range s.replies {
+			if !r.Message.CreatedAt.Before(since) && !yield(r, nil) {
+				return
+			}
+		}
+	}
 }
 
 func (s *surroundings) service(log *slog.Logger) *conversation.Service {
@@ -202,7 +214,7 @@ func TestNotInTheHistoryUnlessPublished(t *testing.T) {
 	}
 }
 
-func (s *surroundings) history(t *testing.T, p conversation.PageQuery) (got []chat.Message, err error) {
+func (s *surroundings) page(t *testing.T, p conversation.PageQuery) (got []chat.Message, err error) {
 	t.Helper()
 	err = s.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, p, func(a conversation.Answer) error {
 		messages := a.Messages
@@ -212,72 +224,54 @@ func (s *surroundings) history(t *testing.T, p conversation.PageQuery) (got []ch
 	return got, err
 }
 
-// The history waits for the recorder, so that it includes a reply that the socket has just missed.
-func TestHistoryWaitsForTheRecorder(t *testing.T) {
+// The last page has the replies that the recorder has not stored yet, in their places, within the limits of the page.
+func TestHistoryHasWhatTheRecorderLacks(t *testing.T) {
 	t.Parallel()
-	reply := event.Reply{ChatID: "chat", Message: chat.Message{ID: "reply"}}
-	late := func(look int) []chat.Message {
-		if look < 4 {
-			return nil
-		}
-		return []chat.Message{reply.Message}
+	said := func(id string, second int) chat.Message {
+		return chat.Message{ID: id, CreatedAt: time.Date(2026, 11, 21, 12, 0, second, 0, time.UTC), IsFromSupport: true}
 	}
-	never := func(int) []chat.Message { return nil }
-	once := func(n int) bool { return n == 1 }
+	streamed := func(messages ...chat.Message) (replies []event.Reply) {
+		for _, m := range messages {
+			m.IsFromSupport = false // a processing layer need not set it
+			replies = append(replies, event.Reply{ChatID: "chat", Message: m})
+		}
+		return replies
+	}
+	a, b, c, d := said("a", 10), said("b", 20), said("c", 30), said("d", 40)
+	question := chat.Message{ID: "question", CreatedAt: said("", 35).CreatedAt}
 	for name, test := range map[string]struct {
 		surroundings
-		age     time.Duration
-		looks   func(int) bool
-		replied bool
+		query conversation.PageQuery
+		want  string
 	}{
-		"the recorder is late":         {surroundings{last: reply, recorder: late}, 0, func(n int) bool { return n == 4 }, true},
-		"the recorder is down":         {surroundings{last: reply, recorder: never}, 0, func(n int) bool { return n > 1 }, false},
-		"the reply is old":             {surroundings{last: reply, recorder: never}, time.Minute, once, false},
-		"the reply is to another chat": {surroundings{last: event.Reply{ChatID: "closed"}, recorder: never}, 0, once, false},
-		"the stream cannot be read":    {surroundings{lastErr: away, recorder: never}, 0, once, false},
+		"all are stored":            {surroundings{history: []chat.Message{a, b}, replies: streamed(a, b)}, conversation.PageQuery{}, "a b"},
+		"the first is missing":      {surroundings{replies: streamed(a)}, conversation.PageQuery{}, "a"},
+		"some are missing":          {surroundings{history: []chat.Message{a, question}, replies: streamed(a, b, c, d)}, conversation.PageQuery{}, "a b c question d"},
+		"the page is full":          {surroundings{history: []chat.Message{a, b}, replies: streamed(a, b, c, d)}, conversation.PageQuery{Limit: 2}, "c d more"},
+		"only earlier ones":         {surroundings{history: []chat.Message{b, question}, replies: streamed(a)}, conversation.PageQuery{Limit: 1}, "question more"},
+		"an earlier page":           {surroundings{history: []chat.Message{a}, replies: streamed(a, b)}, conversation.PageQuery{Before: "b"}, "a"},
+		"another chat's":            {surroundings{history: []chat.Message{a}, replies: []event.Reply{{ChatID: "closed", Message: b}}}, conversation.PageQuery{}, "a"},
+		"another chat's is newer":   {surroundings{history: []chat.Message{a}, replies: append(streamed(b), event.Reply{ChatID: "closed", Message: c})}, conversation.PageQuery{}, "a b"},
+		"the stream cannot be read": {surroundings{history: []chat.Message{a}, replies: streamed(b), noStream: away}, conversation.PageQuery{}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &test.surroundings
-				s.lastAt = time.Now().Add(-test.age)
-				got, err := s.history(t, conversation.PageQuery{})
-				if err != nil || (len(got) == 1) != test.replied || !test.looks(s.looks) {
-					t.Errorf("got %v, %v after %d looks, want the reply: %v", got, err, s.looks, test.replied)
+			var got []string
+			err := test.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, test.query, func(answer conversation.Answer) error {
+				for _, m := range answer.Messages {
+					got = append(got, m.ID)
+					if m.IsFromSupport != (m.ID != question.ID) {
+						t.Errorf("%s: got isFromSupport %v", m.ID, m.IsFromSupport)
+					}
 				}
+				if answer.More {
+					got = append(got, "more")
+				}
+				return nil
 			})
-		})
-	}
-}
-
-// The last page waits for a reply that belongs to it; earlier pages do not wait.
-func TestPagesWaitForTheRecorder(t *testing.T) {
-	t.Parallel()
-	at := func(seconds int) time.Time { return time.Date(2026, 11, 21, 12, 0, seconds, 0, time.UTC) }
-	reply := event.Reply{ChatID: "chat", Message: chat.Message{ID: "reply", CreatedAt: at(1)}}
-	later := []chat.Message{{ID: "later", CreatedAt: at(2)}, {ID: "last", CreatedAt: at(3)}}
-	for name, test := range map[string]struct {
-		page     conversation.PageQuery
-		recorder func(look int) []chat.Message
-		looks    int
-	}{
-		"the reply is the page's first": {conversation.PageQuery{Limit: 3}, func(look int) []chat.Message {
-			if look < 3 {
-				return later
+			if all := strings.Join(got, " "); err != nil || all != test.want {
+				t.Errorf("got %q, %v, want %q", all, err, test.want)
 			}
-			return append([]chat.Message{reply.Message}, later...)
-		}, 3},
-		"the page is full of later ones":  {conversation.PageQuery{Limit: 1}, func(int) []chat.Message { return later }, 1},
-		"the page is not the last of all": {conversation.PageQuery{Limit: 3, Before: "later"}, func(int) []chat.Message { return nil }, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &surroundings{last: reply, lastAt: time.Now(), recorder: test.recorder}
-				if _, err := s.history(t, test.page); err != nil || s.looks != test.looks {
-					t.Errorf("got %v after %d looks, want %d", err, s.looks, test.looks)
-				}
-			})
 		})
 	}
 }

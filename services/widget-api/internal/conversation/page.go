@@ -16,14 +16,8 @@ const (
 	maxPageBytes = 2 << 20 // of data
 )
 
-const (
-	// recorderLag is how long a reader waits for a late recorder: after that the recorder is down, or has
-	// given the reply up.
-	recorderLag = 10 * time.Second
-	// recorderWait bounds one wait; recorderPause is the time before the second read, doubled after each.
-	recorderWait  = time.Second
-	recorderPause = 5 * time.Millisecond
-)
+// createdAhead is how much earlier than its message's time a reply may be in the stream: clocks differ.
+const createdAhead = 2 * time.Second
 
 // PageQuery selects a part of a history; the zero value selects the end, up to the limits of one answer.
 type PageQuery struct {
@@ -39,37 +33,9 @@ type page struct {
 	slot     *slot.Slot
 }
 
-// pageWithLastReply loads a page once the recorder has written the last reply. A browser connects its socket
-// and then loads the history: a reply sent over the socket just before must be in it, or the visitor would see
-// it only at the next load. If the last reply is unknown, or the wait takes too long, the page is returned as
-// stored. Earlier pages do not wait.
-func (s *Service) pageWithLastReply(ctx context.Context, c chat.Chat, q PageQuery) (page, error) {
-	if q.Before != "" {
-		return s.loadPage(ctx, c, q)
-	}
-	reply, at, err := s.cfg.Replies.LastReply(ctx, c.AppID, c.ChatUserID)
-	if err != nil || reply.ChatID != c.ID || s.cfg.Now().Sub(at) > recorderLag {
-		return s.loadPage(ctx, c, q)
-	}
-	waiting, stop := context.WithTimeout(ctx, recorderWait)
-	defer stop()
-	for pause := recorderPause; ; pause *= 2 {
-		found, err := s.loadPage(ctx, c, q)
-		if err != nil || found.covers(reply.Message) || waiting.Err() != nil {
-			return found, err
-		}
-		found.slot.Release() // hold no memory while waiting
-		select {
-		case <-time.After(pause):
-		case <-waiting.Done():
-			if ctx.Err() != nil {
-				return page{}, ctx.Err()
-			}
-		}
-	}
-}
-
-// loadPage returns the page as stored now.
+// loadPage loads a page. The last one has what the recorder has not stored yet. A browser connects its socket and
+// then loads the history: a reply that was sent over the socket just before must be in it, or the visitor would see
+// it only at the next load.
 func (s *Service) loadPage(ctx context.Context, c chat.Chat, q PageQuery) (page, error) {
 	limit := MaxPage
 	if q.Limit > 0 {
@@ -88,8 +54,62 @@ func (s *Service) loadPage(ctx context.Context, c chat.Chat, q PageQuery) (page,
 		taken.Release()
 		return page{}, err
 	}
-	taken.Shrink(sizeOf(messages))
-	return page{messages: messages, more: more, slot: taken}, nil
+	p := page{messages: messages, more: more, slot: taken}
+	if q.Before == "" {
+		p.add(s.unrecorded(ctx, c, p), limit)
+	}
+	taken.Shrink(sizeOf(p.messages))
+	return p, nil
+}
+
+// unrecorded returns the replies that are in the stream and not in the last page, nor on earlier ones, up to the
+// limits of an answer; none if the stream cannot be read.
+func (s *Service) unrecorded(ctx context.Context, c chat.Chat, last page) (missing []chat.Message) {
+	since := last.recordedUpTo(c).Add(-createdAhead)
+	reply, at, err := s.cfg.Replies.LastReply(ctx, c.AppID, c.ChatUserID)
+	if err != nil || at.Before(since) || reply.ChatID == c.ID && last.covers(reply.Message) {
+		return nil
+	}
+	bytes := 0
+	for reply, err := range s.cfg.Replies.RepliesSince(ctx, c.AppID, c.ChatUserID, since) {
+		if err != nil || len(missing) == MaxPage || bytes > maxPageBytes {
+			break
+		}
+		if m := reply.Message; reply.ChatID == c.ID && !last.covers(m) {
+			bytes += len(m.Data)
+			m.IsFromSupport = true // as the recorder does
+			missing = append(missing, m)
+		}
+	}
+	return missing
+}
+
+// recordedUpTo returns a time before which no reply was published that is not stored: the recorder stores those to one
+// visitor in the order of the stream, and a message is created before it is published.
+func (p page) recordedUpTo(c chat.Chat) time.Time {
+	for _, m := range slices.Backward(p.messages) {
+		if m.IsFromSupport {
+			return m.CreatedAt
+		}
+	}
+	return c.CreatedAt
+}
+
+// add adds messages, and drops the oldest beyond the limits of an answer.
+func (p *page) add(messages []chat.Message, limit int) {
+	if len(messages) == 0 {
+		return
+	}
+	p.messages = append(p.messages, messages...)
+	slices.SortStableFunc(p.messages, chat.CompareMessages)
+	p.messages = slices.CompactFunc(p.messages, func(a, b chat.Message) bool { return a.ID == b.ID })
+	first, bytes := len(p.messages), 0
+	for first > 0 && len(p.messages)-first < limit && bytes <= maxPageBytes {
+		first--
+		bytes += len(p.messages[first].Data)
+	}
+	p.more = p.more || first > 0
+	p.messages = slices.Delete(p.messages, 0, first)
 }
 
 // sizeOf estimates the memory of the messages.

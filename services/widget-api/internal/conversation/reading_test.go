@@ -36,7 +36,7 @@ func TestHistoryCountsUnread(t *testing.T) {
 		{name: "the cursor is before the page", cursor: chat.ReadCursor{At: at(2), MessageID: "m2"}, page: conversation.PageQuery{Limit: 2}, want: 77},
 		{name: "an earlier page", page: conversation.PageQuery{Before: "m3"}, absent: true},
 	} {
-		s := &surroundings{cursor: test.cursor, counted: 77, lastErr: errors.New("away"), recorder: func(int) []chat.Message { return all }}
+		s := &surroundings{cursor: test.cursor, counted: 77, history: all}
 		var got *conversation.Reading
 		err := s.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, test.page, func(a conversation.Answer) error {
 			got = a.Reading
@@ -57,7 +57,7 @@ func TestHistoryCountsUnread(t *testing.T) {
 func TestSocketReading(t *testing.T) {
 	t.Parallel()
 	m := chat.Message{ID: "m", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Type: chat.Text, Data: []byte(`{}`), IsFromSupport: true}
-	s := &surroundings{counted: 5, lastErr: errors.New("away"), recorder: func(int) []chat.Message { return []chat.Message{m} }}
+	s := &surroundings{counted: 5, history: []chat.Message{m}}
 	service := s.service(slog.New(slog.DiscardHandler))
 	reading, err := service.SocketReading(t.Context(), "company", "app", visitorID, "")
 	if err != nil || reading.Unread != 5 || s.readUpTo != "" || len(s.signals) != 0 {

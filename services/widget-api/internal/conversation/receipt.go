@@ -71,32 +71,24 @@ func (s *Service) markReadUpTo(ctx context.Context, c chat.Chat, messageID strin
 }
 
 // findMessage finds a message of the chat. The visitor may have received it over the socket a moment ago, before
-// the recorder has written it: then it waits for the recorder.
+// the recorder has stored it: then it is in the stream.
 func (s *Service) findMessage(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
 	m, err := s.findStored(ctx, c, id)
-	if !apperr.Is(err, apperr.NotFound) {
+	created, ok := chat.IDTime(id)
+	if !apperr.Is(err, apperr.NotFound) || !ok {
 		return m, err
 	}
-	reply, at, lastErr := s.cfg.Replies.LastReply(ctx, c.AppID, c.ChatUserID)
-	if lastErr != nil || reply.ChatID != c.ID || s.cfg.Now().Sub(at) > recorderLag {
-		return m, err
-	}
-	if reply.Message.ID == id {
-		return reply.Message, nil
-	}
-	waiting, stop := context.WithTimeout(ctx, recorderWait)
-	defer stop()
-	for pause := recorderPause; ; pause *= 2 {
-		select {
-		case <-time.After(pause):
-		case <-waiting.Done():
-			return m, err
+	read := 0
+	for reply, readErr := range s.cfg.Replies.RepliesSince(ctx, c.AppID, c.ChatUserID, created.Add(-createdAhead)) {
+		if readErr != nil || read == MaxPage {
+			break
 		}
-		m, err = s.findStored(ctx, c, id)
-		if !apperr.Is(err, apperr.NotFound) {
-			return m, err
+		if reply.ChatID == c.ID && reply.Message.ID == id {
+			return reply.Message, nil
 		}
+		read++
 	}
+	return m, err
 }
 
 // findStored finds a message in the history of the chat; NotFound also if it belongs to another chat.

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
@@ -35,9 +37,9 @@ func (s *surroundings) reported(t *testing.T) (all []string) {
 func TestAHistoryIsADelivery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &surroundings{undelivered: []string{"a", "b", "foreignOrigin"}, lastErr: away}
-		s.recorder = func(int) []chat.Message { return []chat.Message{support("a"), support("b"), support("bot's")} }
-		if _, err := s.history(t, conversation.PageQuery{}); err != nil {
+		s := &surroundings{undelivered: []string{"a", "b", "foreignOrigin"}}
+		s.history = []chat.Message{support("a"), support("b"), support("bot's")}
+		if _, err := s.page(t, conversation.PageQuery{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.reported(t); !slices.Equal(got, []string{"a delivered", "b delivered"}) {
@@ -49,9 +51,9 @@ func TestAHistoryIsADelivery(t *testing.T) {
 // The history is answered even if publishing the reports fails.
 func TestAHistoryDoesNotDependOnItsReports(t *testing.T) {
 	t.Parallel()
-	s := &surroundings{undelivered: []string{"a"}, lastErr: away, publish: away}
-	s.recorder = func(int) []chat.Message { return []chat.Message{support("a")} }
-	if got, err := s.history(t, conversation.PageQuery{}); err != nil || len(got) != 1 {
+	s := &surroundings{undelivered: []string{"a"}, publish: away}
+	s.history = []chat.Message{support("a")}
+	if got, err := s.page(t, conversation.PageQuery{}); err != nil || len(got) != 1 {
 		t.Errorf("got %v and %v, want the history", got, err)
 	}
 }
@@ -60,7 +62,7 @@ func TestReadReportsPendingReceipts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &surroundings{unread: []string{"a", "b"}}
-		s.recorder = func(int) []chat.Message { return []chat.Message{support("a"), support("b")} }
+		s.history = []chat.Message{support("a"), support("b")}
 		if err := s.service(slog.New(slog.DiscardHandler)).MarkRead(t.Context(), claims, "b"); err != nil || s.readUpTo != "b" {
 			t.Fatalf("got %v and up to %q, want up to b", err, s.readUpTo)
 		}
@@ -68,42 +70,38 @@ func TestReadReportsPendingReceipts(t *testing.T) {
 			t.Errorf("got %v, want a and b read", got)
 		}
 	})
-	s := &surroundings{unread: []string{"a"}, publish: away, recorder: func(int) []chat.Message { return []chat.Message{support("a")} }}
+	s := &surroundings{unread: []string{"a"}, publish: away, history: []chat.Message{support("a")}}
 	if err := s.service(slog.New(slog.DiscardHandler)).MarkRead(t.Context(), claims, "a"); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v, want Unavailable if the report is not stored", err)
 	}
 }
 
-// A message just received over the socket can be read before it is recorded; an unknown one is refused at
-// once or after a wait.
+// A message just received over the socket can be read before it is recorded.
 func TestReadOfAMessageThatIsNotRecordedYet(t *testing.T) {
 	t.Parallel()
-	const id = "last"
+	at := time.Now()
+	reply := func(chatID, id string) event.Reply {
+		m := support(id)
+		m.CreatedAt = at
+		return event.Reply{ChatID: chatID, Message: m}
+	}
+	id, newer := uuid.Must(uuid.NewV7()).String(), uuid.Must(uuid.NewV7()).String()
 	for name, tt := range map[string]struct {
-		last     event.Reply
-		ago      time.Duration
-		recorder func(int) []chat.Message
-		looks    int // 0: any number
-		found    bool
+		surroundings
+		found bool
 	}{
-		"the last reply":                  {event.Reply{ChatID: "chat", Message: support(id)}, 0, nil, 1, true},
-		"one before the last":             {event.Reply{ChatID: "chat", Message: support("newer")}, 0, func(look int) []chat.Message { return []chat.Message{support(id)}[:min(look/5, 1)] }, 5, true},
-		"another chat's last":             {event.Reply{ChatID: "other", Message: support(id)}, 0, nil, 1, false},
-		"the last of long ago":            {event.Reply{ChatID: "chat", Message: support("newer")}, time.Minute, nil, 1, false},
-		"nothing, and the recorder works": {event.Reply{ChatID: "chat", Message: support("newer")}, 0, nil, 0, false},
+		"the last reply":            {surroundings{replies: []event.Reply{reply("chat", id)}}, true},
+		"one before the last":       {surroundings{replies: []event.Reply{reply("chat", id), reply("chat", newer)}}, true},
+		"another chat's":            {surroundings{replies: []event.Reply{reply("other", id)}}, false},
+		"unknown":                   {surroundings{replies: []event.Reply{reply("chat", newer)}}, false},
+		"the stream cannot be read": {surroundings{noStream: away}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &surroundings{last: tt.last, lastAt: time.Now().Add(-tt.ago), recorder: tt.recorder}
-				err := s.service(slog.New(slog.DiscardHandler)).MarkRead(t.Context(), claims, id)
-				if tt.found != (err == nil) || !tt.found && !apperr.Is(err, apperr.NotFound) {
-					t.Errorf("got %v, want found: %v", err, tt.found)
-				}
-				if tt.looks > 0 && s.looks != tt.looks {
-					t.Errorf("got %d looks, want %d", s.looks, tt.looks)
-				}
-			})
+			err := tt.service(slog.New(slog.DiscardHandler)).MarkRead(t.Context(), claims, id)
+			if tt.found != (err == nil) || !tt.found && !apperr.Is(err, apperr.NotFound) {
+				t.Errorf("got %v, want found: %v", err, tt.found)
+			}
 		})
 	}
 }
