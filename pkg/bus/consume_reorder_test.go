@@ -1,7 +1,9 @@
 package bus
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -115,4 +117,33 @@ func TestLedger(t *testing.T) {
 	if _, fresh := deliver(1, "d"); !fresh {
 		t.Error("after nak: got a duplicate, want it new")
 	}
+}
+
+// While the server does not answer it redelivers nothing either: the time limit begins when it answers again.
+func TestAClosedBufferWaitsForTheServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Consumer{AckWait: time.Second, MaxAckPending: 10, Concurrency: 1, MaxBatch: 1}
+		g := &group{cfg: cfg, handlerCtx: t.Context(), members: newMembers(nil, "S", "d")}
+		r := newPartitionReader(g, durable{name: "d"}, 1, func() {})
+		r.reorder.observe(2, time.Now())
+		ended, cancel := context.WithCancel(t.Context())
+		cancel() // no further queries
+		time.Sleep(2 * r.reorder.limit)
+		r.tryOpen(ended, nil, pendingCount{pending: -1, gaps: 1})
+		if r.isOpen() {
+			t.Error("no answer: got an open buffer, want it closed")
+		}
+		missing := pendingCount{pending: 1, gaps: 1}
+		r.tryOpen(ended, nil, missing)
+		if r.isOpen() {
+			t.Error("the first answer after the silence: got an open buffer, want it closed")
+		}
+		time.Sleep(r.reorder.limit)
+		r.tryOpen(ended, nil, missing)
+		if !r.isOpen() {
+			t.Error("the limit has passed: got a closed buffer, want it open")
+		}
+		r.queries.Wait()
+	})
 }

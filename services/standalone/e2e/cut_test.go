@@ -35,7 +35,7 @@ func TestPowerCut(t *testing.T) {
 	cuts := int(setting(t, "CUTS", uint64(otherwise)))
 	seed := setting(t, "SEED", uint64(time.Now().UnixNano()))
 	t.Logf("SEED=%d", seed)
-	count := min(cuts, 4*len(variants))
+	count := min(cuts, 2*len(variants))
 	// All at once, also on few processors: most of the time passes while an interrupted request keeps its lease.
 	var worlds sync.WaitGroup
 	for n := range count {
