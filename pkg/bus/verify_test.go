@@ -170,7 +170,9 @@ func TestVerifyNamesDamagedMessages(t *testing.T) {
 		t.Errorf("got %s damaged, %d read and %d bytes dropped, want 10-11 25-25 60-60, 55 and 0", got, v.Read, v.Dropped)
 	}
 	before, err := r.bus.Get(t.Context(), subject.Inbound, 9)
-	if err != nil || len(v.Damaged) < 3 || !v.Damaged[0].After.Equal(before.Time) || !v.Damaged[0].Before.After(before.Time) || !v.Damaged[2].Before.IsZero() {
+	if err != nil || len(v.Damaged) < 3 ||
+		!v.Damaged[0].After.Equal(before.Time) || !v.Damaged[0].Before.After(before.Time) ||
+		!v.Damaged[2].Before.IsZero() {
 		t.Errorf("got the times %+v, want those of the messages around: %v and %v", v.Damaged, before.Time, err)
 	}
 	if got := names(r.verify(subject.Revocations)); got != "parley.revocation.company.2" {
@@ -307,7 +309,12 @@ func TestVerifyWhileTheStreamChanges(t *testing.T) {
 			default:
 			}
 			_, err := js.Publish(t.Context(), "chat.in.visitor.app.1", []byte("one more"))
-			if err := errors.Join(err, inbound.DeleteMsg(t.Context(), n), inbound.Purge(t.Context(), jetstream.WithPurgeSequence(n/2))); err != nil {
+			err = errors.Join(
+				err,
+				inbound.DeleteMsg(t.Context(), n),
+				inbound.Purge(t.Context(), jetstream.WithPurgeSequence(n/2)),
+			)
+			if err != nil {
 				t.Error(err)
 				return
 			}

@@ -34,7 +34,8 @@ func TestStreamsVerify(t *testing.T) {
 	bustest.DeclareSmall(t, w.natsURL)
 	js := bustest.JetStream(t, w.natsURL)
 	for n := range 9 {
-		if _, err := js.Publish(t.Context(), "chat.in.visitor.app.user", fmt.Appendf(nil, "question <%d>", n+1)); err != nil {
+		_, err := js.Publish(t.Context(), "chat.in.visitor.app.user", fmt.Appendf(nil, "question <%d>", n+1))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,14 +47,16 @@ func TestStreamsVerify(t *testing.T) {
 	stop = w.startIn(dir)
 	table := w.ctl("streams", "verify")
 	row := regexp.MustCompile(`(?m)^INBOUND +parley +7 +0 B +4-5 +20\S+Z +20\S+Z$`)
-	if table.code != parleyctl.ExitFailed || !row.MatchString(table.out) || !strings.Contains(table.errors, "2 messages cannot be read: docs/runbook.md#damaged-messages") {
+	const told = "2 messages cannot be read: docs/runbook.md#damaged-messages"
+	if table.code != parleyctl.ExitFailed || !row.MatchString(table.out) || !strings.Contains(table.errors, told) {
 		t.Errorf("got code %d, %s and %s, want the messages 4-5 and the runbook", table.code, table.out, table.errors)
 	}
 	found := w.verified("inbound")
 	if len(found) != 1 || len(found[0].Damaged) != 1 || found[0].Stream != subject.Inbound || found[0].Read != 7 {
 		t.Fatalf("got %+v, want one range of INBOUND and 7 messages", found)
 	}
-	if d := found[0].Damaged[0]; d.FirstSequence != 4 || d.LastSequence != 5 || d.StoredAfter.IsZero() || d.StoredBefore.Before(d.StoredAfter) {
+	d := found[0].Damaged[0]
+	if d.FirstSequence != 4 || d.LastSequence != 5 || d.StoredAfter.IsZero() || d.StoredBefore.Before(d.StoredAfter) {
 		t.Errorf("got %+v, want the messages 4 to 5 and the times around", d)
 	}
 	w.ctl("streams", "verify", "REPLIES", "OBJ_FILES").done()

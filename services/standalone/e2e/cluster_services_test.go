@@ -167,7 +167,10 @@ func (d *dialogue) awaitMore(t *testing.T, more int) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("got %d and %d messages accepted in %v, want %d of each side", v-visitor, c-company, clusterRecovery, more)
+			t.Fatalf(
+				"got %d and %d messages accepted in %v, want %d of each side",
+				v-visitor, c-company, clusterRecovery, more,
+			)
 		}
 	}
 }
@@ -240,7 +243,9 @@ func (d *dialogue) checkReceived(want []string) error {
 	}
 	if !slices.Equal(got, want) {
 		distinct := len(slices.Compact(slices.Sorted(slices.Values(got))))
-		return fmt.Errorf("got %d messages, %d distinct, want %d in the order of the history", len(got), distinct, len(want))
+		return fmt.Errorf(
+			"got %d messages, %d distinct, want %d in the order of the history", len(got), distinct, len(want),
+		)
 	}
 	return nil
 }

@@ -85,10 +85,12 @@ func newNATSCluster(t *testing.T) *natsCluster {
 			disk:    newCuttable(t, t.TempDir()),
 		}
 		config := fmt.Sprintf(
-			"server_name: nats-%d\nlisten: %q\nhttp: %q\nmax_payload: 2MB\njetstream: {store_dir: %q, max_file_store: %s%s}\n"+
+			"server_name: nats-%d\nlisten: %q\nhttp: %q\nmax_payload: 2MB\n"+
+				"jetstream: {store_dir: %q, max_file_store: %s%s}\n"+
 				"cluster: {name: parley, listen: %q, routes: [%s]}\n",
-			n, s.addr, s.monitor, filepath.Join(s.disk.mount, "nats"), natsMaxFileStore, sync, strings.TrimPrefix(route, "nats://"),
-			strings.Join(routes, ", "),
+			n, s.addr, s.monitor,
+			filepath.Join(s.disk.mount, "nats"), natsMaxFileStore, sync,
+			strings.TrimPrefix(route, "nats://"), strings.Join(routes, ", "),
 		)
 		check(t, os.WriteFile(s.config, []byte(config), 0o600))
 		c.servers = append(c.servers, s)

@@ -30,8 +30,8 @@ func (w *cutWorld) logTally(variant string) {
 		faults = strings.TrimPrefix(faults, "; ")
 	}
 	w.t.Logf(
-		"tally of %s: %d cuts, %d accepted, %d refused, %d restarts, %d resets of the present panel, %d of the absent one; "+
-			"faults: %s",
+		"tally of %s: %d cuts, %d accepted, %d refused, %d restarts, "+
+			"%d resets of the present panel, %d of the absent one; faults: %s",
 		variant, w.tally.cuts, w.tally.accepted.Load(), w.tally.refused.Load(), w.tally.restarts.Load(),
 		w.present.countResets(), w.absent.countResets(), faults,
 	)
@@ -206,9 +206,9 @@ func sorted(ids []string, history []record) []string {
 	return ids
 }
 
-// receivedFaults returns what a receiver got wrong of a side. It must have each message once since the first one that it has,
-// or all if it has read from the start, in the order of the history. Two sides that write in the same millisecond may
-// be in another order live.
+// receivedFaults returns what a receiver got wrong of a side. It must have each message once since the first one that
+// it has, or all if it has read from the start, in the order of the history. Two sides that write in the same
+// millisecond may be in another order live.
 func receivedFaults(
 	receiver, side string, received, history []string, whole bool,
 ) (faults []fault) {

@@ -502,7 +502,10 @@ func (w *lossWorld) wantLive(t *testing.T, clients []*listener, messages []*outg
 			break
 		}
 		if !slices.Equal(got(), want) {
-			t.Errorf("%s: got %d of %d new replies, or in another order: got %v, want %v", l.name, len(got()), len(want), got(), want)
+			t.Errorf(
+				"%s: got %d of %d new replies, or in another order: got %v, want %v",
+				l.name, len(got()), len(want), got(), want,
+			)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // redisForgets kills Redis, which keeps nothing on a disk, under load. A key still answers for its request, revoked
@@ -15,7 +17,8 @@ func (f *deployment) redisForgets(t *testing.T) {
 	chatUserID, _ := f.chatUser(t, revoked)
 	f.operator(t).run("visitors", "revoke", chatUserID, "--yes")
 	refused := func() error {
-		if got := revoked.api.call(t, http.MethodGet, "/message", nil, bearer(revoked.token)); got.Status != http.StatusUnauthorized {
+		got := revoked.api.call(t, http.MethodGet, "/message", nil, bearer(revoked.token))
+		if got.Status != http.StatusUnauthorized {
 			return fmt.Errorf("got %d, want 401", got.Status)
 		}
 		return nil
@@ -24,7 +27,10 @@ func (f *deployment) redisForgets(t *testing.T) {
 	body := map[string]any{"type": "TEXT", "chatId": chatOf(t, f.place, v), "data": map[string]string{"text": "once"}}
 	key := header{"Idempotency-Key", uuid.NewString()}
 	company := f.clientAPI(t)
-	first := want[sent](t, http.StatusOK, company.call(t, http.MethodPost, "/message/send", body, accessToken(f.AccessToken), key))
+	send := func() httpapitest.Response {
+		return company.call(t, http.MethodPost, "/message/send", body, accessToken(f.AccessToken), key)
+	}
+	first := want[sent](t, http.StatusOK, send())
 	traffic := startTraffic(t, f.place)
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 
@@ -32,12 +38,14 @@ func (f *deployment) redisForgets(t *testing.T) {
 	f.start(t, "redis")
 	f.awaitReady(t, http.StatusOK, f.services...)
 	traffic.await(t, "traffic after Redis has forgotten everything", &traffic.accepted, 30)
-	again := company.call(t, http.MethodPost, "/message/send", body, accessToken(f.AccessToken), key)
-	if id := want[sent](t, http.StatusOK, again).MessageID; id != first.MessageID || again.Header.Get("Idempotency-Replayed") != "true" {
+	again := send()
+	id := want[sent](t, http.StatusOK, again).MessageID
+	if id != first.MessageID || again.Header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("got the message %s with %v, want the first answer, with %s", id, again.Header, first.MessageID)
 	}
 	check(t, refused())
-	if e := openSocket(t, f.SocketURLs[0], revoked.token, "websocket").await(t, "connect", "connect_error"); e.Kind != "connect_error" {
+	socket := openSocket(t, f.SocketURLs[0], revoked.token, "websocket")
+	if e := socket.await(t, "connect", "connect_error"); e.Kind != "connect_error" {
 		t.Errorf("got %s for a socket with a revoked token, want connect_error", e.Kind)
 	}
 	traffic.checkNothingLost(t, f.asOperator())

@@ -189,8 +189,8 @@ func (s *Service) chargeAndOpen(
 // history at once, so that the visitor's next read has it. If that fails, the message stays accepted: the
 // recorder appends it from the stream, and appending is idempotent.
 //
-// It does so again for the message of an earlier attempt ([idempotency.SentBefore]), in the chat that was open then: the
-// recorder may have stored it from an event that a power cut took before it was accepted. If the stream still has
+// It does so again for the message of an earlier attempt ([idempotency.SentBefore]), in the chat that was open then:
+// the recorder may have stored it from an event that a power cut took before it was accepted. If the stream still has
 // the event, it drops the second one, or its consumers know it by its id.
 func (s *Service) publishAndRecord(
 	ctx context.Context,

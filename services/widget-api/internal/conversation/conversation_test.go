@@ -239,25 +239,31 @@ func TestHistoryHasWhatTheRecorderLacks(t *testing.T) {
 	}
 	a, b, c, d := said("a", 10), said("b", 20), said("c", 30), said("d", 40)
 	question := chat.Message{ID: "question", CreatedAt: said("", 35).CreatedAt}
+	other := event.Reply{ChatID: "closed", Message: c}
+	type messages = []chat.Message
 	for name, test := range map[string]struct {
-		surroundings
-		query conversation.PageQuery
-		want  string
+		stored   messages
+		streamed []event.Reply
+		noStream error
+		query    conversation.PageQuery
+		want     string
 	}{
-		"all are stored":            {surroundings{history: []chat.Message{a, b}, replies: streamed(a, b)}, conversation.PageQuery{}, "a b"},
-		"the first is missing":      {surroundings{replies: streamed(a)}, conversation.PageQuery{}, "a"},
-		"some are missing":          {surroundings{history: []chat.Message{a, question}, replies: streamed(a, b, c, d)}, conversation.PageQuery{}, "a b c question d"},
-		"the page is full":          {surroundings{history: []chat.Message{a, b}, replies: streamed(a, b, c, d)}, conversation.PageQuery{Limit: 2}, "c d more"},
-		"only earlier ones":         {surroundings{history: []chat.Message{b, question}, replies: streamed(a)}, conversation.PageQuery{Limit: 1}, "question more"},
-		"an earlier page":           {surroundings{history: []chat.Message{a}, replies: streamed(a, b)}, conversation.PageQuery{Before: "b"}, "a"},
-		"another chat's":            {surroundings{history: []chat.Message{a}, replies: []event.Reply{{ChatID: "closed", Message: b}}}, conversation.PageQuery{}, "a"},
-		"another chat's is newer":   {surroundings{history: []chat.Message{a}, replies: append(streamed(b), event.Reply{ChatID: "closed", Message: c})}, conversation.PageQuery{}, "a b"},
-		"the stream cannot be read": {surroundings{history: []chat.Message{a}, replies: streamed(b), noStream: away}, conversation.PageQuery{}, "a"},
+		"all are stored":            {stored: messages{a, b}, streamed: streamed(a, b), want: "a b"},
+		"the first is missing":      {streamed: streamed(a), want: "a"},
+		"some are missing":          {stored: messages{a, question}, streamed: streamed(a, b, c, d), want: "a b c question d"},
+		"the page is full":          {messages{a, b}, streamed(a, b, c, d), nil, conversation.PageQuery{Limit: 2}, "c d more"},
+		"only earlier ones":         {messages{b, question}, streamed(a), nil, conversation.PageQuery{Limit: 1}, "question more"},
+		"an earlier page":           {messages{a}, streamed(a, b), nil, conversation.PageQuery{Before: "b"}, "a"},
+		"another chat's":            {stored: messages{a}, streamed: []event.Reply{other}, want: "a"},
+		"another chat's is newer":   {stored: messages{a}, streamed: append(streamed(b), other), want: "a b"},
+		"the stream cannot be read": {stored: messages{a}, streamed: streamed(b), noStream: away, want: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			err := test.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, test.query, func(answer conversation.Answer) error {
+			s := &surroundings{history: test.stored, replies: test.streamed, noStream: test.noStream}
+			service := s.service(slog.New(slog.DiscardHandler))
+			err := service.History(t.Context(), claims, test.query, func(answer conversation.Answer) error {
 				for _, m := range answer.Messages {
 					got = append(got, m.ID)
 					if m.IsFromSupport != (m.ID != question.ID) {
