@@ -27,10 +27,9 @@ const recovery = limit
 func TestPowerCut(t *testing.T) {
 	needs.FUSE(t)
 	variants := cutVariants()
-	otherwise := 200
-	if rounds() == 1 && os.Getenv("CUTS") == "" {
-		variants = variants[:1]
-		otherwise = 4
+	otherwise := len(variants)
+	if longForm() {
+		otherwise = 200
 	}
 	cuts := int(setting(t, "CUTS", uint64(otherwise)))
 	seed := setting(t, "SEED", uint64(time.Now().UnixNano()))
