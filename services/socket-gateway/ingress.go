@@ -147,6 +147,7 @@ func (i *ingress) run(ctx, rest context.Context, addr string) {
 		running.Go(func() { i.registry.Run(rest, addr) })
 	}
 	running.Go(func() { i.legacy.Run(ctx) })
+	defer context.AfterFunc(ctx, i.forwarder.Drain)()
 	<-rest.Done()
 }
 

@@ -110,26 +110,30 @@ func (s *Session) wakeLocked() {
 	}
 }
 
-// takePayload moves the queue into buf; last is true if the session ends with this payload. The payload is empty if
-// nothing is queued.
+// takePayload moves the queue into buf, or the packet that ends the session once nothing is queued; last is true if
+// the session ends with this payload. The payload is empty if there is nothing to send.
+//
+// The two never share a payload: the official client passes the messages of a payload on a tick later, after it has
+// handled the end. It would keep them until it is connected again, and get them a second time then.
 func (s *Session) takePayload(buf []byte) (payload []byte, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	ended := s.state != stateOpen
 	switch {
 	case s.ws != nil:
 		buf = AppendPayloadPacket(buf, Packet{Type: Noop}) // the queue belongs to the WebSocket now
-	default:
+	case len(s.queue) > 0:
 		for _, m := range s.queue {
 			buf = m.appendPayload(buf)
 		}
 		s.queue = nil
 		s.queued = 0
-		last = s.state != stateOpen
-		if last {
-			buf = AppendPayloadPacket(buf, Packet{Type: s.lastPacketLocked()})
-		} else if len(buf) == 0 && s.upgrading {
-			buf = AppendPayloadPacket(buf, Packet{Type: Noop})
-		}
+		last = ended && !s.lastPoll // nothing would answer another poll
+	case ended:
+		buf = AppendPayloadPacket(buf, Packet{Type: s.lastPacketLocked()})
+		last = true
+	case s.upgrading:
+		buf = AppendPayloadPacket(buf, Packet{Type: Noop})
 	}
 	if len(buf) > 0 {
 		s.poll = nil

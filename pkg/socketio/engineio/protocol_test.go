@@ -278,7 +278,8 @@ func TestServerCloseReachesThePoll(t *testing.T) {
 	_ = s.Send(NewMessage([]byte("bye")))
 	s.Close()
 	h.wantClosed(ReasonForced)
-	h.want("GET", q, "", 200, "4bye\x1e1")
+	h.want("GET", q, "", 200, "4bye")
+	h.want("GET", q, "", 200, "1")
 	if total, _ := h.srv.SessionCount(); total != 0 {
 		t.Errorf("got %d sessions, want none", total)
 	}

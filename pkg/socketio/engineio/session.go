@@ -18,8 +18,13 @@ var (
 
 var errHeartbeat = errors.New("engineio: invalid heartbeat direction")
 
-// closeGrace is the time that a client has to close its side of a closed WebSocket.
-const closeGrace = 2 * time.Second
+const (
+	// closeGrace is the time that a client has to close its side of a closed WebSocket.
+	closeGrace = 2 * time.Second
+	// leftGrace is how long a poll may arrive after the close packet of its client. The client sent it before, over
+	// another connection.
+	leftGrace = 50 * time.Millisecond
+)
 
 // Handler receives a client's messages, one at a time and in order.
 type Handler interface {
@@ -63,7 +68,7 @@ type Session struct {
 	writing      bool // a goroutine has the write turn: it alone writes to ws
 	awaitingPong bool
 	left         bool    // the client has sent a close packet
-	lastPoll     bool    // closed by the server: the next poll gets the queue and the close packet
+	lastPoll     bool    // closed, and kept for polls: they get the queue, and then the last packet
 	ws           *wsConn // nil while the transport is polling
 	probe        *wsConn // a WebSocket before its upgrade packet
 	poll         chan struct{}
@@ -206,7 +211,8 @@ func (s *Session) CloseSlow() { s.close(ReasonSlow, closeNormal) }
 
 // close ends stateOpen; every end of a session goes through it. Unless the reason is abrupt, it first sends
 // the queue and a close packet. The sid becomes unknown before the handler and the client are notified; only
-// a session closed by the server is kept for one more poll, if no poll is waiting for the close packet.
+// a session that owes its client a poll is kept for it: one closed by the server, and for leftGrace one closed by the
+// client.
 func (s *Session) close(reason Reason, code closeCode) {
 	s.mu.Lock()
 	if s.state != stateOpen {
@@ -217,12 +223,21 @@ func (s *Session) close(reason Reason, code closeCode) {
 	if s.confirmed {
 		s.srv.confirmed.Add(-1)
 	}
-	s.lastPoll = s.ws == nil && s.poll == nil && (reason == ReasonForced || reason == ReasonShutdown)
+	owed := s.poll == nil || len(s.queue) > 0 && !s.left // one more poll than the waiting one, if any
+	s.lastPoll = s.ws == nil && owed && (reason == ReasonForced || reason == ReasonShutdown || s.left)
+	grace := s.srv.opts.PingTimeout
+	if s.left {
+		grace = leftGrace
+		s.queue, s.queued = nil, 0
+	}
 	if !s.lastPoll {
 		s.srv.retire(s)
 	}
 	ws := s.ws
 	probe := s.probe
+	if s.upgradeAnsweredLocked() {
+		probe = nil
+	}
 	transport := s.transportLocked()
 	var last *Message // to be written by this goroutine
 	if ws != nil && !reason.abrupt() {
@@ -238,12 +253,12 @@ func (s *Session) close(reason Reason, code closeCode) {
 	}
 	s.srv.sessionClosed(transport, reason)
 	s.handler.OnClose(reason)
-	if reason.abrupt() || idle {
+	if reason.abrupt() && !s.lastPoll || idle {
 		s.terminate()
 		return
 	}
 	// Time limit for the last poll or a slow socket.
-	s.srv.wheel.schedule(s, s.srv.wheel.now()+s.srv.opts.PingTimeout)
+	s.srv.wheel.schedule(s, s.srv.wheel.now()+grace)
 	if last != nil {
 		s.writeDirect(ws, last)
 	}
@@ -272,9 +287,13 @@ func (s *Session) terminate() {
 	s.pong = nil
 	s.queued = 0
 	ws := s.ws
+	probe := s.probe
 	s.wakeLocked()
 	s.mu.Unlock()
 	s.srv.forget(s)
+	if probe != nil {
+		probe.conn.Close()
+	}
 	if ws != nil {
 		ws.conn.Close()
 		ws.unwatch()
@@ -299,7 +318,7 @@ func (s *Session) readerEnded(c *wsConn, err error) {
 // would arrive.
 func (s *Session) endIdlePolling() {
 	s.mu.Lock()
-	idle := s.ws == nil && s.poll == nil
+	idle := s.ws == nil && s.poll == nil && !s.upgradeAnsweredLocked()
 	s.mu.Unlock()
 	if idle {
 		s.terminate()

@@ -94,11 +94,20 @@ func (s *Session) upgrade(c *wsConn) error {
 	return c.conn.SetReadDeadline(time.Time{})
 }
 
-// probeEnded ends a failed upgrade; the session continues with polling.
+// upgradeAnsweredLocked reports whether the client knows that its probe was answered and has no poll: it sends the
+// upgrade packet next, and does not poll again. If its session ends now, the probe stays open for that packet: the
+// official client takes the end of a probe for a failed upgrade, and would wait for its ping timeout to notice.
+func (s *Session) upgradeAnsweredLocked() bool { return s.probe != nil && s.upgrading && s.poll == nil }
+
+// probeEnded ends a failed upgrade; the session continues with polling, unless it has ended.
 func (s *Session) probeEnded() {
 	s.mu.Lock()
 	s.probe = nil
 	s.probing = false
 	s.upgrading = false
+	ended := s.state != stateOpen
 	s.mu.Unlock()
+	if ended {
+		s.endIdlePolling()
+	}
 }

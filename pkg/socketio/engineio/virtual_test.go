@@ -283,6 +283,90 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
+// Messages and what ends the session never share a payload, also if the poll was waiting for them.
+func TestMessagesPrecedeTheEnd(t *testing.T) {
+	for name, rest := range map[string]func(h *harness, q string){
+		"a client that polls again": func(h *harness, q string) { h.want("GET", q, "", 200, "1") },
+		"one that has left":         func(*harness, string) { time.Sleep(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{}, func(t *testing.T, h *harness) {
+				q, s := h.openPolling()
+				poll := h.waitingPoll(q)
+				_ = s.Send(NewMessage([]byte("bye")))
+				s.Close()
+				if got := <-poll; got != "4bye" {
+					t.Errorf("got %q, want the message alone", got)
+				}
+				h.wantClosed(ReasonForced)
+				rest(h, q)
+				h.wantRefusal("GET", q, "", 400, 1)
+			})
+		})
+	}
+}
+
+// A poll that its client had sent before the close packet is answered, for a moment.
+func TestPollAfterTheClientsClose(t *testing.T) {
+	for name, late := range map[string]func(h *harness, q string){
+		"at once": func(h *harness, q string) { h.want("GET", q, "", 200, "6") },
+		"never":   func(*harness, string) { time.Sleep(time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{}, func(t *testing.T, h *harness) {
+				q, _ := h.openPolling()
+				h.want("POST", q, "1", 200, "ok")
+				h.wantClosed(ReasonTransportClose)
+				late(h, q)
+				h.wantRefusal("GET", q, "", 400, 1)
+			})
+		})
+	}
+}
+
+// The probe of a session that ends is open until the client has upgraded: the official client takes an earlier end
+// for a failed upgrade, and neither polls nor reconnects.
+func TestCloseWhileTheClientUpgrades(t *testing.T) {
+	for name, end := range map[string]func(h *harness, s *Session){
+		"by the server": func(_ *harness, s *Session) { s.Close() },
+		"by Shutdown":   func(h *harness, _ *Session) { go h.srv.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{}, func(t *testing.T, h *harness) {
+				q, s := h.openPolling()
+				poll := h.waitingPoll(q)
+				conn, _, err := h.dial(strings.Replace(q, "polling", "websocket", 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.write(conn, "2probe")
+				if got := h.read(conn); got != "3probe" {
+					t.Fatalf("got %q, want the probe answered", got)
+				}
+				if got := <-poll; got != "6" {
+					t.Fatalf("got %q, want the poll released", got)
+				}
+				ended := make(chan error, 1)
+				go func() {
+					_, _, err := conn.Read(context.Background())
+					ended <- err
+				}()
+				end(h, s)
+				synctest.Wait()
+				select {
+				case err := <-ended:
+					t.Fatalf("got %v, want the probe open until the upgrade packet", err)
+				default:
+				}
+				h.write(conn, "5")
+				if err := <-ended; err == nil {
+					t.Error("got a message, want the end")
+				}
+			})
+		})
+	}
+}
+
 // wantDismissed opens a WebSocket that must be accepted and closed.
 func (h *harness) wantDismissed(query string) {
 	h.t.Helper()

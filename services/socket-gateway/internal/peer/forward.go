@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +32,8 @@ type Forwarder struct {
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
+
+	draining atomic.Bool
 
 	mu      sync.Mutex
 	closed  bool
@@ -82,6 +85,10 @@ func (f *Forwarder) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, foreign := f.foreignHolder(r)
 		if !foreign {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if f.draining.Load() && r.Header.Get("Upgrade") != "" {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -145,6 +152,10 @@ func (f *Forwarder) failed(w http.ResponseWriter, r *http.Request, _ error) {
 	f.requests.WithLabelValues("failed").Inc()
 	h.next.ServeHTTP(w, h.original)
 }
+
+// Drain refuses upgrades of other gateways' sessions from now on: their clients keep polling. A client whose WebSocket
+// ends while it upgrades waits for its ping timeout, so that none may be upgrading when Close cuts the connections.
+func (f *Forwarder) Drain() { f.draining.Store(true) }
 
 // Close ends all forwarded requests, including WebSockets, and returns when they have ended.
 func (f *Forwarder) Close() {

@@ -147,6 +147,34 @@ func TestForwardedRequestsKeepTheAddress(t *testing.T) {
 	}
 }
 
+// A gateway that drains still forwards polls, and no upgrades: it would cut their WebSockets.
+func TestADrainingForwarderRefusesUpgrades(t *testing.T) {
+	t.Parallel()
+	_, client := newRedis(t)
+	id, other := NewID(), NewID()
+	log := slog.New(slog.DiscardHandler)
+	holder := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	t.Cleanup(holder.Close)
+	if err := NewRegistry(client, other, log).Register(t.Context(), holder.Listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewForwarder(id, NewRegistry(client, id, log), nil, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	f.Drain()
+	for upgrade, want := range map[string]int{"": http.StatusTeapot, "websocket": http.StatusNotFound} {
+		r := httptest.NewRequest(http.MethodGet, "/?sid="+other.SessionID(), nil)
+		r.Header.Set("Upgrade", upgrade)
+		w := httptest.NewRecorder()
+		f.Handler(http.NotFoundHandler()).ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("upgrade %q: got %d, want %d", upgrade, w.Code, want)
+		}
+	}
+}
+
 func TestClosedForwarderServesHere(t *testing.T) {
 	t.Parallel()
 	_, client := newRedis(t)
