@@ -100,26 +100,31 @@ func TestFaultGatewayKilled(t *testing.T) {
 // All gateways are replaced, one after the other, under load.
 func TestFaultRollingRestart(t *testing.T) {
 	t.Parallel()
-	w := newFaultWorld(t)
-	proxy := newProxy(t)
-	var running []*child
-	for range 3 {
-		p := w.startChild()
-		proxy.open(p.url)
-		running = append(running, p)
-	}
-	clients := newClients(t, w.world, proxy.url, "websocket", clientCount)
-	clients.publish()
-	for _, old := range running {
-		clients.awaitEach(3)
-		p := w.startChild()
-		proxy.open(p.url)
-		proxy.close(old.url)
-		old.terminate()
-	}
-	clients.finish()
-	if clients.missed > 0 {
-		t.Errorf("got %d connections that were not recovered, want none", clients.missed)
+	for _, transports := range []string{"websocket", "polling", "polling,websocket"} {
+		t.Run(transports, func(t *testing.T) {
+			t.Parallel()
+			w := newFaultWorld(t)
+			proxy := newProxy(t)
+			var running []*child
+			for range 3 {
+				p := w.startChild()
+				proxy.open(p.url)
+				running = append(running, p)
+			}
+			clients := newClients(t, w.world, proxy.url, transports, clientCount)
+			clients.publish()
+			for _, old := range running {
+				clients.awaitEach(3)
+				p := w.startChild()
+				proxy.open(p.url)
+				proxy.close(old.url)
+				old.terminate()
+			}
+			clients.finish()
+			if clients.missed > 0 {
+				t.Errorf("got %d connections that were not recovered, want none", clients.missed)
+			}
+		})
 	}
 }
 
