@@ -227,8 +227,9 @@ func (s *surroundings) page(t *testing.T, p conversation.PageQuery) (got []chat.
 // The last page has the replies that the recorder has not stored yet, in their places, within the limits of the page.
 func TestHistoryHasWhatTheRecorderLacks(t *testing.T) {
 	t.Parallel()
+	now := time.Now()
 	said := func(id string, second int) chat.Message {
-		return chat.Message{ID: id, CreatedAt: time.Date(2026, 11, 21, 12, 0, second, 0, time.UTC), IsFromSupport: true}
+		return chat.Message{ID: id, CreatedAt: now.Add(time.Duration(second-60) * time.Second), IsFromSupport: true}
 	}
 	streamed := func(messages ...chat.Message) (replies []event.Reply) {
 		for _, m := range messages {
@@ -238,8 +239,9 @@ func TestHistoryHasWhatTheRecorderLacks(t *testing.T) {
 		return replies
 	}
 	a, b, c, d := said("a", 10), said("b", 20), said("c", 30), said("d", 40)
+	fresh, fresher := said("fresh", 58), said("fresher", 59)
 	question := chat.Message{ID: "question", CreatedAt: said("", 35).CreatedAt}
-	other := event.Reply{ChatID: "closed", Message: c}
+	other := event.Reply{ChatID: "closed", Message: fresher}
 	type messages = []chat.Message
 	for name, test := range map[string]struct {
 		stored   messages
@@ -251,11 +253,13 @@ func TestHistoryHasWhatTheRecorderLacks(t *testing.T) {
 		"all are stored":            {stored: messages{a, b}, streamed: streamed(a, b), want: "a b"},
 		"the first is missing":      {streamed: streamed(a), want: "a"},
 		"some are missing":          {stored: messages{a, question}, streamed: streamed(a, b, c, d), want: "a b c question d"},
+		"stored in another order":   {stored: messages{fresher}, streamed: streamed(fresh, fresher), want: "fresh fresher"},
+		"the recorder gave one up":  {stored: messages{b}, streamed: streamed(a, b), want: "b"},
 		"the page is full":          {messages{a, b}, streamed(a, b, c, d), nil, conversation.PageQuery{Limit: 2}, "c d more"},
 		"only earlier ones":         {messages{b, question}, streamed(a), nil, conversation.PageQuery{Limit: 1}, "question more"},
 		"an earlier page":           {messages{a}, streamed(a, b), nil, conversation.PageQuery{Before: "b"}, "a"},
 		"another chat's":            {stored: messages{a}, streamed: []event.Reply{other}, want: "a"},
-		"another chat's is newer":   {stored: messages{a}, streamed: append(streamed(b), other), want: "a b"},
+		"another chat's is newer":   {stored: messages{a}, streamed: append(streamed(fresh), other), want: "a fresh"},
 		"the stream cannot be read": {stored: messages{a}, streamed: streamed(b), noStream: away, want: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,15 @@ const (
 	maxPageBytes = 2 << 20 // of data
 )
 
-// createdAhead is how much earlier than its message's time a reply may be in the stream: clocks differ.
-const createdAhead = 2 * time.Second
+const (
+	// recorderLag is how long a recorder that works may take. It stores the replies to one visitor in any order.
+	recorderLag = 10 * time.Second
+	// recorderDisorder is how much earlier than the newest reply that it has stored one may be that it has not, while
+	// it makes up for an outage.
+	recorderDisorder = time.Hour
+	// createdAhead is how much earlier than its message's time a reply may be in the stream: clocks differ.
+	createdAhead = 2 * time.Second
+)
 
 // PageQuery selects a part of a history; the zero value selects the end, up to the limits of one answer.
 type PageQuery struct {
@@ -65,18 +72,25 @@ func (s *Service) loadPage(ctx context.Context, c chat.Chat, q PageQuery) (page,
 // unrecorded returns the replies that are in the stream and not in the last page, nor on earlier ones, up to the
 // limits of an answer; none if the stream cannot be read.
 func (s *Service) unrecorded(ctx context.Context, c chat.Chat, last page) (missing []chat.Message) {
-	since := last.recordedUpTo(c).Add(-createdAhead)
 	reply, at, err := s.cfg.Replies.LastReply(ctx, c.AppID, c.ChatUserID)
-	if err != nil || at.Before(since) || reply.ChatID == c.ID && last.covers(reply.Message) {
+	if err != nil {
 		return nil
 	}
-	bytes := 0
+	since := s.cfg.Now().Add(-recorderLag)
+	switch {
+	case reply.ChatID == c.ID && !last.covers(reply.Message):
+		since = earlier(since, last.newestReply(c).Add(-recorderDisorder))
+	case at.Before(since):
+		return nil
+	}
+	read, bytes := 0, 0
 	for reply, err := range s.cfg.Replies.RepliesSince(ctx, c.AppID, c.ChatUserID, since) {
-		if err != nil || len(missing) == MaxPage || bytes > maxPageBytes {
+		if err != nil || read == MaxPage || bytes > maxPageBytes {
 			break
 		}
+		read++
+		bytes += len(reply.Message.Data)
 		if m := reply.Message; reply.ChatID == c.ID && !last.covers(m) {
-			bytes += len(m.Data)
 			m.IsFromSupport = true // as the recorder does
 			missing = append(missing, m)
 		}
@@ -84,9 +98,15 @@ func (s *Service) unrecorded(ctx context.Context, c chat.Chat, last page) (missi
 	return missing
 }
 
-// recordedUpTo returns a time before which no reply was published that is not stored: the recorder stores those to one
-// visitor in the order of the stream, and a message is created before it is published.
-func (p page) recordedUpTo(c chat.Chat) time.Time {
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// newestReply returns the time of the newest reply on the page; without one that of the chat.
+func (p page) newestReply(c chat.Chat) time.Time {
 	for _, m := range slices.Backward(p.messages) {
 		if m.IsFromSupport {
 			return m.CreatedAt
