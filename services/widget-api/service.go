@@ -267,6 +267,9 @@ func (r replies) LastReply(ctx context.Context, appID, chatUserID string) (event
 	return reply, d.Time, err
 }
 
+// repliesTimeout bounds one read of RepliesSince, for which a visitor waits.
+const repliesTimeout = 2 * time.Second
+
 // RepliesSince implements [conversation.Replies]. It skips malformed ones, which the recorder makes dead letters.
 func (r replies) RepliesSince(
 	ctx context.Context,
@@ -274,6 +277,8 @@ func (r replies) RepliesSince(
 	at time.Time,
 ) iter.Seq2[event.Reply, error] {
 	return func(yield func(event.Reply, error) bool) {
+		ctx, cancel := context.WithTimeout(ctx, repliesTimeout)
+		defer cancel()
 		for d, err := range r.bus.Since(ctx, subject.Replies, subject.Reply(appID, chatUserID), at) {
 			if err != nil {
 				yield(event.Reply{}, err)
