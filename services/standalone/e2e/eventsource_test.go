@@ -27,8 +27,11 @@ func openEvents(t *testing.T, url, session, lastID string) *eventSource {
 	check(t, err)
 	r.Header.Set("Cookie", "parley-panel="+session)
 	r.Header.Set("Last-Event-ID", lastID)
-	response, err := http.DefaultClient.Do(r)
-	check(t, err)
+	var response *http.Response
+	eventually(t, "the panel's events", func() error { // the panel may be starting again
+		response, err = http.DefaultClient.Do(r)
+		return err
+	})
 	s := &eventSource{events: make(chan serverEvent, 4096), lastID: lastID}
 	ended := make(chan struct{})
 	s.stop = func() { cancel(); <-ended }
@@ -75,20 +78,17 @@ func readEvents(stream io.Reader, receive func(serverEvent) error) error {
 	return lines.Err()
 }
 
-// next returns the next event.
-func (s *eventSource) next(t *testing.T) serverEvent {
+// next returns the next event, or false if the stream has ended.
+func (s *eventSource) next(t *testing.T) (e serverEvent, open bool) {
 	t.Helper()
 	select {
 	case e, open := <-s.events:
-		if !open {
-			t.Fatal("the panel's events: the stream has ended")
-		}
 		if e.id != "" {
 			s.lastID = e.id
 		}
-		return e
+		return e, open
 	case <-time.After(limit):
 		t.Fatal("the panel's events: no event in time")
 	}
-	return serverEvent{}
+	return serverEvent{}, false
 }
