@@ -172,7 +172,6 @@ func (b *Bus) openReader(ctx context.Context, selection Range) (*reader, error) 
 
 // reopen continues after the last message when NATS answers again. It returns errRangeEnd if ctx ends before.
 func (r *reader) reopen(ctx context.Context) error {
-	r.close()
 	rest := r.selection
 	rest.Since = time.Time{}
 	rest.New = false
@@ -182,6 +181,7 @@ func (r *reader) reopen(ctx context.Context) error {
 		opened, err := r.bus.openReader(ctx, rest)
 		switch {
 		case err == nil:
+			r.close()
 			*r = *opened
 			return nil
 		case ctx.Err() != nil:

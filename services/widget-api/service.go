@@ -279,6 +279,7 @@ func (r replies) RepliesSince(
 	return func(yield func(event.Reply, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, repliesTimeout)
 		defer cancel()
+		read := 0
 		for d, err := range r.bus.Since(ctx, subject.Replies, subject.Reply(appID, chatUserID), at) {
 			if err != nil {
 				yield(event.Reply{}, err)
@@ -286,6 +287,9 @@ func (r replies) RepliesSince(
 			}
 			reply, err := event.Decode[event.Reply](d.Subject, d.Data)
 			if err == nil && !yield(reply, nil) {
+				return
+			}
+			if read++; read == conversation.MaxPage {
 				return
 			}
 		}

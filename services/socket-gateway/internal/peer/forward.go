@@ -33,7 +33,7 @@ type Forwarder struct {
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
 
-	draining atomic.Bool
+	draining atomic.Bool // upgrades are refused
 
 	mu      sync.Mutex
 	closed  bool

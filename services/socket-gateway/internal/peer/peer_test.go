@@ -121,14 +121,13 @@ func TestUnregisteredAddressesAreNotDialled(t *testing.T) {
 	}
 }
 
-// The gateway that holds a session sees the client's address past trusted gateways and proxies.
-func TestForwardedRequestsKeepTheAddress(t *testing.T) {
-	t.Parallel()
+// forwarderTo returns a forwarder beside a gateway, and the path of a session of that gateway.
+func forwarderTo(t *testing.T, gateway http.HandlerFunc) (f *Forwarder, path string) {
+	t.Helper()
 	_, client := newRedis(t)
 	id, other := NewID(), NewID()
 	log := slog.New(slog.DiscardHandler)
-	var got string
-	holder := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("X-Forwarded-For") }))
+	holder := httptest.NewServer(gateway)
 	t.Cleanup(holder.Close)
 	if err := NewRegistry(client, other, log).Register(t.Context(), holder.Listener.Addr().String()); err != nil {
 		t.Fatal(err)
@@ -138,7 +137,15 @@ func TestForwardedRequestsKeepTheAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.Close)
-	r := httptest.NewRequest(http.MethodGet, "/?sid="+other.SessionID(), nil)
+	return f, "/?sid=" + other.SessionID()
+}
+
+// The gateway that holds a session sees the client's address past trusted gateways and proxies.
+func TestForwardedRequestsKeepTheAddress(t *testing.T) {
+	t.Parallel()
+	var got string
+	f, path := forwarderTo(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("X-Forwarded-For") })
+	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.RemoteAddr = "192.0.2.1:40000"
 	r.Header.Set("X-Forwarded-For", "203.0.113.9")
 	f.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
@@ -150,22 +157,10 @@ func TestForwardedRequestsKeepTheAddress(t *testing.T) {
 // A gateway that drains still forwards polls, and no upgrades: it would cut their WebSockets.
 func TestADrainingForwarderRefusesUpgrades(t *testing.T) {
 	t.Parallel()
-	_, client := newRedis(t)
-	id, other := NewID(), NewID()
-	log := slog.New(slog.DiscardHandler)
-	holder := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	t.Cleanup(holder.Close)
-	if err := NewRegistry(client, other, log).Register(t.Context(), holder.Listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	f, err := NewForwarder(id, NewRegistry(client, id, log), nil, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.Close)
+	f, path := forwarderTo(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	f.Drain()
 	for upgrade, want := range map[string]int{"": http.StatusTeapot, "websocket": http.StatusNotFound} {
-		r := httptest.NewRequest(http.MethodGet, "/?sid="+other.SessionID(), nil)
+		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("Upgrade", upgrade)
 		w := httptest.NewRecorder()
 		f.Handler(http.NotFoundHandler()).ServeHTTP(w, r)

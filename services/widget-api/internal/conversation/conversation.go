@@ -50,7 +50,8 @@ const eventBytes = 512
 type Replies interface {
 	// LastReply returns the last one, and when the stream stored it.
 	LastReply(ctx context.Context, appID, chatUserID string) (event.Reply, time.Time, error)
-	// RepliesSince yields those that the stream has stored since a time, in order. It ends after an error.
+	// RepliesSince yields those that the stream has stored since a time, in order, at most MaxPage. It ends after an
+	// error.
 	RepliesSince(ctx context.Context, appID, chatUserID string, at time.Time) iter.Seq2[event.Reply, error]
 }
 

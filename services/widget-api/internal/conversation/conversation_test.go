@@ -247,17 +247,18 @@ func TestHistoryHasWhatTheRecorderLacks(t *testing.T) {
 		stored   messages
 		streamed []event.Reply
 		noStream error
-		query    conversation.PageQuery
+		limit    int
+		before   string
 		want     string
 	}{
 		"all are stored":            {stored: messages{a, b}, streamed: streamed(a, b), want: "a b"},
 		"the first is missing":      {streamed: streamed(a), want: "a"},
-		"some are missing":          {stored: messages{a, question}, streamed: streamed(a, b, c, d), want: "a b c question d"},
+		"some are missing":          {stored: messages{a, question}, streamed: streamed(a, b, d), want: "a b question d"},
 		"stored in another order":   {stored: messages{fresher}, streamed: streamed(fresh, fresher), want: "fresh fresher"},
 		"the recorder gave one up":  {stored: messages{b}, streamed: streamed(a, b), want: "b"},
-		"the page is full":          {messages{a, b}, streamed(a, b, c, d), nil, conversation.PageQuery{Limit: 2}, "c d more"},
-		"only earlier ones":         {messages{b, question}, streamed(a), nil, conversation.PageQuery{Limit: 1}, "question more"},
-		"an earlier page":           {messages{a}, streamed(a, b), nil, conversation.PageQuery{Before: "b"}, "a"},
+		"the page is full":          {stored: messages{a, b}, streamed: streamed(a, b, c, d), limit: 2, want: "c d more"},
+		"only earlier ones":         {stored: messages{b, question}, streamed: streamed(a), limit: 1, want: "question more"},
+		"an earlier page":           {stored: messages{a}, streamed: streamed(a, b), before: "b", want: "a"},
 		"another chat's":            {stored: messages{a}, streamed: []event.Reply{other}, want: "a"},
 		"another chat's is newer":   {stored: messages{a}, streamed: append(streamed(fresh), other), want: "a fresh"},
 		"the stream cannot be read": {stored: messages{a}, streamed: streamed(b), noStream: away, want: "a"},
@@ -267,7 +268,8 @@ func TestHistoryHasWhatTheRecorderLacks(t *testing.T) {
 			var got []string
 			s := &surroundings{history: test.stored, replies: test.streamed, noStream: test.noStream}
 			service := s.service(slog.New(slog.DiscardHandler))
-			err := service.History(t.Context(), claims, test.query, func(answer conversation.Answer) error {
+			query := conversation.PageQuery{Limit: test.limit, Before: test.before}
+			err := service.History(t.Context(), claims, query, func(answer conversation.Answer) error {
 				for _, m := range answer.Messages {
 					got = append(got, m.ID)
 					if m.IsFromSupport != (m.ID != question.ID) {

@@ -79,16 +79,17 @@ func (s *Service) unrecorded(ctx context.Context, c chat.Chat, last page) (missi
 	since := s.cfg.Now().Add(-recorderLag)
 	switch {
 	case reply.ChatID == c.ID && !last.covers(reply.Message):
-		since = earlier(since, last.newestReply(c).Add(-recorderDisorder))
+		if before := last.newestReply(c).Add(-recorderDisorder); before.Before(since) {
+			since = before
+		}
 	case at.Before(since):
 		return nil
 	}
-	read, bytes := 0, 0
+	bytes := 0
 	for reply, err := range s.cfg.Replies.RepliesSince(ctx, c.AppID, c.ChatUserID, since) {
-		if err != nil || read == MaxPage || bytes > maxPageBytes {
+		if err != nil || bytes > maxPageBytes {
 			break
 		}
-		read++
 		bytes += len(reply.Message.Data)
 		if m := reply.Message; reply.ChatID == c.ID && !last.covers(m) {
 			m.IsFromSupport = true // as the recorder does
@@ -96,13 +97,6 @@ func (s *Service) unrecorded(ctx context.Context, c chat.Chat, last page) (missi
 		}
 	}
 	return missing
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // newestReply returns the time of the newest reply on the page; without one that of the chat.
@@ -123,10 +117,9 @@ func (p *page) add(messages []chat.Message, limit int) {
 	p.messages = append(p.messages, messages...)
 	slices.SortStableFunc(p.messages, chat.CompareMessages)
 	p.messages = slices.CompactFunc(p.messages, func(a, b chat.Message) bool { return a.ID == b.ID })
-	first, bytes := len(p.messages), 0
-	for first > 0 && len(p.messages)-first < limit && bytes <= maxPageBytes {
-		first--
-		bytes += len(p.messages[first].Data)
+	first := max(0, len(p.messages)-limit)
+	for bytes := dataOf(p.messages[first:]); bytes > maxPageBytes && first < len(p.messages)-1; first++ {
+		bytes -= len(p.messages[first].Data)
 	}
 	p.more = p.more || first > 0
 	p.messages = slices.Delete(p.messages, 0, first)
@@ -135,8 +128,13 @@ func (p *page) add(messages []chat.Message, limit int) {
 // sizeOf estimates the memory of the messages.
 func sizeOf(messages []chat.Message) (bytes int64) {
 	const record = 512 // without the data
+	return int64(dataOf(messages) + record*len(messages))
+}
+
+// dataOf returns the bytes of the messages' data.
+func dataOf(messages []chat.Message) (bytes int) {
 	for _, m := range messages {
-		bytes += int64(len(m.Data)) + record
+		bytes += len(m.Data)
 	}
 	return bytes
 }

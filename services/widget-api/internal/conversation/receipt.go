@@ -78,15 +78,13 @@ func (s *Service) findMessage(ctx context.Context, c chat.Chat, id string) (chat
 	if !apperr.Is(err, apperr.NotFound) || !ok {
 		return m, err
 	}
-	read := 0
 	for reply, readErr := range s.cfg.Replies.RepliesSince(ctx, c.AppID, c.ChatUserID, created.Add(-createdAhead)) {
-		if readErr != nil || read == MaxPage {
+		if readErr != nil {
 			break
 		}
 		if reply.ChatID == c.ID && reply.Message.ID == id {
 			return reply.Message, nil
 		}
-		read++
 	}
 	return m, err
 }

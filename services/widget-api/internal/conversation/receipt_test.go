@@ -86,12 +86,13 @@ func TestReadOfAMessageThatIsNotRecordedYet(t *testing.T) {
 		return event.Reply{ChatID: chatID, Message: m}
 	}
 	id, newer := uuid.Must(uuid.NewV7()).String(), uuid.Must(uuid.NewV7()).String()
+	before := []event.Reply{reply("chat", id), reply("chat", newer)}
 	for name, tt := range map[string]struct {
 		surroundings
 		found bool
 	}{
 		"the last reply":            {surroundings{replies: []event.Reply{reply("chat", id)}}, true},
-		"one before the last":       {surroundings{replies: []event.Reply{reply("chat", id), reply("chat", newer)}}, true},
+		"one before the last":       {surroundings{replies: before}, true},
 		"another chat's":            {surroundings{replies: []event.Reply{reply("other", id)}}, false},
 		"unknown":                   {surroundings{replies: []event.Reply{reply("chat", newer)}}, false},
 		"the stream cannot be read": {surroundings{noStream: away}, false},
