@@ -92,7 +92,7 @@ func (s *Service) Reply(
 		NameOfSender:  by.DisplayName(),
 		IsFromSupport: true,
 	}
-	return m, s.Send(ctx, ActorOf(by), c, m, true)
+	return s.Send(ctx, ActorOf(by), c, m, true)
 }
 
 // fill renders the data of a template message.
@@ -126,19 +126,26 @@ func (s *Service) fill(ctx context.Context, c chat.Chat, d Draft) (Draft, error)
 	return d, err
 }
 
-// Send publishes a message to the visitor on the chat's channel and appends it to the history. With receipt the sender
-// receives delivery reports.
-func (s *Service) Send(ctx context.Context, by Actor, c chat.Chat, m chat.Message, receipt bool) error {
+// Send publishes a message to the visitor on the chat's channel and appends it to the history, so that the sender sees
+// it there at once. The returned message has the time at which it entered the chat. If that is not known yet, only the
+// recorder appends it. With receipt the sender receives delivery reports.
+func (s *Service) Send(
+	ctx context.Context, by Actor, c chat.Chat, m chat.Message, receipt bool,
+) (chat.Message, error) {
 	e, err := event.ToVisitor(ctx, s.store, c, m, receipt)
 	if err != nil {
-		return err
+		return m, err
 	}
 	if err := s.bus.Publish(ctx, event.ForAgent(c.CompanyID, by.UserID), e); err != nil {
-		return err
+		return m, err
 	}
-	// so that the sender sees it immediately; the recorder also writes it if this fails
-	_ = s.store.AppendMessage(ctx, c.ID, m)
-	return nil
+	at, err := s.bus.StoredAt(ctx, e)
+	if err != nil || at.IsZero() {
+		return m, nil //nolint:nilerr // the message is accepted
+	}
+	m.CreatedAt = chat.EnteredAt(at)
+	_ = s.store.AppendMessage(ctx, c.ID, m) // the recorder also does
+	return m, nil
 }
 
 // LastMessages returns the last messages of a chat, oldest first, and the number of all messages. It returns at

@@ -83,6 +83,7 @@ type Bus struct {
 	cancel     context.CancelFunc
 	closing    atomic.Bool
 	streams    *streamWatcher
+	clock      clock
 	partitions *partitionTable
 	gauging    sync.WaitGroup
 	connUp     signal // sent after every connect; wakes the consumers
@@ -109,6 +110,7 @@ func Open(cfg Config) (*Bus, error) {
 	b.recordSync = &streamSync{stream: subject.Positions, bus: b}
 	b.envelopes.New = func() any { return newEnvelope() }
 	b.streams = newStreamWatcher(b)
+	b.clock.now = time.Now
 	b.partitions = newPartitionTable(b)
 	if err := b.connect(); err != nil {
 		b.cancel()
@@ -220,6 +222,9 @@ func (b *Bus) start() error {
 	b.streams.start()
 	if b.cfg.Registerer != nil || b.cfg.Meter != nil {
 		b.gauging.Go(func() { gauge(b.ctx, b.measureStreams) })
+	}
+	if slices.Contains(b.cfg.Streams, subject.Replies) && !b.cfg.Observe {
+		b.gauging.Go(func() { gauge(b.ctx, b.measureClock) })
 	}
 	return nil
 }

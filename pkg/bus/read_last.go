@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -39,6 +40,16 @@ func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 		return Delivery{}, fmt.Errorf("decoding the last message of %s: %w", stream, err)
 	}
 	return d, nil
+}
+
+// StoredAt returns when its stream stored the last event on its subject; the zero time if that is another event, or a
+// replica answers that lacks it. Errors are those of [Bus.Last].
+func (b *Bus) StoredAt(ctx context.Context, e event.Event) (time.Time, error) {
+	d, err := b.Last(ctx, subject.StreamOf(e.Subject()), e.Subject())
+	if err != nil || d.ID != e.EventID() {
+		return time.Time{}, err
+	}
+	return d.Time, nil
 }
 
 // lastsPerRequest is the number of subjects per request; nats-server allows 1,024.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,6 +133,19 @@ func (w *streamWatcher) checkAll() error {
 		if err != nil {
 			return err
 		}
+	}
+	return w.measureClock()
+}
+
+// measureClock measures the clock before the bus is ready.
+func (w *streamWatcher) measureClock() error {
+	if !slices.Contains(w.bus.cfg.Streams, subject.Replies) {
+		return nil
+	}
+	ctx, cancel := w.bus.state.request(w.bus.ctx, checkTimeout)
+	defer cancel()
+	if err := w.bus.measureClock(ctx); err != nil {
+		return fmt.Errorf("reading the clock of NATS: %w", err)
 	}
 	return nil
 }

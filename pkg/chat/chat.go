@@ -1,6 +1,9 @@
 package chat
 
-import "time"
+import (
+	"time"
+	"unicode/utf8"
+)
 
 // Window is how long after the visitor's last message a company may write into a chat (spec, "States and transitions").
 const Window = 24 * time.Hour
@@ -51,18 +54,27 @@ type Control struct {
 }
 
 // ReadCursor is the position in a chat's history up to which one side has read: the time and the id of a message.
-// Without an id, all messages of that time are read. The zero ReadCursor: nothing is read.
+// Without an id, all messages of that millisecond are read. The zero ReadCursor: nothing is read.
 type ReadCursor struct {
 	At        time.Time
 	MessageID string
 }
 
+// Last returns the greatest time and id that a message at the cursor may have.
+func (c ReadCursor) Last() (at time.Time, id string) {
+	if c.MessageID != "" || c.At.IsZero() {
+		return c.At, c.MessageID
+	}
+	return c.At.Truncate(time.Millisecond).Add(time.Millisecond - time.Microsecond), string(utf8.MaxRune)
+}
+
 // Covers reports whether the message is at the cursor or before it.
 func (c ReadCursor) Covers(m Message) bool {
-	if d := m.CreatedAt.Compare(c.At); d != 0 || c.At.IsZero() {
+	at, id := c.Last()
+	if d := m.CreatedAt.Compare(at); d != 0 || at.IsZero() {
 		return d < 0
 	}
-	return c.MessageID == "" || m.ID <= c.MessageID
+	return m.ID <= id
 }
 
 // AgentsRead returns the company's read cursor for the visitor's messages.

@@ -19,8 +19,7 @@ func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 // AnswerID returns the id of answer number n, counted from 0, to the message with the given UUIDv7. It is a
 // UUIDv7 that depends only on both, so that an answer that is sent again keeps its id. Its time is the
 // message's own, with n+1 added to the 12 bits after the milliseconds (a quarter of a microsecond each), so
-// that answers sort after the message, by n, and before what is sent after them: the history shows messages
-// of one millisecond by id.
+// that answers sort after the message, by n, and before what is sent after them, where ids are sorted.
 func AnswerID(messageID string, n int) string {
 	question, _ := uuid.Parse(messageID) // validated with its event
 	at := binary.BigEndian.Uint64(question[:8])

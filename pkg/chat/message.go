@@ -30,6 +30,17 @@ func AppendTime(dst []byte, t time.Time) []byte {
 	return append(appendDigits(append(dst, byte('0'+milliseconds/100)), milliseconds%100), 'Z')
 }
 
+// AppendMicroTime appends t as [AppendTime] does, with six digits of the second if it is between two milliseconds.
+func AppendMicroTime(dst []byte, t time.Time) []byte {
+	dst = AppendTime(dst, t)
+	rest := t.Nanosecond() / int(time.Microsecond) % 1000
+	if rest == 0 {
+		return dst
+	}
+	dst = append(dst[:len(dst)-1], byte('0'+rest/100))
+	return append(appendDigits(dst, rest%100), 'Z')
+}
+
 // appendDigits appends numbers below 100 as two digits each.
 func appendDigits(dst []byte, numbers ...int) []byte {
 	for _, n := range numbers {
@@ -41,7 +52,9 @@ func appendDigits(dst []byte, numbers ...int) []byte {
 // Message is the message record of the spec: an element of the history, and, with the chat's id, the payload of the
 // realtime event.
 type Message struct {
-	ID            string          `json:"id"` // UUIDv7, so that ids of one writer sort by time
+	ID string `json:"id"` // UUIDv7, so that ids of one writer sort by time
+	// CreatedAt is when the message entered its chat, in microseconds, by the clock of NATS: the order of the chat (see
+	// docs/decisions/0015-order.md). JSON shows milliseconds.
 	CreatedAt     time.Time       `json:"createdAt"`
 	Type          MessageType     `json:"type"`
 	Data          json.RawMessage `json:"data"` // a JSON object, exactly as sent
@@ -52,24 +65,31 @@ type Message struct {
 // AppendJSON appends the message record to dst; unlike encoding/json, it copies Data byte for byte.
 func (m Message) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
-	dst = m.appendMembers(dst)
+	dst = m.appendMembers(dst, AppendTime)
+	return append(dst, '}')
+}
+
+// AppendOrdered appends the message record with the whole of CreatedAt, for the events of which it is the order.
+func (m Message) AppendOrdered(dst []byte) []byte {
+	dst = append(dst, '{')
+	dst = m.appendMembers(dst, AppendMicroTime)
 	return append(dst, '}')
 }
 
 // AppendDelivery appends the payload of the realtime event: the record and the id of its chat.
 func (m Message) AppendDelivery(dst []byte, chatID string) []byte {
 	dst = append(dst, '{')
-	dst = m.appendMembers(dst)
+	dst = m.appendMembers(dst, AppendTime)
 	dst = append(dst, `,"chatId":`...)
 	dst = AppendString(dst, chatID)
 	return append(dst, '}')
 }
 
-func (m Message) appendMembers(dst []byte) []byte {
+func (m Message) appendMembers(dst []byte, appendTime func([]byte, time.Time) []byte) []byte {
 	dst = append(dst, `"id":`...)
 	dst = AppendString(dst, m.ID)
 	dst = append(dst, `,"createdAt":"`...)
-	dst = AppendTime(dst, m.CreatedAt)
+	dst = appendTime(dst, m.CreatedAt)
 	dst = append(dst, `","type":`...)
 	dst = AppendString(dst, string(m.Type))
 	dst = append(dst, `,"data":`...)
@@ -85,7 +105,7 @@ func (m Message) appendMembers(dst []byte) []byte {
 // MarshalJSON implements [json.Marshaler].
 func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil), nil }
 
-// CompareMessages is the order in which the history shows messages: by creation time, then by id.
+// CompareMessages is the order of a chat: by the time at which messages entered it, then by id.
 func CompareMessages(a, b Message) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
 }

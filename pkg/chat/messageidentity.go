@@ -13,5 +13,8 @@ type MessageIdentity struct {
 
 // NewMessageIdentity returns the identity of a new message.
 func NewMessageIdentity(now time.Time) MessageIdentity {
-	return MessageIdentity{ID: NewID(), At: now.UTC().Truncate(time.Millisecond)}
+	return MessageIdentity{ID: NewID(), At: EnteredAt(now)}
 }
+
+// EnteredAt returns a time in the resolution of [Message].CreatedAt.
+func EnteredAt(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

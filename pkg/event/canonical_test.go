@@ -21,11 +21,14 @@ func sampleReply(data, sender string) event.Reply {
 	}
 }
 
-// sameReply fails the test unless DecodeReply and Decode return the same result.
+// storedAt is when the stream stored the replies.
+var storedAt = time.Date(2026, 11, 21, 10, 0, 1, 2_003_004, time.UTC)
+
+// sameReply fails the test unless DecodeReply and DecodeStored return the same result.
 func sameReply(t *testing.T, subj string, data []byte) {
 	t.Helper()
-	want, wantErr := event.Decode[event.Reply](subj, bytes.Clone(data))
-	got, gotErr := event.DecodeReply(subj, data)
+	want, wantErr := event.DecodeStored[event.Reply](subj, bytes.Clone(data), storedAt)
+	got, gotErr := event.DecodeReply(subj, data, storedAt)
 	if (gotErr == nil) != (wantErr == nil) || gotErr != nil && gotErr.Error() != wantErr.Error() {
 		t.Fatalf("%q: got error %v, want %v", data, gotErr, wantErr)
 	}
@@ -59,7 +62,7 @@ func replySeeds() (seeds []string) {
 	return seeds
 }
 
-func TestDecodeReplyEqualsDecode(t *testing.T) {
+func TestDecodeReplyEqualsDecodeStored(t *testing.T) {
 	t.Parallel()
 	subj := sampleReply(`{}`, "").Subject()
 	for _, seed := range replySeeds() {
@@ -82,13 +85,13 @@ func BenchmarkDecodeReply(b *testing.B) {
 	b.Run("canonical", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = event.DecodeReply(subj, data)
+			_, _ = event.DecodeReply(subj, data, storedAt)
 		}
 	})
 	b.Run("any", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = event.Decode[event.Reply](subj, data)
+			_, _ = event.DecodeStored[event.Reply](subj, data, storedAt)
 		}
 	})
 }

@@ -29,7 +29,20 @@ func Decode[E interface{ Subject() string }, P Checked[E]](subj string, data []b
 	return e, faults.Err()
 }
 
-// Checked is an event that validates itself; check also converts its times to UTC and milliseconds.
+// DecodeStored is Decode for an event that a stream has stored at a time: that is when a message for the visitor has
+// entered its chat.
+func DecodeStored[E interface{ Subject() string }, P Checked[E]](
+	subj string, data []byte, stored time.Time,
+) (E, error) {
+	e, err := Decode[E, P](subj, data)
+	if entering, ok := any(P(&e)).(interface{ entered(time.Time) }); ok && err == nil {
+		entering.entered(stored)
+	}
+	return e, err
+}
+
+// Checked is an event that validates itself; check also converts its times to UTC and milliseconds, or microseconds
+// where they are the order of a chat.
 type Checked[E any] interface {
 	*E
 	check(*apperr.Fields)
@@ -46,7 +59,9 @@ func checkTokens(f *apperr.Fields, namesAndValues ...string) {
 
 func checkMessage(f *apperr.Fields, m *chat.Message) {
 	checkID(f, "message.id", m.ID)
-	checkTime(f, "message.createdAt", &m.CreatedAt)
+	createdAt := m.CreatedAt
+	checkTime(f, "message.createdAt", &createdAt)
+	m.CreatedAt = chat.EnteredAt(m.CreatedAt)
 	if m.Type == "" {
 		f.Add("message.type", "must be present")
 	}

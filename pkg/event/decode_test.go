@@ -105,13 +105,38 @@ func TestDecodeRejectsInvalidReplies(t *testing.T) {
 	}
 }
 
-func TestDecodeTruncatesTimesToMilliseconds(t *testing.T) {
+// The time of a visitor's message is its order, in microseconds; other times have milliseconds.
+func TestDecodeTruncatesTimes(t *testing.T) {
 	t.Parallel()
-	e := Reply{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage()}
-	encoded := strings.Replace(string(e.AppendJSON(nil)), "05:06:07.008Z", "07:06:07.008999+02:00", 1)
-	got, err := Decode[Reply](e.Subject(), []byte(encoded))
-	if err != nil || got.Message.CreatedAt != e.Message.CreatedAt {
+	e := VisitorMessageAccepted{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage()}
+	e.Message.CreatedAt = e.Message.CreatedAt.Add(50 * time.Microsecond)
+	encoded := strings.Replace(string(e.AppendJSON(nil)), "05:06:07.008050Z", "07:06:07.008050999+02:00", 1)
+	got, err := Decode[VisitorMessageAccepted](e.Subject(), []byte(encoded))
+	if err != nil || !got.Message.CreatedAt.Equal(e.Message.CreatedAt) {
 		t.Errorf("got %v and %v, want %v", got.Message.CreatedAt, err, e.Message.CreatedAt)
+	}
+	s := MessageStatusChanged{CompanyID: "c", MessageID: messageID, Status: chat.StatusRead, At: e.Message.CreatedAt}
+	encoded = strings.Replace(string(s.AppendJSON(nil)), "07.008Z", "07.008999Z", 1)
+	report, err := Decode[MessageStatusChanged](s.Subject(), []byte(encoded))
+	if want := s.At.Truncate(time.Millisecond); err != nil || !report.At.Equal(want) {
+		t.Errorf("got %v and %v, want %v", report.At, err, want)
+	}
+}
+
+// A message for the visitor enters its chat when its stream stores it, whatever its writer's clock says.
+func TestDecodeStored(t *testing.T) {
+	t.Parallel()
+	stored := time.Date(2026, 3, 4, 5, 6, 6, 1_234_567, time.UTC)
+	want := time.Date(2026, 3, 4, 5, 6, 6, 1_234_000, time.UTC)
+	e := Reply{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage()}
+	got, err := DecodeStored[Reply](e.Subject(), e.AppendJSON(nil), stored)
+	if err != nil || !got.Message.CreatedAt.Equal(want) || !got.WrittenAt.Equal(e.Message.CreatedAt) {
+		t.Errorf("a reply: got %v, written at %v, %v, want %v", got.Message.CreatedAt, got.WrittenAt, err, want)
+	}
+	v := VisitorMessageAccepted{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage()}
+	kept, err := DecodeStored[VisitorMessageAccepted](v.Subject(), v.AppendJSON(nil), stored)
+	if err != nil || !kept.Message.CreatedAt.Equal(v.Message.CreatedAt) {
+		t.Errorf("a visitor's message: got %v, %v, want the time that its response had", kept.Message.CreatedAt, err)
 	}
 }
 

@@ -189,7 +189,8 @@ func (e VisitorMessageAccepted) EventID() string       { return e.Message.ID }
 func (e VisitorMessageAccepted) OccurredAt() time.Time { return e.Message.CreatedAt }
 
 func (e VisitorMessageAccepted) AppendJSON(dst []byte) []byte {
-	dst = appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
+	dst = appendVisitorChat(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID)
+	dst = append(e.Message.AppendOrdered(append(dst, `,"message":`...)), '}')
 	if e.Site != "" {
 		dst = append(append(dst[:len(dst)-1], `,"site":"`...), e.Site...)
 		dst = append(dst, `"}`...)
@@ -310,13 +311,15 @@ func (e ChatControlChanged) HandsOver() bool {
 	return e.Handover.By != "" && e.Handover.At.Equal(e.ChangedAt)
 }
 
-// Reply: a message for a widget visitor.
+// Reply: a message for a widget visitor. In the event, the message's time is when it was written; a reader gets the time
+// at which the stream stored the event (see [DecodeStored]).
 type Reply struct {
 	CompanyID  string       `json:"companyId"`
 	AppID      string       `json:"appId"`
 	ChatUserID string       `json:"chatUserId"`
 	ChatID     string       `json:"chatId"`
 	Message    chat.Message `json:"message"`
+	WrittenAt  time.Time    `json:"-"` // of an event that was read
 	// Receipt requests delivery reports (see MessageStatusChanged).
 	Receipt bool `json:"receipt,omitempty"`
 }
@@ -328,7 +331,8 @@ func (e Reply) EventID() string       { return e.Message.ID }
 func (e Reply) OccurredAt() time.Time { return e.Message.CreatedAt }
 
 func (e Reply) AppendJSON(dst []byte) []byte {
-	dst = appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
+	dst = appendVisitorChat(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID)
+	dst = appendMessage(dst, e.Message)
 	if e.Receipt {
 		dst = append(dst[:len(dst)-1], `,"receipt":true}`...)
 	}
@@ -340,13 +344,18 @@ func (e *Reply) check(f *apperr.Fields) {
 	checkShown(f, &e.Message)
 }
 
+func (e *Reply) entered(stored time.Time) {
+	e.WrittenAt = e.Message.CreatedAt
+	e.Message.CreatedAt = chat.EnteredAt(stored)
+}
+
 // Recipient is the receiver of a message on a channel.
 type Recipient struct {
 	Phone string `json:"phone"`
 	Name  string `json:"name,omitempty"`
 }
 
-// OutboundMessage: a message for a channel connector to deliver.
+// OutboundMessage: a message for a channel connector to deliver. Its times are those of [Reply].
 type OutboundMessage struct {
 	CompanyID  string       `json:"companyId"`
 	Channel    chat.Channel `json:"channel"`
@@ -354,6 +363,7 @@ type OutboundMessage struct {
 	ChatUserID string       `json:"chatUserId"`
 	Recipient  Recipient    `json:"recipient"`
 	Message    chat.Message `json:"message"`
+	WrittenAt  time.Time    `json:"-"`
 }
 
 // Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
@@ -382,6 +392,11 @@ func (e *OutboundMessage) check(f *apperr.Fields) {
 		"chatUserId", e.ChatUserID,
 	)
 	checkShown(f, &e.Message)
+}
+
+func (e *OutboundMessage) entered(stored time.Time) {
+	e.WrittenAt = e.Message.CreatedAt
+	e.Message.CreatedAt = chat.EnteredAt(stored)
 }
 
 // MessageStatusChanged reports the delivery of a company's message. Status is [chat.StatusDelivered],
@@ -437,12 +452,11 @@ func (e *MessageStatusChanged) check(f *apperr.Fields) {
 	}
 }
 
-func appendVisitorMessage(dst []byte, companyID, appID, chatUserID, chatID string, m chat.Message) []byte {
+func appendVisitorChat(dst []byte, companyID, appID, chatUserID, chatID string) []byte {
 	dst = appendMember(append(dst, '{'), "companyId", companyID)
 	dst = appendMember(append(dst, ','), "appId", appID)
 	dst = appendMember(append(dst, ','), "chatUserId", chatUserID)
-	dst = appendMember(append(dst, ','), "chatId", chatID)
-	return appendMessage(dst, m)
+	return appendMember(append(dst, ','), "chatId", chatID)
 }
 
 func appendMessage(dst []byte, m chat.Message) []byte {

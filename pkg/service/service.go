@@ -33,7 +33,9 @@ type Base struct {
 	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
 	OpsListener net.Listener               `env:"-"` // used instead of OpsAddr; the service closes it
 	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
-	Now         func() time.Time           `env:"-"` // the clock; nil: the real one
+	Now         func() time.Time           `env:"-"` // the clock; nil: that of the machine, and [Process.Now]
+
+	givenNow bool // Now was not nil
 }
 
 func (b *Base) base() *Base { return b }
@@ -45,8 +47,9 @@ func Check[C interface{ base() *Base }](cfg C, problems ...string) error {
 	if b.Logger == nil {
 		problems = append([]string{"Logger is missing"}, problems...)
 	}
-	if b.Now == nil {
-		b.Now = time.Now
+	b.givenNow = b.Now != nil
+	if !b.givenNow {
+		b.Now = machineTime
 	}
 	return config.Check(cfg, problems...)
 }
@@ -149,6 +152,16 @@ func (p *Process) Bus(meter bus.Meter, streams ...string) (*bus.Bus, error) {
 func (p *Process) Name() string { return p.name }
 
 // Logger returns the service's log.
+// Now returns the clock by which chats are ordered, and their windows and changes timed: that of NATS ([bus.Bus.Now]),
+// the same for all processes. It must be called after Bus.
+func (p *Process) Now() func() time.Time {
+	if p.base.givenNow || p.bus == nil {
+		return p.base.Now
+	}
+	return p.bus.Now
+}
+
+// Logger returns the logger of the service.
 func (p *Process) Logger() *slog.Logger { return p.base.Logger }
 
 // Check adds a dependency to /readyz.

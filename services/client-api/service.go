@@ -108,24 +108,26 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
-	s.handler.Open(s.api(data, cache, b, redis))
+	s.handler.Open(s.api(data, cache, b, redis, p.Now()))
 	return func(ctx context.Context) error {
 		return web.Serve(ctx, p, s.cfg.Listener, s.cfg.HTTPAddr, s.handler, grace)
 	}, nil
 }
 
-func (s *Service) api(data store.Store, cache *store.Cache, b *bus.Bus, redis *ratelimit.Redis) http.Handler {
+func (s *Service) api(
+	data store.Store, cache *store.Cache, b *bus.Bus, redis *ratelimit.Redis, now func() time.Time,
+) http.Handler {
 	statuses := status.New(data, acceptances{b})
 	return api.New(api.Config{
-		Authenticator: access.NewAuthenticator(cache, s.cfg.Now),
-		Messages:      message.NewSender(cache, data, b, s.cfg.Now),
+		Authenticator: access.NewAuthenticator(cache, now),
+		Messages:      message.NewSender(cache, data, b, now),
 		Pushes: push.New(push.Config{
-			Templates: cache, Messages: data, Recipients: data, Publisher: b, Logger: s.cfg.Logger, Now: s.cfg.Now,
+			Templates: cache, Messages: data, Recipients: data, Publisher: b, Logger: s.cfg.Logger, Now: now,
 		}),
 		Statuses: statuses,
-		Lookups:  lookup.New(data, s.cfg.Now),
+		Lookups:  lookup.New(data, now),
 		Idempotent: httpapi.Idempotent{
-			Executor: idempotency.NewExecutor(data, sends{data, statuses}, s.cfg.Now, s.cfg.Logger),
+			Executor: idempotency.NewExecutor(data, sends{data, statuses}, now, s.cfg.Logger),
 		},
 		Limits:     s.limits(redis),
 		Proxies:    s.cfg.TrustedProxies,

@@ -75,10 +75,12 @@ type world struct {
 	operator  account.User
 }
 
+var streams = bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 1 << 30, Partitions: 4}
+
 func newWorld(t *testing.T, options ...func(*panel.Config)) *world {
 	t.Helper()
 	w := &world{t: t, storePath: storetest.Path(t)}
-	n := bustest.StartSized(t, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 1 << 30, Partitions: 4})
+	n := bustest.StartSized(t, streams)
 	w.natsURL = n.URL()
 	w.bus = bustest.Open(t, w.natsURL)
 	w.store = &engine{Store: storetest.OpenAt(t, w.storePath)}

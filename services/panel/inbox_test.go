@@ -1,6 +1,7 @@
 package panel_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/panel"
+	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
@@ -285,23 +287,26 @@ func TestLostReplyIsSentAgain(t *testing.T) {
 	w := newWorld(t, unlimited)
 	agent := w.as(w.acme.users[account.Agent])
 	path := "/api/chats/" + w.acme.chat + "/messages"
-	reply := func() string {
+	reply := func() (id string) {
 		t.Helper()
 		const body = `{"type":"TEXT","data":{"text":"I am Grace"}}`
-		return agent.done(http.StatusCreated, http.MethodPost, path, body, "Idempotency-Key", "k").Body
+		sent := agent.done(http.StatusCreated, http.MethodPost, path, body, "Idempotency-Key", "k").Body
+		var m chat.Message
+		w.must(json.Unmarshal([]byte(sent), &m))
+		return m.ID
 	}
 	w.store.full.Store(true)
 	first := reply()
-	_, err := w.bus.Purge(t.Context(), subject.Replies, subject.Reply(w.acme.app, w.acme.visitor))
-	w.must(err)
+	w.must(w.bus.DeleteStream(t.Context(), subject.Replies))
+	bustest.Declare(t, w.natsURL, streams)
 	w.store.full.Store(false)
 	if again := reply(); again != first {
 		t.Errorf("got %s, want the same message, %s", again, first)
 	}
 	history, _, err := w.store.History(t.Context(), w.acme.chat, store.HistoryQuery{})
 	w.must(err)
-	if len(history) != 1 {
-		t.Errorf("got %d messages in the history, want the one that was sent again", len(history))
+	if all := w.replies(w.acme); len(all) != 1 || len(history) != 1 {
+		t.Errorf("got %v in the stream and %d in the history, want the reply that was sent again", all, len(history))
 	}
 }
 

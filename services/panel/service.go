@@ -119,6 +119,7 @@ type engines struct {
 	store store.Store
 	files file.Store
 	redis *ratelimit.Redis // nil: this replica counts alone
+	now   func() time.Time // the clock of chats
 
 	presence presence.Store // nil: presence is unknown
 }
@@ -141,6 +142,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	if err != nil {
 		return nil, err
 	}
+	e.now = p.Now()
 	files, closeFiles, err := filebackend.Open(s.cfg.Files, e.bus)
 	if err != nil {
 		return nil, err
@@ -167,7 +169,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 			ratelimit.Config{Name: name, Rate: rate, Redis: e.redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer},
 		)
 	}
-	operations := admin.New(e.store, e.bus, s.cfg.Now)
+	operations := admin.New(e.store, e.bus, e.now)
 	return api.New(api.Config{
 		SignIn: signin.New(signin.Config{
 			Store:     e.store,
@@ -175,7 +177,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 			ByAddress: limiter("sign-in", s.cfg.RateSignIn),
 			ByAccount: limiter("account", s.cfg.RateAccount),
 			Starts:    limiter("sign-ins", s.cfg.RateStarts),
-			Logger:    s.cfg.Logger, Now: s.cfg.Now,
+			Logger:    s.cfg.Logger, Now: e.now,
 		}),
 		OIDC:  s.cfg.oidc(),
 		Admin: operations, Store: e.store, Bus: e.bus, Calls: e.bus.RPC(), Streams: e.bus, Files: e.files,
@@ -191,7 +193,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 			CompanyKeys:    limiter("idempotency-keys-company-agents", s.cfg.RateKeys),
 		},
 		Idempotent: httpapi.Idempotent{
-			Executor: idempotency.NewExecutor(e.store, idempotency.Stored{Messages: e.store}, s.cfg.Now, s.cfg.Logger),
+			Executor: idempotency.NewExecutor(e.store, idempotency.Stored{Messages: e.store}, e.now, s.cfg.Logger),
 		},
 		Stopping:      streaming,
 		Heartbeat:     s.cfg.Heartbeat,
@@ -201,7 +203,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		Version:       ops.ReadBuild().Version,
 		OpenAPI:       OpenAPI(),
 		Proxies:       s.cfg.TrustedProxies,
-		Now:           s.cfg.Now,
+		Now:           e.now,
 		Logger:        s.cfg.Logger,
 		Registerer:    s.cfg.Registerer,
 		Tracer:        s.cfg.Tracer,
@@ -227,9 +229,9 @@ func (s *Service) attachments(e engines) *attachment.Service {
 	files := attachment.Bounds(s.cfg.Files, s.cfg.Uploads)
 	files.Store = e.files
 	files.Records = e.store
-	files.Notices = notice.NewBoard(e.store, s.cfg.Now, s.cfg.Logger)
+	files.Notices = notice.NewBoard(e.store, e.now, s.cfg.Logger)
 	files.Logger = s.cfg.Logger
-	files.Now = s.cfg.Now
+	files.Now = e.now
 	return attachment.New(files)
 }
 

@@ -89,7 +89,8 @@ func (a *app) sendReply(ctx context.Context, o operations, c chat.Chat, m chat.M
 	if !c.Open(a.Now()) {
 		return apperr.AgentChatClosed.New()
 	}
-	if err := o.Send(ctx, self(), c, m, false); err != nil {
+	m, err := o.Send(ctx, self(), c, m, false)
+	if err != nil {
 		return err
 	}
 	if !c.InWindow(a.Now()) {

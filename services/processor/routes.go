@@ -154,7 +154,7 @@ type handler = func(context.Context, bus.Delivery) error
 // delivery.
 func decoded[E event.Event, P event.Checked[E]](handle func(context.Context, E) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
-		e, err := event.Decode[E, P](d.Subject, d.Data)
+		e, err := event.DecodeStored[E, P](d.Subject, d.Data, d.Time)
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func decoded[E event.Event, P event.Checked[E]](handle func(context.Context, E) 
 // withID also passes the event's id, from which the handler derives the ids of what it publishes.
 func withID[E event.Event, P event.Checked[E]](handle func(context.Context, E, string) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
-		e, err := event.Decode[E, P](d.Subject, d.Data)
+		e, err := event.DecodeStored[E, P](d.Subject, d.Data, d.Time)
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func withID[E event.Event, P event.Checked[E]](handle func(context.Context, E, s
 // withTime also passes the time at which the stream stored the event.
 func withTime[E event.Event, P event.Checked[E]](handle func(context.Context, E, time.Time) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
-		e, err := event.Decode[E, P](d.Subject, d.Data)
+		e, err := event.DecodeStored[E, P](d.Subject, d.Data, d.Time)
 		if err != nil {
 			return err
 		}

@@ -185,7 +185,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	again := repeats{stored: r.store, lastLoss: lastLoss(r.bus), now: time.Now}
+	again := repeats{stored: r.store, lastLoss: lastLoss(r.bus), now: r.now}
 	var consumers []bus.Consumer
 	if s.cfg.Recorder {
 		consumers = append(consumers, recorderRoutes(s.recorder(r))...)
@@ -214,6 +214,7 @@ type resources struct {
 	store store.Store
 	cache *store.Cache     // of store; a record may be a second or two old
 	redis *ratelimit.Redis // nil without REDIS_URL
+	now   func() time.Time // the clock of chats
 }
 
 func (s *Service) openResources(p *service.Process) (resources, error) {
@@ -236,7 +237,7 @@ func (s *Service) openResources(p *service.Process) (resources, error) {
 		return resources{}, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
-	return resources{bus: b, store: documents, cache: cache, redis: redis}, nil
+	return resources{bus: b, store: documents, cache: cache, redis: redis, now: p.Now()}, nil
 }
 
 func (s *Service) recorder(r resources) *recorder.Recorder {
@@ -247,7 +248,7 @@ func (s *Service) recorder(r resources) *recorder.Recorder {
 		Controls:     r.store,
 		Applications: r.cache,
 		Publisher:    r.bus,
-		Now:          time.Now,
+		Now:          r.now,
 	})
 }
 
@@ -265,7 +266,7 @@ func (s *Service) webhooks(r resources) *webhook.Service {
 		Allow:      s.cfg.WebhookAllow,
 		WarnAfter:  s.cfg.WebhookWarnAfter,
 		PollEvery:  webhookPoll,
-		Now:        time.Now,
+		Now:        r.now,
 		Logger:     s.cfg.Logger,
 		Registerer: s.cfg.Registerer,
 	})
@@ -282,10 +283,10 @@ func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
 		Answerer:     answerer,
 		Applications: r.cache,
 		Chats:        r.store, // not the cache: an agent may have taken the chat a moment ago
-		Controls:     control.New(r.store, r.bus, time.Now),
+		Controls:     control.New(r.store, r.bus, r.now),
 		Publisher:    r.bus,
 		Parts:        parts{r.bus},
-		Now:          time.Now,
+		Now:          r.now,
 	}
 	if s.cfg.Bot == BotNone { // it writes nothing: no failure text, no typing indicator, nothing to stop
 		return bot.New(cfg), nil

@@ -425,3 +425,28 @@ func TestBotsAreCharged(t *testing.T) {
 		t.Error("got no answers, want those within the budget")
 	}
 }
+
+// Two writers with clocks apart: the history has the order of the stream, which is what sockets were sent.
+func TestHistoryHasTheOrderOfTheStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(w.config())
+	kept := w.acked(subject.Replies, "recorder")
+	var want []string
+	for n, clock := range []time.Duration{time.Hour, -time.Hour, 0} {
+		m := message(chat.Text, fmt.Sprintf(`{"text":"%d"}`, n), "Nora")
+		m.CreatedAt = m.CreatedAt.Add(clock)
+		w.publish(event.Reply{
+			CompanyID: w.company.ID, AppID: w.application.ID, ChatUserID: w.visitor.ID, ChatID: w.chat.ID, Message: m,
+		})
+		want = append(want, m.ID)
+	}
+	kept.Await(len(want))
+	var got []string
+	for _, m := range w.history(w.chat.ID) {
+		got = append(got, m.ID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

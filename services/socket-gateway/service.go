@@ -189,10 +189,10 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	s.gateway = realtime.New(realtime.Config{
 		Namespace: namespace,
 		Bus:       s.bus,
-		Tokens:    credential.NewVerifier(keys, s.cfg.Now),
+		Tokens:    credential.NewVerifier(keys, p.Now()),
 		Origins:   s.bus.RPC().AllowedOrigins,
 		Metrics:   metrics,
-		Logger:    s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer,
+		Logger:    s.cfg.Logger, Now: p.Now(), Tracer: s.cfg.Tracer,
 		RecoveryRate: s.cfg.RecoveryRate, RecoveryBytes: s.cfg.RecoveryBytes, Limits: limits,
 		Presence: s.presence(), ID: s.id,
 		// called only while serving: s.ingress is set

@@ -240,6 +240,11 @@ func (w *world) reply(v visitor, data string) string {
 	if err := w.bus.Publish(w.t.Context(), event.Derived(), e); err != nil {
 		w.t.Fatal(err)
 	}
+	at, err := w.bus.StoredAt(w.t.Context(), e)
+	if err != nil || at.IsZero() {
+		w.t.Fatalf("reading when a reply was stored: got %v, %v", at, err)
+	}
+	e.Message.CreatedAt = at
 	return string(e.Message.AppendDelivery(nil, v.chatID))
 }
 

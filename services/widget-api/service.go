@@ -121,6 +121,7 @@ type engines struct {
 	files  *attachment.Service
 	redis  *ratelimit.Redis     // nil: this replica counts alone
 	agents *conversation.Agents // nil: the agents' presence is unknown
+	now    func() time.Time     // the clock of chats
 }
 
 func (s *Service) open(p *service.Process) (service.Work, error) {
@@ -180,6 +181,7 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 	if e.bus, err = p.Bus(s.meter(e), s.streams()...); err != nil {
 		return nil, err
 	}
+	e.now = p.Now()
 	e.cache = store.NewCache(
 		e.store,
 		store.CacheConfig{TokenTTL: s.cfg.CacheTTL, TTL: s.cfg.CacheTTL, Registerer: s.cfg.Registerer},
@@ -195,7 +197,7 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 	attachments.Sweep = cmp.Or(s.cfg.FileSweep, defaultFileSweep)
 	attachments.Notices = e.board
 	attachments.Logger = s.cfg.Logger
-	attachments.Now = s.cfg.Now
+	attachments.Now = e.now
 	e.files = attachment.New(attachments)
 	return e, nil
 }
@@ -218,31 +220,31 @@ func (s *Service) conversations(e *engines, applications *application.Finder) *c
 		Publisher:    e.bus,
 		Signals:      e.bus.RPC(),
 		Agents:       e.agents,
-		Controls:     control.New(e.store, e.bus, s.cfg.Now),
+		Controls:     control.New(e.store, e.bus, e.now),
 		Visitors:     e.store,
 		Changed:      e.visitorChanged,
 		PageMemory:   conversation.NewPageMemory(s.cfg.HistoryMemory),
 		Logger:       s.cfg.Logger,
-		Now:          s.cfg.Now,
+		Now:          e.now,
 	})
 }
 
 func (s *Service) api(e *engines, applications *application.Finder, conversations *conversation.Service) http.Handler {
-	verifier := credential.NewVerifier(e.keys, s.cfg.Now)
+	verifier := credential.NewVerifier(e.keys, e.now)
 	return api.New(api.Config{
 		Applications: applications,
 		Registrations: registration.New(registration.Config{
 			Applications: applications, Visitors: e.store, Publisher: e.bus, Signer: e.keys, Tokens: verifier,
-			Changed: e.visitorChanged, TokenTTL: s.cfg.VisitorTokenTTL, Now: s.cfg.Now,
+			Changed: e.visitorChanged, TokenTTL: s.cfg.VisitorTokenTTL, Now: e.now,
 		}),
 		Conversations: conversations,
 		Idempotent: httpapi.Idempotent{
-			Executor: idempotency.NewExecutor(e.store, idempotency.Stored{Messages: e.store}, s.cfg.Now, s.cfg.Logger),
+			Executor: idempotency.NewExecutor(e.store, idempotency.Stored{Messages: e.store}, e.now, s.cfg.Logger),
 		},
 		Files:      e.files,
 		Uploads:    form.Limits{MaxBytes: s.cfg.FileMaxBytes, Timeout: s.cfg.UploadTimeout},
 		PublicURL:  s.cfg.PublicURL,
-		Now:        s.cfg.Now,
+		Now:        e.now,
 		Limits:     s.limits(e.redis),
 		Proxies:    s.cfg.TrustedProxies,
 		Verifier:   verifier,
@@ -263,7 +265,7 @@ func (r replies) LastReply(ctx context.Context, appID, chatUserID string) (event
 	if err != nil {
 		return event.Reply{}, time.Time{}, err
 	}
-	reply, err := event.Decode[event.Reply](d.Subject, d.Data)
+	reply, err := event.DecodeStored[event.Reply](d.Subject, d.Data, d.Time)
 	return reply, d.Time, err
 }
 
@@ -285,7 +287,7 @@ func (r replies) RepliesSince(
 				yield(event.Reply{}, err)
 				return
 			}
-			reply, err := event.Decode[event.Reply](d.Subject, d.Data)
+			reply, err := event.DecodeStored[event.Reply](d.Subject, d.Data, d.Time)
 			if err == nil && !yield(reply, nil) {
 				return
 			}

@@ -309,6 +309,6 @@ func (e Engine) verify(t testing.TB, s store.Store, processes ...[]string) {
 			must(t, s.AppendMessage(ctx, c.ID, last))
 			c = get[chat.Chat](t)(s.Chat(ctx, c.ID))
 		}
-		want(t, "the window of a chat with a message", c.WindowStartedAt, last.CreatedAt)
+		want(t, "the window of a chat with a message", c.WindowStartedAt, store.UTC(last.CreatedAt))
 	}
 }

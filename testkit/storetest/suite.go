@@ -63,11 +63,14 @@ func Run(t *testing.T, open Opener) {
 	}
 }
 
-// noon has a finer resolution than milliseconds, which no engine stores.
+// noon has a finer resolution than engines store: microseconds for messages, otherwise milliseconds.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 7_654_321, time.UTC)
 
 // at returns a time of the tests as stored.
 func at(after time.Duration) time.Time { return store.UTC(noon.Add(after)) }
+
+// entered returns the time of a message as stored.
+func entered(after time.Duration) time.Time { return chat.EnteredAt(noon.Add(after)) }
 
 func newID() string { return uuid.NewString() }
 
@@ -85,7 +88,7 @@ func fromCompany(id string, created time.Time) chat.Message {
 
 // stored returns a message as stored.
 func stored(m chat.Message) chat.Message {
-	m.CreatedAt = store.UTC(m.CreatedAt)
+	m.CreatedAt = chat.EnteredAt(m.CreatedAt)
 	return m
 }
 

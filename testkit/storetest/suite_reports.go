@@ -88,7 +88,7 @@ func testReceipts(t *testing.T, open Opener) {
 			t.Errorf("unread up to a: got %v, want nothing", found)
 		}
 		cursor := get[store.ChatReceipts](t)(s.ChatReceipts(ctx, chatID)).ReadUpTo
-		want(t, "the cursor, which does not step back", cursor, chat.ReadCursor{At: at(time.Second), MessageID: "c"})
+		want(t, "the cursor, which does not step back", cursor, chat.ReadCursor{At: entered(time.Second), MessageID: "c"})
 		late := fromCompany("bb", noon.Add(time.Second))
 		want(t, "a message that was read before it was stored", await(t, chatID, late, true), at(2*time.Hour))
 		want(t, "a message after what was read", await(t, chatID, fromCompany("cc", noon.Add(time.Second)), true), time.Time{})

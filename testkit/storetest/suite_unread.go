@@ -31,10 +31,28 @@ func testUnread(t *testing.T, open Opener) {
 	want(t, "for the visitor", unread(true, chat.ReadCursor{}, many), 5)
 	want(t, "for the company", unread(false, chat.ReadCursor{}, many), 2)
 	want(t, "no more than the limit", unread(true, chat.ReadCursor{}, 2), 2)
-	want(t, "after a message", unread(true, chat.ReadCursor{At: at(time.Minute), MessageID: "b"}, many), 2)
-	want(t, "after a message that does not exist", unread(true, chat.ReadCursor{At: at(time.Minute), MessageID: "bb"}, many), 2)
+	want(t, "after a message", unread(true, chat.ReadCursor{At: entered(time.Minute), MessageID: "b"}, many), 2)
+	want(t, "after a message that does not exist", unread(true, chat.ReadCursor{At: entered(time.Minute), MessageID: "bb"}, many), 2)
 	want(t, "after a time", unread(true, chat.ReadCursor{At: at(time.Minute)}, many), 1)
-	want(t, "after the last", unread(true, chat.ReadCursor{At: at(3 * time.Minute), MessageID: "d"}, many), 0)
+	want(t, "after the last", unread(true, chat.ReadCursor{At: entered(3*time.Minute), MessageID: "d"}, many), 0)
+
+	// Within a millisecond: a cursor with a message is exact, one with a time alone has read all of it.
+	close := openChat(t, s)
+	for n, m := range []chat.Message{text("z", noon), text("y", noon), text("x", noon)} {
+		m.ID += newID()
+		m.CreatedAt = entered(time.Duration(n) * time.Microsecond)
+		must(t, s.AppendMessage(ctx, close.ID, m))
+	}
+	all := walk(t, s, close.ID, store.HistoryQuery{})
+	if len(all) != 3 || all[0].ID[0] != 'z' || all[2].ID[0] != 'x' {
+		t.Errorf("got %v, want the order of the microseconds", ids(all))
+	}
+	for n, m := range all {
+		exact := chat.ReadCursor{At: m.CreatedAt, MessageID: m.ID}
+		want(t, "within a millisecond", get[int](t)(s.CountUnread(ctx, close.ID, false, exact, many)), 2-n)
+	}
+	whole := chat.ReadCursor{At: store.UTC(all[0].CreatedAt)}
+	want(t, "after a millisecond", get[int](t)(s.CountUnread(ctx, close.ID, false, whole, many)), 0)
 
 	// Each side's cursor only advances, also on late updates.
 	read := func(m chat.Message) chat.ReadCursor {
@@ -43,8 +61,8 @@ func testUnread(t *testing.T, open Opener) {
 		return get[store.ChatReceipts](t)(s.ChatReceipts(ctx, c.ID)).ReadUpTo
 	}
 	want(t, "before anything is read", get[store.ChatReceipts](t)(s.ChatReceipts(ctx, c.ID)).ReadUpTo, chat.ReadCursor{})
-	want(t, "the visitor's cursor", read(fromCompany("b", minute)), chat.ReadCursor{At: at(time.Minute), MessageID: "b"})
-	want(t, "back to an earlier message", read(fromCompany("a", minute)), chat.ReadCursor{At: at(time.Minute), MessageID: "b"})
+	want(t, "the visitor's cursor", read(fromCompany("b", minute)), chat.ReadCursor{At: entered(time.Minute), MessageID: "b"})
+	want(t, "back to an earlier message", read(fromCompany("a", minute)), chat.ReadCursor{At: entered(time.Minute), MessageID: "b"})
 	cursor := read(fromCompany("d", noon.Add(3*time.Minute)))
 	want(t, "all read", unread(true, cursor, many), 0)
 	get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{AgentsReadAt: minute}))

@@ -2801,7 +2801,7 @@ type ClientInterface interface {
 
 	// ListMessages The messages of a chat, page by page
 	//
-	// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
+	// The chat's messages of both sides, in the order in which they entered the chat, which is that of `createdAt`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
 	//
 	// Corresponds with GET /chats/{id}/messages (the `ListMessages` operationId).
 	ListMessages(ctx context.Context, id string, params *ListMessagesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2903,7 +2903,7 @@ func (c *Client) GetChat(ctx context.Context, id string, params *GetChatParams, 
 
 // ListMessages The messages of a chat, page by page
 //
-// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
+// The chat's messages of both sides, in the order in which they entered the chat, which is that of `createdAt`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
 //
 // Corresponds with GET /chats/{id}/messages (the `ListMessages` operationId).
 func (c *Client) ListMessages(ctx context.Context, id string, params *ListMessagesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3708,7 +3708,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListMessagesWithResponse The messages of a chat, page by page
 	//
-	// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
+	// The chat's messages of both sides, in the order in which they entered the chat, which is that of `createdAt`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4594,7 +4594,7 @@ func (c *ClientWithResponses) GetChatWithResponse(ctx context.Context, id string
 
 // ListMessagesWithResponse The messages of a chat, page by page
 //
-// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
+// The chat's messages of both sides, in the order in which they entered the chat, which is that of `createdAt`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -19,8 +19,8 @@ import (
 type messageDocument struct {
 	ID            string    `bson:"_id"`
 	ChatID        string    `bson:"chatId"`
-	Order         string    `bson:"order"` // see orderOf; of each side of a chat, one range of the index
-	CreatedAt     time.Time `bson:"createdAt"`
+	Order         string    `bson:"order"`     // see orderOf; of each side of a chat, one range of the index
+	CreatedAt     time.Time `bson:"createdAt"` // in milliseconds, for people: BSON dates have no more
 	Type          string    `bson:"type"`
 	Text          string    `bson:"text,omitempty"` // for people and search; see textOf
 	NameOfSender  string    `bson:"nameOfSender"`
@@ -38,15 +38,26 @@ func messageDocumentOf(chatID string, m chat.Message) messageDocument {
 
 func (d messageDocument) message() chat.Message {
 	return chat.Message{
-		ID: d.ID, CreatedAt: store.UTC(d.CreatedAt), Type: chat.MessageType(d.Type), Data: json.RawMessage(d.Data),
+		ID: d.ID, CreatedAt: d.enteredAt(), Type: chat.MessageType(d.Type), Data: json.RawMessage(d.Data),
 		NameOfSender: d.NameOfSender, IsFromSupport: d.IsFromSupport,
 	}
 }
 
+// enteredAt returns the time at which the message entered its chat; a projection may lack the order.
+func (d messageDocument) enteredAt() time.Time {
+	if d.Order == "" {
+		return store.UTC(d.CreatedAt)
+	}
+	return cursorOf(d.Order).At
+}
+
+// orderFormat is that of a time in an order.
+const orderFormat = "2006-01-02T15:04:05.000000Z"
+
 // orderOf returns the position of a message in its chat's history: time and id as one sortable text. With one field
 // the part of a page that a side wrote is one range of the index; two fields would need two ranges.
 func orderOf(at time.Time, id string) string {
-	return string(append(chat.AppendTime(nil, at), " "+id...))
+	return at.UTC().Format(orderFormat) + " " + id
 }
 
 // textOf returns the readable part of a message up to the length that the APIs allow. PostgreSQL, the backend of some

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -240,9 +239,9 @@ func (d receiptsDocument) record() store.ReceiptsRecord {
 	return r
 }
 
-func awaited(fields map[string]time.Time) (all []store.AwaitedReceipt) {
-	for field, at := range fields {
-		all = append(all, store.AwaitedReceipt{MessageID: idOf(field), CreatedAt: store.UTC(at)})
+func awaited(fields map[string]string) (all []store.AwaitedReceipt) {
+	for field, order := range fields {
+		all = append(all, store.AwaitedReceipt{MessageID: idOf(field), CreatedAt: cursorOf(order).At})
 	}
 	slices.SortFunc(all, func(a, b store.AwaitedReceipt) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.MessageID, b.MessageID))
@@ -260,10 +259,10 @@ func receiptsDocumentOf(r store.ReceiptsRecord) receiptsDocument {
 	return d
 }
 
-func awaitedFields(all []store.AwaitedReceipt) map[string]time.Time {
-	fields := make(map[string]time.Time, len(all))
+func awaitedFields(all []store.AwaitedReceipt) map[string]string {
+	fields := make(map[string]string, len(all))
 	for _, a := range all {
-		fields[fieldName(a.MessageID)] = store.UTC(a.CreatedAt)
+		fields[fieldName(a.MessageID)] = orderOf(a.CreatedAt, a.MessageID)
 	}
 	return fields
 }

@@ -16,10 +16,10 @@ import (
 // receiptsDocument holds the messages of a chat with pending reports, and the visitor's read position. It is one
 // document: if a message is stored while the visitor reads past it, the later operation sees the earlier.
 type receiptsDocument struct {
-	ID          string               `bson:"_id"` // chatId
-	ReadUpTo    *readDocument        `bson:"readUpTo,omitempty"`
-	Undelivered map[string]time.Time `bson:"undelivered,omitempty"` // message id, see fieldName -> its creation time
-	Unread      map[string]time.Time `bson:"unread,omitempty"`
+	ID          string            `bson:"_id"` // chatId
+	ReadUpTo    *readDocument     `bson:"readUpTo,omitempty"`
+	Undelivered map[string]string `bson:"toDeliver,omitempty"` // message id, see fieldName -> its order, see orderOf
+	Unread      map[string]string `bson:"toRead,omitempty"`
 	// Awaited is the number of messages in Unread, which has those of Undelivered too: a condition of an update cannot
 	// count them. Documents from before the field count from 0.
 	Awaited int `bson:"awaited,omitempty"`
@@ -64,12 +64,12 @@ func (s *Store) AwaitReceipts(
 	m chat.Message,
 	delivered bool,
 ) (readAt time.Time, err error) {
-	field, at, order := fieldName(m.ID), store.UTC(m.CreatedAt), orderOf(m.CreatedAt, m.ID)
-	fresh := receiptsDocument{ID: chatID, Unread: map[string]time.Time{field: at}, Awaited: 1}
-	waits := bson.D{{Key: "unread." + field, Value: at}}
+	field, order := fieldName(m.ID), orderOf(m.CreatedAt, m.ID)
+	fresh := receiptsDocument{ID: chatID, Unread: map[string]string{field: order}, Awaited: 1}
+	waits := bson.D{{Key: "toRead." + field, Value: order}}
 	if !delivered {
-		fresh.Undelivered = map[string]time.Time{field: at}
-		waits = append(waits, bson.E{Key: "undelivered." + field, Value: at})
+		fresh.Undelivered = map[string]string{field: order}
+		waits = append(waits, bson.E{Key: "toDeliver." + field, Value: order})
 	}
 	change := bson.D{{Key: "$set", Value: waits}, addAwaited(1)}
 	err = s.alternate(ctx, receipts, fresh, func() (done bool, err error) {
@@ -77,7 +77,7 @@ func (s *Store) AwaitReceipts(
 		if err != nil || added {
 			return added, err
 		}
-		d, err := findOne[receiptsDocument](ctx, s, receipts, byID(chatID), "readUpTo", "awaited", "unread."+field)
+		d, err := findOne[receiptsDocument](ctx, s, receipts, byID(chatID), "readUpTo", "awaited", "toRead."+field)
 		if apperr.Is(err, apperr.NotFound) {
 			return false, nil
 		}
@@ -92,7 +92,7 @@ func (s *Store) AwaitReceipts(
 // awaitable selects the document of a chat in which a message may begin to wait. A missing field matches $not.
 func awaitable(chatID, field, order string) bson.D {
 	return append(byID(chatID),
-		bson.E{Key: "unread." + field, Value: bson.D{{Key: "$exists", Value: false}}},
+		bson.E{Key: "toRead." + field, Value: bson.D{{Key: "$exists", Value: false}}},
 		bson.E{Key: "awaited", Value: notFrom(store.MaxAwaited)},
 		bson.E{Key: "readUpTo.order", Value: notFrom(order)},
 	)
@@ -118,13 +118,13 @@ func (s *Store) ReadUpTo(
 	if err != nil {
 		return nil, err
 	}
-	d, err := findOne[receiptsDocument](ctx, s, receipts, byID(chatID), "unread")
+	d, err := findOne[receiptsDocument](ctx, s, receipts, byID(chatID), "toRead")
 	if err != nil && !apperr.Is(err, apperr.NotFound) { // erased meanwhile
 		return nil, err
 	}
-	for field, created := range d.Unread {
-		if id := idOf(field); orderOf(created, id) <= read.Order {
-			unread = append(unread, id)
+	for field, order := range d.Unread {
+		if order <= read.Order {
+			unread = append(unread, idOf(field))
 		}
 	}
 	slices.Sort(unread)
@@ -133,7 +133,7 @@ func (s *Store) ReadUpTo(
 
 // ChatReceipts implements [store.Receipts].
 func (s *Store) ChatReceipts(ctx context.Context, chatID string) (found store.ChatReceipts, err error) {
-	d, err := findOne[receiptsDocument](ctx, s, receipts, byID(chatID), "readUpTo", "undelivered")
+	d, err := findOne[receiptsDocument](ctx, s, receipts, byID(chatID), "readUpTo", "toDeliver")
 	if apperr.Is(err, apperr.NotFound) {
 		return found, nil
 	}
@@ -150,7 +150,7 @@ func (s *Store) ChatReceipts(ctx context.Context, chatID string) (found store.Ch
 // cursorOf is the inverse of orderOf.
 func cursorOf(order string) chat.ReadCursor {
 	at, id, _ := strings.Cut(order, " ")
-	t, err := time.Parse(chat.TimeFormat, at)
+	t, err := time.Parse(time.RFC3339, at) // an order of before microseconds has milliseconds
 	if err != nil {
 		return chat.ReadCursor{}
 	}
@@ -159,7 +159,7 @@ func cursorOf(order string) chat.ReadCursor {
 
 // NoteReceipt implements [store.Receipts].
 func (s *Store) NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error {
-	unread, undelivered := "unread."+fieldName(messageID), "undelivered."+fieldName(messageID)
+	unread, undelivered := "toRead."+fieldName(messageID), "toDeliver."+fieldName(messageID)
 	waiting, change := byID(chatID), bson.D{{Key: "$unset", Value: bson.D{{Key: undelivered, Value: ""}}}}
 	if read {
 		waiting = append(waiting, bson.E{Key: unread, Value: bson.D{{Key: "$exists", Value: true}}}) // or it counts twice

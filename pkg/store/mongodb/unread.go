@@ -1,9 +1,7 @@
 package mongodb
 
 import (
-	"cmp"
 	"context"
-	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -21,8 +19,7 @@ func (s *Store) CountUnread(
 ) (n int, err error) {
 	filter := bson.D{{Key: "chatId", Value: chatID}, {Key: "isFromSupport", Value: fromSupport}}
 	if !after.At.IsZero() {
-		place := orderOf(after.At, cmp.Or(after.MessageID, string(utf8.MaxRune))) // after every id
-		filter = append(filter, bson.E{Key: "order", Value: bson.D{{Key: "$gt", Value: place}}})
+		filter = append(filter, bson.E{Key: "order", Value: bson.D{{Key: "$gt", Value: orderOf(after.Last())}}})
 	}
 	inIndex := bson.D{{Key: "_id", Value: 0}, {Key: "order", Value: 1}}
 	err = s.each(

@@ -9,6 +9,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -101,6 +102,14 @@ func bind(stmt *sqlite.Stmt, n int, arg any) {
 // milliseconds converts a time for a column. [store.UTC] truncates, also before 1970, where UnixMilli would round.
 func milliseconds(t time.Time) int64 { return store.UTC(t).UnixMilli() }
 
+// microseconds converts the time at which a message entered its chat for a column; 0 for the zero time.
+func microseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return chat.EnteredAt(t).UnixMicro()
+}
+
 // row reads the columns of a result from left to right. It is valid until the next row.
 type row struct {
 	stmt   *sqlite.Stmt
@@ -144,6 +153,15 @@ func (r *row) time() time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(r.stmt.ColumnInt64(n)).UTC()
+}
+
+// entered reads the time at which a message entered its chat.
+func (r *row) entered() time.Time {
+	n := r.next()
+	if r.stmt.ColumnInt64(n) == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(r.stmt.ColumnInt64(n)).UTC()
 }
 
 // seconds reads a duration.

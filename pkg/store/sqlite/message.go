@@ -15,7 +15,7 @@ const messageColumns = `m.created_at, m.id, m.from_support, m.type, m.sender, m.
 // readMessage reuses strings of the previous row's message: adjacent messages mostly share type and sender.
 func readMessage(r *row, before chat.Message) chat.Message {
 	return chat.Message{
-		CreatedAt: r.time(), ID: r.text(), IsFromSupport: r.bool(),
+		CreatedAt: r.entered(), ID: r.text(), IsFromSupport: r.bool(),
 		Type:         chat.MessageType(r.repeated(string(before.Type))),
 		NameOfSender: r.repeated(before.NameOfSender),
 		Data:         json.RawMessage(r.bytes()),
@@ -106,7 +106,7 @@ func insertMessage(c *conn, key int64, m chat.Message) (bool, error) {
 		`INSERT INTO messages (chat, created_at, id, from_support, company_total, visitor_total, type, sender, data)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		key,
-		milliseconds(m.CreatedAt),
+		microseconds(m.CreatedAt),
 		m.ID,
 		m.IsFromSupport,
 		upTo.company,
@@ -123,7 +123,7 @@ func insertMessage(c *conn, key int64, m chat.Message) (bool, error) {
 
 // totalsBefore returns the totals before a new message, and whether it is late: the chat has a later one.
 func totalsBefore(c *conn, key int64, m chat.Message) (before totals, late bool, err error) {
-	at := milliseconds(m.CreatedAt)
+	at := microseconds(m.CreatedAt)
 	_, err = c.first(lastTotals, func(r *row) {
 		before = readTotals(r)
 		late = r.bool()
@@ -143,7 +143,7 @@ func readTotalsUpTo(c *conn, key, at int64, id string) (t totals, err error) {
 
 // addTotals adds to the totals of the messages after m.
 func addTotals(c *conn, key int64, m chat.Message, t totals) error {
-	_, err := c.exec(addToLater, key, milliseconds(m.CreatedAt), m.ID, t.company, t.visitor)
+	_, err := c.exec(addToLater, key, microseconds(m.CreatedAt), m.ID, t.company, t.visitor)
 	return err
 }
 

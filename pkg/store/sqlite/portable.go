@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
@@ -166,7 +167,7 @@ const receiptsColumns = `chat_id, read_up_to_time, read_up_to_id, read_at`
 func readReceipts(r *row) store.ReceiptsRecord {
 	return store.ReceiptsRecord{
 		ChatID:   r.text(),
-		ReadUpTo: chat.ReadCursor{At: r.time(), MessageID: r.text()},
+		ReadUpTo: chat.ReadCursor{At: r.entered(), MessageID: r.text()},
 		ReadAt:   r.time(),
 	}
 }
@@ -177,7 +178,7 @@ const awaitedOfChat = `SELECT created_at, message_id, undelivered, unread FROM a
 // withAwaited adds the messages with pending reports, which have their own table.
 func withAwaited(c *conn, v store.ReceiptsRecord) (store.ReceiptsRecord, error) {
 	err := c.query(awaitedOfChat, func(r *row) bool {
-		awaited := store.AwaitedReceipt{CreatedAt: r.time(), MessageID: r.text()}
+		awaited := store.AwaitedReceipt{CreatedAt: r.entered(), MessageID: r.text()}
 		if r.bool() {
 			v.Undelivered = append(v.Undelivered, awaited)
 		}
@@ -192,7 +193,7 @@ func withAwaited(c *conn, v store.ReceiptsRecord) (store.ReceiptsRecord, error) 
 func writeReceipts(c *conn, v store.ReceiptsRecord) error {
 	_, err := c.insert(
 		orReplace, `receipts`, receiptsColumns,
-		v.ChatID, v.ReadUpTo.At, v.ReadUpTo.MessageID, v.ReadAt,
+		v.ChatID, enteredOrNull(v.ReadUpTo.At), v.ReadUpTo.MessageID, v.ReadAt,
 	)
 	if err != nil {
 		return err
@@ -213,12 +214,20 @@ func writeReceipts(c *conn, v store.ReceiptsRecord) error {
 	return nil
 }
 
+// enteredOrNull returns the value of a column that is NULL for the zero time.
+func enteredOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return microseconds(t)
+}
+
 // putAwaited sets one of the two reports of a message as pending.
 func putAwaited(c *conn, chatID string, a store.AwaitedReceipt, report string) error {
 	_, err := c.exec(
 		`INSERT INTO awaited_receipts (chat_id, message_id, created_at, undelivered, unread) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (chat_id, message_id) DO UPDATE SET `+report+` = TRUE`,
-		chatID, a.MessageID, milliseconds(a.CreatedAt), report == "undelivered", report == "unread",
+		chatID, a.MessageID, microseconds(a.CreatedAt), report == "undelivered", report == "unread",
 	)
 	return err
 }

@@ -19,7 +19,7 @@ const awaitReceipt = `
 
 // AwaitReceipts implements [store.Receipts].
 func (s *Store) AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (time.Time, error) {
-	at := milliseconds(m.CreatedAt)
+	at := microseconds(m.CreatedAt)
 	return write(ctx, s, "awaiting receipts", func(c *conn) (readAt time.Time, err error) {
 		if _, err = c.exec(`INSERT OR IGNORE INTO receipts (chat_id) VALUES (?)`, chatID); err != nil {
 			return time.Time{}, err
@@ -36,7 +36,7 @@ func (s *Store) AwaitReceipts(ctx context.Context, chatID string, m chat.Message
 
 // ReadUpTo implements [store.Receipts].
 func (s *Store) ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) ([]string, error) {
-	upTo := milliseconds(m.CreatedAt)
+	upTo := microseconds(m.CreatedAt)
 	return write(ctx, s, "recording how far a visitor has read", func(c *conn) (unread []string, err error) {
 		if _, err := c.exec(`INSERT INTO receipts (chat_id, read_up_to_time, read_up_to_id, read_at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (chat_id) DO UPDATE SET
@@ -63,7 +63,7 @@ func (s *Store) ReadUpTo(ctx context.Context, chatID string, m chat.Message, at 
 func (s *Store) ChatReceipts(ctx context.Context, chatID string) (store.ChatReceipts, error) {
 	return read(ctx, s, "reading a chat's receipts", func(c *conn) (found store.ChatReceipts, err error) {
 		if _, err = c.first(`SELECT read_up_to_time, read_up_to_id FROM receipts WHERE chat_id = ?`, func(r *row) {
-			found.ReadUpTo = chat.ReadCursor{At: r.time(), MessageID: r.text()}
+			found.ReadUpTo = chat.ReadCursor{At: r.entered(), MessageID: r.text()}
 		}, chatID); err != nil {
 			return found, err
 		}

@@ -1,9 +1,7 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
-	"unicode/utf8"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -17,11 +15,8 @@ func (s *Store) CountUnread(
 	after chat.ReadCursor,
 	limit int,
 ) (int, error) {
-	at := int64(0)
-	if !after.At.IsZero() {
-		at = milliseconds(after.At)
-	}
-	last := cmp.Or(after.MessageID, string(utf8.MaxRune)) // after every id
+	upTo, last := after.Last()
+	at := microseconds(upTo)
 	return read(ctx, s, "counting unread messages", func(c *conn) (int, error) {
 		key, err := chatKey(c, chatID)
 		if apperr.Is(err, apperr.NotFound) {

@@ -190,7 +190,7 @@ func TestDocuments(t *testing.T) {
 		m.Data = []byte(`{"text":"Wo ist meine Bestellung?\u0000", "n": 1e999}`)
 		ok(t, s.AppendMessage(t.Context(), c.ID, m))
 		want := bson.M{
-			"_id": m.ID, "chatId": c.ID, "order": "2026-11-21T12:00:00.001Z m.$1", "createdAt": bson.NewDateTimeFromTime(at(1)),
+			"_id": m.ID, "chatId": c.ID, "order": "2026-11-21T12:00:00.001000Z m.$1", "createdAt": bson.NewDateTimeFromTime(at(1)),
 			"type": "TEXT", "text": "Wo ist meine Bestellung?", "nameOfSender": "Ada", "isFromSupport": false, "data": string(m.Data),
 		}
 		wantDocument(t, raw.Collection("messages"), m.ID, want)
@@ -198,7 +198,7 @@ func TestDocuments(t *testing.T) {
 		_, err := s.AwaitReceipts(t.Context(), c.ID, m, true)
 		ok(t, err)
 		wantDocument(t, raw.Collection("receipts"), c.ID, bson.M{
-			"_id": c.ID, "awaited": int32(1), "unread": bson.D{{Key: "m%2E%241", Value: bson.NewDateTimeFromTime(at(1))}},
+			"_id": c.ID, "awaited": int32(1), "toRead": bson.D{{Key: "m%2E%241", Value: "2026-11-21T12:00:00.001000Z m.$1"}},
 		})
 	})
 }

@@ -116,7 +116,7 @@ export interface paths {
         };
         /**
          * The messages of a chat, page by page
-         * @description The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
+         * @description The chat's messages of both sides, in the order in which they entered the chat, which is that of `createdAt`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
          */
         get: operations["listMessages"];
         put?: never;

@@ -49,7 +49,7 @@ export interface paths {
         };
         /**
          * History of the open chat, whole or page by page
-         * @description The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message is listed as soon as its POST /message has been answered.
+         * @description The messages of the visitor's active or pending chat, in the order in which they entered the chat, which is that of `createdAt`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message is listed as soon as its POST /message has been answered.
          *
          *     With `limit` the response is the last page, ascending as well; its `Link` header with `rel="next"` leads to the previous page, and so on until there is no `Link`. Together the pages are the whole history: no message that existed at the beginning is missing or duplicated, also while new ones arrive. New ones arrive over the socket, or in the last page.
          */

@@ -215,7 +215,7 @@ func durable(d bus.Delivery, emit func(Event) error) func(Event) error {
 
 // decoded returns the event of a delivery; false if it is malformed.
 func decoded[E event.Event, P event.Checked[E]](d bus.Delivery) (E, bool) {
-	e, err := event.Decode[E, P](d.Subject, d.Data)
+	e, err := event.DecodeStored[E, P](d.Subject, d.Data, d.Time)
 	return e, err == nil
 }
 

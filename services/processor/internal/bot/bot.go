@@ -134,8 +134,7 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
-	at := b.answeredAt(e.Message.CreatedAt)
-	sorry := reply(e, failureIndex, text(b.cfg.FailureText), application.BotName, at)
+	sorry := reply(e, failureIndex, text(b.cfg.FailureText), application.BotName, b.cfg.Now().UTC())
 	if err := b.apologize(ctx, e, sorry); err != nil {
 		return fmt.Errorf("publishing the failure text: %w", err)
 	}
@@ -191,15 +190,11 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 	return nil
 }
 
-// publish publishes the messages of a result as replies. One that was streamed keeps the time of its first part.
+// publish publishes the messages of a result as replies.
 func (b *Bot) publish(ctx context.Context, e event.VisitorMessageAccepted, result Result, sender string) error {
-	now := b.answeredAt(e.Message.CreatedAt)
+	now := b.cfg.Now().UTC()
 	for i, message := range result.Messages {
-		at := now
-		if i == 0 && result.stream != nil {
-			at = result.stream.first.CreatedAt
-		}
-		if err := b.cfg.Publisher.Publish(ctx, accountOf(e), reply(e, i, message, sender, at)); err != nil {
+		if err := b.cfg.Publisher.Publish(ctx, accountOf(e), reply(e, i, message, sender, now)); err != nil {
 			return fmt.Errorf("publishing answer %d: %w", i+1, err)
 		}
 	}
@@ -230,7 +225,7 @@ func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
 		first := event.MessagePart{
 			CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
 			MessageID:    chat.AnswerID(e.Message.ID, 0),
-			CreatedAt:    b.answeredAt(e.Message.CreatedAt),
+			CreatedAt:    b.cfg.Now().UTC(),
 			NameOfSender: sender,
 		}
 		n := int32(0)
@@ -253,15 +248,6 @@ func (b *Bot) agentInControl(ctx context.Context, chatID string) (bool, error) {
 		return false, fmt.Errorf("finding the chat: %w", err)
 	}
 	return c.Control.Agent, nil
-}
-
-// answeredAt returns the current time, but never one before the question: clocks of two machines differ, and
-// the history is sorted by time. Messages of one millisecond are sorted by id (see [chat.AnswerID]).
-func (b *Bot) answeredAt(asked time.Time) time.Time {
-	if now := b.cfg.Now().UTC().Truncate(time.Millisecond); now.After(asked) {
-		return now
-	}
-	return asked
 }
 
 // reply returns answer number i.

@@ -94,7 +94,7 @@ func (r *Recorder) Reply(ctx context.Context, e event.Reply) error {
 	if err != nil || !e.Receipt {
 		return err
 	}
-	return r.storedForWidget(ctx, e.CompanyID, e.ChatID, e.Message)
+	return r.storedForWidget(ctx, e)
 }
 
 // Outbound stores a message for a channel connector.
@@ -103,7 +103,7 @@ func (r *Recorder) Outbound(ctx context.Context, e event.OutboundMessage) error 
 	if err := r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message); err != nil {
 		return err
 	}
-	_, err := r.stored(ctx, e.CompanyID, e.ChatID, e.Message)
+	_, err := r.stored(ctx, e.CompanyID, e.ChatID, e.Message.ID, e.WrittenAt)
 	return err
 }
 

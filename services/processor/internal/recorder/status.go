@@ -21,25 +21,27 @@ type Statuses interface {
 }
 
 // stored records that a company's message is in the history.
-func (r *Recorder) stored(ctx context.Context, companyID, chatID string, m chat.Message) (chat.MessageStatus, error) {
-	return r.cfg.Statuses.JoinMessageStatus(ctx, companyID, m.ID, chat.MessageStatus{
-		ChatID: chatID, AcceptedAt: m.CreatedAt, StoredAt: r.cfg.Now(),
+func (r *Recorder) stored(
+	ctx context.Context, companyID, chatID, messageID string, accepted time.Time,
+) (chat.MessageStatus, error) {
+	return r.cfg.Statuses.JoinMessageStatus(ctx, companyID, messageID, chat.MessageStatus{
+		ChatID: chatID, AcceptedAt: accepted, StoredAt: r.cfg.Now(),
 	})
 }
 
 // storedForWidget also registers the message for delivery and read receipts of the visitor's widget. The
 // visitor may have received it over the socket, and read beyond it, already.
-func (r *Recorder) storedForWidget(ctx context.Context, companyID, chatID string, m chat.Message) error {
-	known, err := r.stored(ctx, companyID, chatID, m)
+func (r *Recorder) storedForWidget(ctx context.Context, e event.Reply) error {
+	known, err := r.stored(ctx, e.CompanyID, e.ChatID, e.Message.ID, e.WrittenAt)
 	if err != nil || !known.ReadAt.IsZero() {
 		return err
 	}
-	readAt, err := r.cfg.Statuses.AwaitReceipts(ctx, chatID, m, !known.DeliveredAt.IsZero())
+	readAt, err := r.cfg.Statuses.AwaitReceipts(ctx, e.ChatID, e.Message, !known.DeliveredAt.IsZero())
 	if err != nil || readAt.IsZero() {
 		return err
 	}
 	return r.StatusChanged(ctx, event.MessageStatusChanged{
-		CompanyID: companyID, MessageID: m.ID, Status: chat.StatusRead, At: readAt, ChatID: chatID,
+		CompanyID: e.CompanyID, MessageID: e.Message.ID, Status: chat.StatusRead, At: readAt, ChatID: e.ChatID,
 	})
 }
 

@@ -207,7 +207,7 @@ func (o *outageReplay) replayReply(d bus.Delivery) int {
 	if !ok || publishedBefore(d) || !o.rooms.wants(room, d.Sequence) {
 		return 0
 	}
-	reply, err := event.Decode[event.Reply](d.Subject, d.Data)
+	reply, err := event.DecodeReply(d.Subject, d.Data, d.Time)
 	if err != nil {
 		return 0 // malformed: the consumer makes it a dead letter
 	}

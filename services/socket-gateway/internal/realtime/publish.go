@@ -108,7 +108,7 @@ func publishBatch(
 // pop up in a page; the history has it. Such replies occur when offsets are lost and the stream is read
 // from its beginning.
 func (p *replyPublisher) encodeBroadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
-	e, err := event.DecodeReply(delivery.Subject, delivery.Data)
+	e, err := event.DecodeReply(delivery.Subject, delivery.Data, delivery.Time)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (r *replyStream) missedSince(ctx context.Context, stored string, after uint
 		if publishedBefore(d) {
 			return nil
 		}
-		reply, err := event.Decode[event.Reply](d.Subject, d.Data)
+		reply, err := event.DecodeReply(d.Subject, d.Data, d.Time)
 		if err != nil {
 			return nil //nolint:nilerr // malformed: the consumer makes it a dead letter
 		}

@@ -141,7 +141,7 @@ func (s *Service) Write(
 		return chat.Message{}, err
 	}
 	if identity.ID == "" {
-		identity = chat.NewMessageIdentity(s.now())
+		identity = chat.NewMessageIdentity(s.cfg.Now())
 	}
 	m := chat.Message{
 		ID:           identity.ID,

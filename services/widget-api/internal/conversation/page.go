@@ -22,7 +22,8 @@ const (
 	// recorderDisorder is how much earlier than the newest reply that it has stored one may be that it has not, while
 	// it makes up for an outage.
 	recorderDisorder = time.Hour
-	// createdAhead is how much earlier than its message's time a reply may be in the stream: clocks differ.
+	// createdAhead is how much earlier than the time in its message's id a reply may be in the stream: the process that
+	// made the id has another clock.
 	createdAhead = 2 * time.Second
 )
 

@@ -28,7 +28,8 @@ type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// UUIDv7; also the event's Nats-Msg-Id if the event is about one message.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// When an API accepted the message, or the processing layer created it. UTC, milliseconds.
+	// When an API accepted the message, or the processing layer created it. UTC; a visitor's message has microseconds, which are its
+	// place in the chat. Readers of Reply and OutboundMessage replace it with the time at which the stream stored the event.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// Such as TEXT; the schema Message of the Client API's document has all types and their data. A
 	// string instead of an enum, so that a reader built before a type was added still parses the event.

@@ -48,7 +48,7 @@ type MessagePart struct {
 	// text is the whole message so far, and replaces earlier parts.
 	Offset int32  `protobuf:"varint,7,opt,name=offset,proto3" json:"offset,omitempty"`
 	Text   string `protobuf:"bytes,8,opt,name=text,proto3" json:"text,omitempty"`
-	// When the bot started to write: createdAt of the message.
+	// When the bot started to write.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// Name of the sender, as shown to the reader. Only in parts with offset 0.
 	NameOfSender string `protobuf:"bytes,10,opt,name=name_of_sender,json=nameOfSender,proto3" json:"name_of_sender,omitempty"`
