@@ -94,7 +94,7 @@ type Answer struct {
 // every reply that was published before History was called. The page counts against the [PageMemory] until
 // answer returns. Errors: Unauthenticated if the visitor does not exist or the token is revoked, NotFound
 // without an open chat or without the application, Invalid if q.Before is not a message of this chat,
-// Unavailable when too many pages wait for memory.
+// Unavailable when too many pages wait for memory, or the stream of replies cannot be read.
 func (s *Service) History(
 	ctx context.Context,
 	who credential.VisitorClaims,

@@ -246,27 +246,25 @@ func TestHistoryHasWhatTheRecorderLacks(t *testing.T) {
 	for name, test := range map[string]struct {
 		stored   messages
 		streamed []event.Reply
-		noStream error
 		limit    int
 		before   string
 		want     string
 	}{
-		"all are stored":            {stored: messages{a, b}, streamed: streamed(a, b), want: "a b"},
-		"the first is missing":      {streamed: streamed(a), want: "a"},
-		"some are missing":          {stored: messages{a, question}, streamed: streamed(a, b, d), want: "a b question d"},
-		"stored in another order":   {stored: messages{fresher}, streamed: streamed(fresh, fresher), want: "fresh fresher"},
-		"the recorder gave one up":  {stored: messages{b}, streamed: streamed(a, b), want: "b"},
-		"the page is full":          {stored: messages{a, b}, streamed: streamed(a, b, c, d), limit: 2, want: "c d more"},
-		"only earlier ones":         {stored: messages{b, question}, streamed: streamed(a), limit: 1, want: "question more"},
-		"an earlier page":           {stored: messages{a}, streamed: streamed(a, b), before: "b", want: "a"},
-		"another chat's":            {stored: messages{a}, streamed: []event.Reply{other}, want: "a"},
-		"another chat's is newer":   {stored: messages{a}, streamed: append(streamed(fresh), other), want: "a fresh"},
-		"the stream cannot be read": {stored: messages{a}, streamed: streamed(b), noStream: away, want: "a"},
+		"all are stored":           {stored: messages{a, b}, streamed: streamed(a, b), want: "a b"},
+		"the first is missing":     {streamed: streamed(a), want: "a"},
+		"some are missing":         {stored: messages{a, question}, streamed: streamed(a, b, d), want: "a b question d"},
+		"stored in another order":  {stored: messages{fresher}, streamed: streamed(fresh, fresher), want: "fresh fresher"},
+		"the recorder gave one up": {stored: messages{b}, streamed: streamed(a, b), want: "b"},
+		"the page is full":         {stored: messages{a, b}, streamed: streamed(a, b, c, d), limit: 2, want: "c d more"},
+		"only earlier ones":        {stored: messages{b, question}, streamed: streamed(a), limit: 1, want: "question more"},
+		"an earlier page":          {stored: messages{a}, streamed: streamed(a, b), before: "b", want: "a"},
+		"another chat's":           {stored: messages{a}, streamed: []event.Reply{other}, want: "a"},
+		"another chat's is newer":  {stored: messages{a}, streamed: append(streamed(fresh), other), want: "a fresh"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			s := &surroundings{history: test.stored, replies: test.streamed, noStream: test.noStream}
+			s := &surroundings{history: test.stored, replies: test.streamed}
 			service := s.service(slog.New(slog.DiscardHandler))
 			query := conversation.PageQuery{Limit: test.limit, Before: test.before}
 			err := service.History(t.Context(), claims, query, func(answer conversation.Answer) error {
@@ -285,5 +283,12 @@ func TestHistoryHasWhatTheRecorderLacks(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", all, err, test.want)
 			}
 		})
+	}
+	s := &surroundings{history: messages{a}, replies: streamed(b), noStream: away}
+	if got, err := s.page(t, conversation.PageQuery{}); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("the stream cannot be read: got %v, %v, want Unavailable: the page may lack a reply", got, err)
+	}
+	if got, err := s.page(t, conversation.PageQuery{Before: "b"}); err != nil || len(got) != 1 {
+		t.Errorf("an earlier page without the stream: got %v, %v, want it", got, err)
 	}
 }

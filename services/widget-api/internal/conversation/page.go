@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/pkg/store"
@@ -64,18 +65,27 @@ func (s *Service) loadPage(ctx context.Context, c chat.Chat, q PageQuery) (page,
 	}
 	p := page{messages: messages, more: more, slot: taken}
 	if q.Before == "" {
-		p.add(s.unrecorded(ctx, c, p), limit)
+		missing, err := s.unrecorded(ctx, c, p)
+		if err != nil {
+			taken.Release()
+			return page{}, err
+		}
+		p.add(missing, limit)
 	}
 	taken.Shrink(sizeOf(p.messages))
 	return p, nil
 }
 
 // unrecorded returns the replies that are in the stream and not in the last page, nor on earlier ones, up to the
-// limits of an answer; none if the stream cannot be read.
-func (s *Service) unrecorded(ctx context.Context, c chat.Chat, last page) (missing []chat.Message) {
+// limits of an answer. It returns Unavailable if the stream cannot be read: without it a page may lack a reply that no
+// one sends again.
+func (s *Service) unrecorded(ctx context.Context, c chat.Chat, last page) (missing []chat.Message, err error) {
 	reply, at, err := s.cfg.Replies.LastReply(ctx, c.AppID, c.ChatUserID)
+	if apperr.Is(err, apperr.NotFound) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	since := s.cfg.Now().Add(-recorderLag)
 	switch {
@@ -84,11 +94,14 @@ func (s *Service) unrecorded(ctx context.Context, c chat.Chat, last page) (missi
 			since = before
 		}
 	case at.Before(since):
-		return nil
+		return nil, nil
 	}
 	bytes := 0
 	for reply, err := range s.cfg.Replies.RepliesSince(ctx, c.AppID, c.ChatUserID, since) {
-		if err != nil || bytes > maxPageBytes {
+		if err != nil {
+			return nil, err
+		}
+		if bytes > maxPageBytes {
 			break
 		}
 		bytes += len(reply.Message.Data)
@@ -97,7 +110,7 @@ func (s *Service) unrecorded(ctx context.Context, c chat.Chat, last page) (missi
 			missing = append(missing, m)
 		}
 	}
-	return missing
+	return missing, nil
 }
 
 // newestReply returns the time of the newest reply on the page; without one that of the chat.

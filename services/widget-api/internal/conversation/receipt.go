@@ -80,7 +80,7 @@ func (s *Service) findMessage(ctx context.Context, c chat.Chat, id string) (chat
 	}
 	for reply, readErr := range s.cfg.Replies.RepliesSince(ctx, c.AppID, c.ChatUserID, created.Add(-createdAhead)) {
 		if readErr != nil {
-			break
+			return m, readErr
 		}
 		if reply.ChatID == c.ID && reply.Message.ID == id {
 			return reply.Message, nil

@@ -91,11 +91,10 @@ func TestReadOfAMessageThatIsNotRecordedYet(t *testing.T) {
 		surroundings
 		found bool
 	}{
-		"the last reply":            {surroundings{replies: []event.Reply{reply("chat", id)}}, true},
-		"one before the last":       {surroundings{replies: before}, true},
-		"another chat's":            {surroundings{replies: []event.Reply{reply("other", id)}}, false},
-		"unknown":                   {surroundings{replies: []event.Reply{reply("chat", newer)}}, false},
-		"the stream cannot be read": {surroundings{noStream: away}, false},
+		"the last reply":      {surroundings{replies: []event.Reply{reply("chat", id)}}, true},
+		"one before the last": {surroundings{replies: before}, true},
+		"another chat's":      {surroundings{replies: []event.Reply{reply("other", id)}}, false},
+		"unknown":             {surroundings{replies: []event.Reply{reply("chat", newer)}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,5 +103,10 @@ func TestReadOfAMessageThatIsNotRecordedYet(t *testing.T) {
 				t.Errorf("got %v, want found: %v", err, tt.found)
 			}
 		})
+	}
+	s := surroundings{noStream: away}
+	err := s.service(slog.New(slog.DiscardHandler)).MarkRead(t.Context(), claims, id)
+	if !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("the stream cannot be read: got %v, want Unavailable", err)
 	}
 }
