@@ -105,7 +105,12 @@ export function summary(m: Message, name: (kind: 'picture' | 'video' | 'audio' |
 /** The text of an INTERACTIVE section, which is a string or an object with a `text` member. */
 export const sectionText = (value: unknown): string => text(value) || text(object(value).text);
 
-/** Whether a precedes b in the history: ordered by createdAt, then by id. */
-export function before(a: Message, b: Message): boolean {
-  return a.createdAt < b.createdAt || (a.createdAt === b.createdAt && a.id < b.id);
-}
+/**
+ * Compares messages by the order of their chat. Those of one millisecond are equal: a stable sort keeps the order in
+ * which the server has sent them.
+ */
+export const byTime = (a: Message, b: Message): number =>
+  a.createdAt < b.createdAt ? -1 : a.createdAt > b.createdAt ? 1 : 0;
+
+/** Whether a precedes b in the order of their chat. */
+export const before = (a: Message, b: Message): boolean => byTime(a, b) < 0;

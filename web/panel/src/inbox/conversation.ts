@@ -1,4 +1,4 @@
-import { before, type Data } from '@parley/shared/message.js';
+import { byTime, type Data } from '@parley/shared/message.js';
 import { Typing, type Clock } from '@parley/shared/typing.js';
 import { ApiError } from '../api/client.js';
 import type { LiveEvents } from '../api/live.js';
@@ -64,7 +64,7 @@ export function merged(old: Message[], more: Message[]): Message[] {
     const known = all.get(m.id);
     all.set(m.id, known ? { ...known, ...m, ...statusOf(known, m) } : m);
   }
-  return [...all.values()].sort((a, b) => (before(a, b) ? -1 : before(b, a) ? 1 : 0));
+  return [...all.values()].sort(byTime);
 }
 
 const ranks = { accepted: 0, stored: 1, failed: 2, delivered: 3, read: 4 };

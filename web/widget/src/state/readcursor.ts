@@ -25,7 +25,7 @@ export class ReadCursor {
     const m = newestReply(store.state);
     if (!m || !api.token) return;
     const [at, id] = store.state.read;
-    if (m.createdAt < at || (m.createdAt === at && m.id <= id)) return;
+    if (m.createdAt < at || m.id === id) return;
     this.#move([m.createdAt, m.id]);
     this.config.updateUnread();
     this.config.sendRead(m.id, () => {

@@ -1,4 +1,4 @@
-import { before, type Message } from '@parley/shared/message.js';
+import { before, byTime, type Message } from '@parley/shared/message.js';
 import type { ChatState, Settings } from '@parley/shared/api.js';
 import { applyPart, type Part, type StreamedMessage } from '@parley/shared/parts.js';
 import type { OutboxItem } from './outbox.js';
@@ -177,18 +177,19 @@ export function reduce(s: State, a: Action): State {
 function merge(s: State, incoming: Message[], more: boolean | undefined): State {
   const older = more === undefined ? s.older : more ? 'more' : 'none';
   const known = new Set(s.messages.map((m) => m.id));
-  const fresh = incoming.filter((m) => !known.has(m.id) && known.add(m.id)).sort((a, b) => (before(a, b) ? -1 : 1));
+  const fresh = incoming.filter((m) => !known.has(m.id) && known.add(m.id)).sort(byTime);
   if (!fresh.length) return older === s.older ? s : { ...s, older };
   const first = s.messages[0];
   const last = s.messages.at(-1);
   if (!last || before(last, fresh[0]!)) return { ...s, older, messages: [...s.messages, ...fresh] };
-  if (before(fresh.at(-1)!, first!))
+  const isOlderPage = more !== undefined && !before(first!, fresh.at(-1)!);
+  if (isOlderPage || before(fresh.at(-1)!, first!))
     return { ...s, older, messages: [...fresh, ...s.messages], firstOrdinal: s.firstOrdinal - fresh.length };
   const ahead = fresh.filter((m) => before(m, first!)).length;
   return {
     ...s,
     older,
-    messages: [...s.messages, ...fresh].sort((a, b) => (before(a, b) ? -1 : 1)),
+    messages: [...s.messages, ...fresh].sort(byTime),
     firstOrdinal: s.firstOrdinal - ahead,
   };
 }
@@ -199,14 +200,14 @@ function withoutCompletedStream(s: State): State {
 }
 
 const laterCursor = (a: State['read'], b: State['read']): State['read'] =>
-  b[0] > a[0] || (b[0] === a[0] && b[1] > a[1]) ? b : a;
+  b[0] >= a[0] ? b : a;
 
 /** Recounts the unread messages from the other side. */
 function withUnreadCount(s: State): State {
   let unread = 0;
   for (let i = s.messages.length; i-- > 0; ) {
     const m = s.messages[i]!;
-    if (m.createdAt < s.read[0] || (m.createdAt === s.read[0] && m.id <= s.read[1])) break;
+    if (m.createdAt < s.read[0] || m.id === s.read[1]) break;
     if (m.isFromSupport) unread++;
   }
   return unread === s.unread ? s : { ...s, unread };
