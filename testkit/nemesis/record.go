@@ -115,7 +115,8 @@ type Write struct {
 // Accepted reports whether the write was answered with a success.
 func (w Write) Accepted() bool { return w.Status >= 200 && w.Status < 300 }
 
-// Connect begins a session of a client: what it has received before is void, unless it is recovered.
+// Connect begins a session of a client: what it has received before is void, unless it is recovered. Or the client has
+// left: then nothing is owed to it until it connects again.
 type Connect struct {
 	Client    string
 	Actor     string // the visitor
@@ -124,7 +125,7 @@ type Connect struct {
 	Recovered bool
 	Loaded    []string // ids of the history that the client loaded after the connect; nil: it loaded nothing
 	Part      bool     // Loaded lacks what is older than its first message
-	Gone      bool     // the client has left on purpose: nothing is owed to it until it connects again
+	Gone      bool     // the client has left on purpose
 }
 
 // Delivery is a message that a client received.
@@ -143,6 +144,7 @@ type View struct {
 	Owner    string // the visitor; empty: not known to the reader
 	Company  string
 	Whole    bool // it has every message of the chat; otherwise a part
+	Live     bool // its order is that of arrival at the reader; otherwise the reader was told the order
 	Messages []ViewedMessage
 }
 
@@ -154,7 +156,7 @@ type ViewedMessage struct {
 	CreatedAt string // as the API writes it
 }
 
-// Status is a status of a message that an API or a webhook has reported.
+// Status is a status of a message that an API or a webhook has reported. The reports of one source come in order.
 type Status struct {
 	MessageID string
 	Name      string // accepted, stored, delivered, read, failed

@@ -129,7 +129,7 @@ func Draw(seed uint64, d time.Duration, targets []Target) Timetable {
 		for n := burst(r); n > 0; n-- {
 			kind := drawable[r.IntN(len(drawable))]
 			target := accepting[kind][r.IntN(len(accepting[kind]))]
-			f := draw(r, kind, target, at, min(at+maxFault, d))
+			f := draw(r, kind, target, at)
 			if hit[target] {
 				continue // a target has one fault at a time
 			}
@@ -144,11 +144,12 @@ func Draw(seed uint64, d time.Duration, targets []Target) Timetable {
 }
 
 // burst returns the number of faults of a burst. Half of all bursts are a single fault.
-func burst(r *rand.Rand) int { return max(1, r.IntN(2*(drawBurst-1))-drawBurst+3) }
+func burst(r *rand.Rand) int { return max(1, r.IntN(drawBurst+1)) }
 
-// draw returns a fault between from and until.
-func draw(r *rand.Rand, kind, target string, from, until time.Duration) Fault {
+// draw returns a fault that begins and ends within maxFault after from.
+func draw(r *rand.Rand, kind, target string, from time.Duration) Fault {
 	f := Fault{Kind: kind, Target: target}
+	until := from + maxFault
 	f.At = between(r, from, until-minFault)
 	f.For = between(r, minFault, until-f.At)
 	if kind == Forget || kind == Leader {
