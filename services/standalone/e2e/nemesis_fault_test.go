@@ -1,0 +1,269 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/redisclient"
+	"github.com/parley-chat/parley/testkit/nemesis"
+	"github.com/parley-chat/parley/testkit/opstest"
+)
+
+// The targets of faults beside processes and links.
+const (
+	targetGateways   = "gateways"
+	targetProcessors = "processors"
+	targetServices   = "services"
+	targetDisk       = "nats-disk"
+	targetWebhook    = "webhook"
+	clockSuffix      = "-clock"
+)
+
+// targets returns what faults hit in this topology.
+func (w *nemesisWorld) targets() (all []nemesis.Target) {
+	add := func(kind, name string, faults ...string) {
+		all = append(all, nemesis.Target{Name: name, Kind: kind, Faults: faults})
+	}
+	for _, name := range w.running() {
+		add("service", name, nemesis.Kill, nemesis.Term, nemesis.Pause)
+		add("clock", name+clockSuffix, nemesis.Clock, nemesis.ClockDrift)
+	}
+	add("replicas", targetGateways, nemesis.ScaleUp, nemesis.ScaleDown)
+	add("replicas", targetProcessors, nemesis.ScaleDown)
+	add("replicas", targetServices, nemesis.Rolling)
+	add("engine", "nats", nemesis.Kill, nemesis.Term, nemesis.Pause)
+	add("engine", "nats-sync", nemesis.Kill, nemesis.Term, nemesis.Pause)
+	add("engine", "redis", nemesis.Kill, nemesis.Term, nemesis.Pause, nemesis.Forget)
+	for _, name := range slices.Sorted(maps.Keys(w.links)) {
+		add("link", name, nemesis.Cut, nemesis.Delay, nemesis.HalfOpen)
+	}
+	if w.disk != nil {
+		add("disk", targetDisk, nemesis.Power)
+	}
+	add("webhook", targetWebhook, nemesis.Dead)
+	return all
+}
+
+// suffer injects the faults of a timetable at their times, and returns when all have ended.
+func (w *nemesisWorld) suffer(ctx context.Context, t *testing.T, faults nemesis.Timetable) {
+	began := time.Now()
+	var running sync.WaitGroup
+	for _, f := range faults {
+		running.Go(func() {
+			select {
+			case <-time.After(time.Until(began.Add(f.At))):
+				w.inject(t, f)
+			case <-ctx.Done():
+			}
+		})
+	}
+	running.Wait()
+}
+
+// inject injects a fault, ends it, and records both. It waits for an earlier fault of the target.
+func (w *nemesisWorld) inject(t *testing.T, f nemesis.Fault) {
+	lock := w.busy[strings.TrimSuffix(f.Target, clockSuffix)]
+	if lock != nil {
+		lock.Lock()
+		defer lock.Unlock()
+	}
+	span := nemesis.FaultSpan{Fault: f, Begun: time.Now()}
+	t.Logf("%s", f)
+	end, err := w.begin(t, f)
+	if err == nil {
+		time.Sleep(f.For)
+		err = end()
+	}
+	span.Ended = time.Now()
+	if err != nil {
+		span.Err = err.Error()
+		t.Errorf("%s: %v", f, err)
+	}
+	w.record.AddFault(span)
+}
+
+// begin begins a fault. end ends it.
+func (w *nemesisWorld) begin(t *testing.T, f nemesis.Fault) (end func() error, err error) {
+	switch f.Kind {
+	case nemesis.Kill:
+		u := w.units[f.Target]
+		return u.run, u.kill()
+	case nemesis.Term:
+		u := w.units[f.Target]
+		return u.run, w.terminate(u)
+	case nemesis.Pause:
+		u := w.units[f.Target]
+		return func() error { return u.signal(syscall.SIGCONT) }, u.signal(syscall.SIGSTOP)
+	case nemesis.Cut, nemesis.Delay, nemesis.HalfOpen:
+		return w.breakLink(f)
+	case nemesis.Clock, nemesis.ClockDrift:
+		return w.bendClock(t, f)
+	case nemesis.Rolling:
+		return w.roll(f)
+	case nemesis.ScaleUp, nemesis.ScaleDown:
+		return w.scale(f)
+	case nemesis.Forget:
+		return done, w.forget(t.Context())
+	case nemesis.Power:
+		return w.losePower(t, f)
+	case nemesis.Dead:
+		w.endpoint.status.Store(int64(f.Arg))
+		return func() error { w.endpoint.status.Store(0); return nil }, nil
+	}
+	return nil, fmt.Errorf("this topology has no fault %q", f.Kind)
+}
+
+// done ends a fault that has ended by itself.
+func done() error { return nil }
+
+// terminate stops a process as an orchestrator does: it must end by itself, with code 0.
+func (w *nemesisWorld) terminate(u *unit) error {
+	code, err := u.stop()
+	if err == nil && code != 0 && u.name != "nats" { // nats-server ends with 1 after SIGTERM
+		err = fmt.Errorf("%s stopped with code %d, want 0", u.name, code)
+	}
+	return err
+}
+
+// breakLink breaks a link. Half of the half-open links have lost the connections of before: what is sent over them
+// disappears.
+func (w *nemesisWorld) breakLink(f nemesis.Fault) (end func() error, err error) {
+	link := w.links[f.Target]
+	var mend func()
+	switch f.Kind {
+	case nemesis.Cut:
+		mend = link.Cut()
+	case nemesis.Delay:
+		mend = link.Delay(time.Duration(f.Arg) * time.Millisecond)
+	case nemesis.HalfOpen:
+		mend = link.Silence()
+		if w.chance(f.String()).IntN(2) == 0 {
+			link.Lose()
+		}
+	}
+	return func() error { mend(); return nil }, nil
+}
+
+// bendClock sets a service's clock wrong, or lets it drift.
+func (w *nemesisWorld) bendClock(t *testing.T, f nemesis.Fault) (end func() error, err error) {
+	name := strings.TrimSuffix(f.Target, clockSuffix)
+	if f.Kind == nemesis.Clock {
+		w.setClock(t, name, f.Arg)
+		return func() error { w.setClock(t, name, 0); return nil }, nil
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		began := time.Now()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+				w.setClock(t, name, int(time.Since(began).Seconds()*float64(f.Arg)))
+			}
+		}
+	}()
+	return func() error {
+		close(stop)
+		<-stopped
+		w.setClock(t, name, 0)
+		return nil
+	}, nil
+}
+
+// rollingPatience bounds how long a rolling restart waits for a service to be ready; other faults may keep it from that.
+const rollingPatience = 5 * time.Second
+
+// roll restarts all services, one after the other.
+func (w *nemesisWorld) roll(nemesis.Fault) (end func() error, err error) {
+	for _, name := range w.running() {
+		if err := w.restart(name); err != nil {
+			return nil, err
+		}
+	}
+	return done, nil
+}
+
+// restart stops a service and starts it, and waits until it is ready.
+func (w *nemesisWorld) restart(name string) error {
+	w.busy[name].Lock()
+	defer w.busy[name].Unlock()
+	u := w.units[name]
+	if err := w.terminate(u); err != nil {
+		return err
+	}
+	if err := u.run(); err != nil {
+		return err
+	}
+	until(time.Now().Add(rollingPatience), func() bool {
+		state, err := opstest.Read("http://" + w.ops[name])
+		return err == nil && state.Ready
+	})
+	return nil
+}
+
+// scale starts a further gateway, or stops a gateway or a processor.
+func (w *nemesisWorld) scale(f nemesis.Fault) (end func() error, err error) {
+	name := gatewayName(nemesisGateways - 1)
+	switch {
+	case f.Kind == nemesis.ScaleUp:
+		name = w.spare()
+	case f.Target == targetProcessors:
+		name = "processor-2"
+	}
+	w.busy[name].Lock()
+	u := w.units[name]
+	stop := func() error { return w.terminate(u) }
+	begin, finish := stop, u.run
+	if f.Kind == nemesis.ScaleUp {
+		begin, finish = u.run, stop
+	}
+	end = func() error {
+		defer w.busy[name].Unlock()
+		return finish()
+	}
+	return end, begin()
+}
+
+// forget lets Redis forget everything.
+func (w *nemesisWorld) forget(ctx context.Context) error {
+	client, err := redisclient.New(w.redisURL("operator"), redisclient.Timeouts{})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.FlushAll(ctx).Err()
+}
+
+// losePower stops the machine of NATS and of the syncer beside it: the disk loses what was not synced. In half of the
+// cases the kernel had written some of the files.
+func (w *nemesisWorld) losePower(t *testing.T, f nemesis.Fault) (end func() error, err error) {
+	for _, name := range []string{"nats", "nats-sync"} {
+		w.busy[name].Lock()
+		if err := w.units[name].kill(); err != nil {
+			return nil, err
+		}
+	}
+	chance, seed := w.chance(f.String()), ""
+	if chance.IntN(2) == 0 {
+		seed = fmt.Sprint(chance.Uint32())
+	}
+	w.disk.cut(t, seed)
+	return func() error {
+		for _, name := range []string{"nats", "nats-sync"} {
+			defer w.busy[name].Unlock()
+			if err := w.units[name].run(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}

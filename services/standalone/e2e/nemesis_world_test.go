@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/testkit/nemesis"
+	"github.com/parley-chat/parley/testkit/proxy"
+)
+
+// nemesisWorld is a deployment that faults hit. It owns the processes, the network between them, and their clocks, and
+// records what clients did and saw.
+//
+// It begins with newNemesisWorld and ends with its test.
+type nemesisWorld struct {
+	*deployment
+	t      *testing.T // of the run
+	seed   uint64
+	record *nemesis.Record
+
+	disk     *cuttable    // of NATS and the syncer beside it; nil: there is no FUSE, or three servers have their own
+	cluster  *natsCluster // nil: one server
+	units    map[string]*unit
+	restarts atomic.Int64            // of processes that had read a message that was not on the disk yet
+	links    map[string]*proxy.Proxy // by name, such as gateway-1-redis
+	busy     map[string]*sync.Mutex  // of each target: one fault at a time
+
+	company, widget, panel *api
+
+	endpoint *nemesisEndpoint // of the company
+	guests   []*guest
+	agents   []*agent
+	over     context.Context // ends when actors give up what they began
+
+	texts            atomic.Int64 // makes each text unique
+	sides            sync.Map     // the side that wrote a text
+	accepted, failed atomic.Int64 // attempts
+
+	mu   sync.Mutex // guards the rest
+	sent []string   // ids of the company's messages
+}
+
+// nemesisServices are the services of a deployment beside those of newDeployment.
+var nemesisServices = []string{"processor-2", "widget-api-2", "panel"}
+
+// nemesisGateways is the number of gateways; one more starts in a scale-up.
+const nemesisGateways = 2
+
+// nemesisBin builds the services so that a file sets their clocks (NEMESIS_CLOCK).
+var nemesisBin = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "parley-nemesis-bin")
+	if err != nil {
+		return "", err
+	}
+	closeLater(func() { os.RemoveAll(dir) })
+	return dir, build(dir, append([]string{"-tags=nemesis"}, serviceCommands()...)...)
+})
+
+// newNemesisWorld starts everything. The seed decides between one NATS server and three.
+func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
+	t.Helper()
+	w := &nemesisWorld{
+		deployment: newDeployment(t, nemesisGateways+1),
+		t:          t,
+		seed:       seed,
+		record:     &nemesis.Record{},
+		units:      map[string]*unit{},
+		links:      map[string]*proxy.Proxy{},
+		busy:       map[string]*sync.Mutex{},
+	}
+	for _, name := range nemesisServices {
+		w.add(t, name)
+	}
+	w.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
+	w.settings = []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", "WEBHOOK_TIMEOUT=2s"}
+	if mayCut() {
+		w.disk = newCuttable(t, filepath.Join(w.dir, "nats"))
+	}
+	w.start(t, "seed")
+	_, err := w.run["seed"].stop()
+	check(t, err)
+	w.startEngines(t)
+	w.startLinks(t)
+	for _, name := range w.services {
+		w.startService(t, name)
+	}
+	check(t, w.units[w.spare()].kill())
+	w.awaitServices(t)
+	w.company, w.widget, w.panel = w.client(t, w.ClientBaseURL), w.client(t, w.WidgetBaseURL), w.client(t, w.PanelURL)
+	return w
+}
+
+// mayCut reports whether disks that forget can be mounted here.
+func mayCut() bool {
+	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	return device.Close() == nil
+}
+
+// spare returns the gateway that runs in a scale-up only.
+func (w *nemesisWorld) spare() string { return gatewayName(nemesisGateways) }
+
+// client returns a client of an API whose patience is that of a person.
+func (w *nemesisWorld) client(t *testing.T, base string) *api {
+	t.Helper()
+	a := newAPI(t, base)
+	a.client.Timeout = requestTimeout
+	return a
+}
+
+// requestTimeout is how long a client waits for a response before it tries again.
+const requestTimeout = 10 * time.Second
+
+// startEngines starts NATS with the syncer beside it, and Redis.
+func (w *nemesisWorld) startEngines(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"nats", "nats-sync", "redis"} {
+		path, settings, args := w.command(t, name)
+		w.supervise(t, name, func() (*child, error) { return spawn(name, settings, path, args...) })
+		if name == "nats" {
+			w.applyStreams(t)
+		}
+	}
+}
+
+// supervise starts a process that faults hit.
+func (w *nemesisWorld) supervise(t *testing.T, name string, start func() (*child, error)) {
+	t.Helper()
+	w.units[name] = supervise(t, name, &w.restarts, start)
+	w.busy[name] = &sync.Mutex{}
+}
+
+// startLinks starts the network: a link for each service and engine, and one for the clients of each API. The place
+// has the addresses for clients.
+func (w *nemesisWorld) startLinks(t *testing.T) {
+	t.Helper()
+	for _, name := range w.services {
+		w.link(t, name+"-nats", "nats")
+		w.link(t, name+"-redis", "redis")
+	}
+	var gateways []string
+	for n := range nemesisGateways + 1 {
+		gateways = append(gateways, gatewayName(n))
+	}
+	w.SocketURLs = []string{w.link(t, "clients-gateways", gateways...)}
+	w.WidgetBaseURL = w.link(t, "clients-widget-api", "widget-api", "widget-api-2")
+	w.ClientBaseURL = w.link(t, "clients-client-api", "client-api")
+	w.PanelURL = w.link(t, "clients-panel", "panel")
+}
+
+// link starts a link to processes, and returns its URL.
+func (w *nemesisWorld) link(t *testing.T, name string, to ...string) string {
+	t.Helper()
+	var targets []string
+	for _, process := range to {
+		targets = append(targets, w.addr[process])
+	}
+	w.links[name] = proxy.Start(t, targets...)
+	w.busy[name] = &sync.Mutex{}
+	return "http://" + w.links[name].Addr()
+}
+
+// startService starts a service behind its links, with a clock of its own.
+func (w *nemesisWorld) startService(t *testing.T, name string) {
+	t.Helper()
+	path, settings, args := w.command(t, name)
+	dir, err := nemesisBin()
+	check(t, err)
+	w.setClock(t, name, 0)
+	settings = append(settings,
+		"NATS_URL=nats://"+w.links[name+"-nats"].Addr(),
+		"REDIS_URL=redis://"+w.links[name+"-redis"].Addr(),
+		"NEMESIS_CLOCK="+w.clock(name),
+	)
+	path = filepath.Join(dir, filepath.Base(path))
+	w.supervise(t, name, func() (*child, error) { return spawn(name, settings, path, args...) })
+}
+
+// clock returns the file with the offset of a service's clock, in milliseconds.
+func (w *nemesisWorld) clock(name string) string { return filepath.Join(w.dir, name+".clock") }
+
+// setClock sets a service's clock. The service never reads half of a number.
+func (w *nemesisWorld) setClock(t *testing.T, name string, milliseconds int) {
+	t.Helper()
+	next := w.clock(name) + ".next"
+	check(t, os.WriteFile(next, []byte(fmt.Sprint(milliseconds)), 0o600))
+	check(t, os.Rename(next, w.clock(name)))
+}
+
+// awaitServices waits until all services but the spare one are ready, with all that they depend on.
+func (w *nemesisWorld) awaitServices(t *testing.T) {
+	t.Helper()
+	w.awaitReady(t, http.StatusOK, w.running()...)
+}
+
+// running returns the services that run outside of a scale-up.
+func (w *nemesisWorld) running() []string {
+	spare := func(name string) bool { return name == w.spare() }
+	return slices.DeleteFunc(slices.Clone(w.services), spare)
+}
+
+// chance returns the random numbers of an actor or of a fault: the same in each run with the seed.
+func (w *nemesisWorld) chance(name string) *rand.Rand {
+	stream := uint64(14695981039346656037) // FNV-1a
+	for _, c := range []byte(name) {
+		stream = (stream ^ uint64(c)) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(w.seed, stream))
+}
+
+// text returns a text of a side that no other message has.
+func (w *nemesisWorld) text(side nemesis.Side) string {
+	text := nemesis.Text(int(w.texts.Add(1)))
+	w.sides.Store(text, side)
+	return text
+}
+
+// sideOf returns the side that wrote a message.
+func (w *nemesisWorld) sideOf(r record) nemesis.Side {
+	if !r.IsFromSupport {
+		return nemesis.Visitor
+	}
+	if side, known := w.sides.Load(spoken(r)); known {
+		return side.(nemesis.Side)
+	}
+	return nemesis.Bot
+}
