@@ -1,7 +1,6 @@
 package nemesis
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 )
@@ -25,19 +24,8 @@ func oneOrder(x *index) (broken []Violation) {
 			for _, s := range client.sessions {
 				loads := client.name + " at its load of " + clock(s.At)
 				broken = append(broken, c.disordered(loads, s.Loaded, never)...)
-				broken = append(broken, c.disordered(client.name, s.received(), x.concurrent)...)
-			}
-		}
-	}
-	return broken
-}
-
-func liveOrder(x *index) (broken []Violation) {
-	for _, c := range x.chats {
-		for _, client := range x.clientsOf(c) {
-			for _, s := range client.sessions {
-				ids := slices.Concat(s.Loaded, s.received())
-				broken = append(broken, c.disordered(client.name, ids, never)...)
+				page := slices.Concat(s.Loaded, s.received())
+				broken = append(broken, c.disordered(client.name, page, x.concurrent)...)
 			}
 		}
 	}
@@ -62,27 +50,30 @@ func (s *session) received() (ids []string) {
 	return ids
 }
 
-// disordered returns a violation for each id of a list that follows one that it precedes in the history, unless all such
-// pairs are excused.
+// disordered returns a violation for each id of a list that follows one that it precedes in the history, unless all
+// such pairs are excused. Ids that the history lacks, and repetitions, do not count.
 func (c *chat) disordered(reader string, ids []string, excused func(a, b string) bool) (broken []Violation) {
 	if c.history == nil {
 		return nil
 	}
 	place := c.history.place
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.history.times[id] == 0 })
+	var before []string
+	repeated := map[string]bool{}
 	highest := -1
-	for n, id := range ids {
-		if place[id] >= highest {
-			highest = place[id]
+	for _, id := range ids {
+		if c.history.times[id] == 0 || repeated[id] {
 			continue
 		}
-		for _, before := range ids[:n] {
-			if place[before] > place[id] && !excused(before, id) {
-				detail := "%s has it after %s, %s before"
-				broken = append(broken, violation(c.id, id, detail, reader, before, c.history.Reader))
-				break
+		repeated[id] = true
+		wrong := func(b string) bool { return place[b] > place[id] && !excused(b, id) }
+		if place[id] < highest {
+			if n := slices.IndexFunc(before, wrong); n >= 0 {
+				detail := "%s has it after %s, the reader %q before"
+				broken = append(broken, violation(c.id, id, detail, reader, before[n], c.history.Reader))
 			}
 		}
+		highest = max(highest, place[id])
+		before = append(before, id)
 	}
 	return broken
 }
@@ -91,7 +82,7 @@ func orderOfWriter(x *index) (broken []Violation) {
 	for _, c := range x.chats {
 		byActor := map[string][]*message{}
 		for _, m := range c.messages {
-			if c.history != nil && m.first().Accepted() && c.history.times[m.id()] > 0 {
+			if c.history != nil && c.history.times[m.id()] > 0 {
 				writer := string(m.side) + " " + m.actor
 				byActor[writer] = append(byActor[writer], m)
 			}
@@ -103,20 +94,21 @@ func orderOfWriter(x *index) (broken []Violation) {
 	return broken
 }
 
-// overtaken returns a violation for each message that stands before one that was answered before its request began.
+// overtaken returns a violation for each message that stands before one that was accepted before its first attempt: a
+// retried message has a time between its first attempt and its success.
 func (c *chat) overtaken(messages []*message) (broken []Violation) {
 	place := func(m *message) int { return c.history.place[m.id()] }
 	byEnd := slices.Clone(messages)
-	slices.SortStableFunc(byEnd, func(a, b *message) int { return a.first().Ended.Compare(b.first().Ended) })
-	var last *message // the last in the history of those that had ended
+	slices.SortStableFunc(byEnd, func(a, b *message) int { return a.written().until.Compare(b.written().until) })
+	var last *message // the last in the history of those that had been accepted
 	for _, m := range messages {
-		for len(byEnd) > 0 && !byEnd[0].first().Ended.After(m.first().Begun) {
-			if last == nil || cmp.Less(place(last), place(byEnd[0])) {
+		for len(byEnd) > 0 && !byEnd[0].written().until.After(m.first().Begun) {
+			if last == nil || place(last) < place(byEnd[0]) {
 				last = byEnd[0]
 			}
 			byEnd = byEnd[1:]
 		}
-		if last != nil && last != m && place(m) < place(last) {
+		if last != nil && place(m) < place(last) {
 			detail := "%q stands before %q, which %s wrote first"
 			broken = append(broken, violation(c.id, m.id(), detail, m.text, last.text, m.actor))
 		}
@@ -135,7 +127,7 @@ func causeBeforeEffect(x *index) (broken []Violation) {
 		}
 		for _, m := range c.messages {
 			for _, seen := range m.first().SeenIDs {
-				if m.first().Accepted() && after(seen, m.id()) {
+				if after(seen, m.id()) {
 					detail := "%q stands before %s, which its writer had seen"
 					broken = append(broken, violation(c.id, m.id(), detail, m.text, seen))
 				}

@@ -96,8 +96,9 @@ func (x *index) waits() (all []wait) {
 }
 
 func writeWaits(to *strings.Builder, x *index) {
-	fmt.Fprint(to, "\n## Waiting times\n\nFrom the success of a write to its delivery at each client; of an answer, from ")
-	fmt.Fprint(to, "that of the question.\n\n| | deliveries | p50 | p99 | longest |\n|---|---|---|---|---|\n")
+	fmt.Fprint(to, "\n## Waiting times\n\nFrom the success of a write to its delivery at each client.\n")
+	fmt.Fprint(to, "Of an answer: from the success of the question.\n\n")
+	fmt.Fprint(to, "| | deliveries | p50 | p99 | longest |\n|---|---|---|---|---|\n")
 	waits := x.waits()
 	row := func(name string, selected func(wait) bool) {
 		var durations []time.Duration

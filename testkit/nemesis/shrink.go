@@ -9,11 +9,11 @@ import (
 // leastFor is the duration below which a fault is not shortened.
 const leastFor = 200 * time.Millisecond
 
-// Shrink returns the smallest timetable that it finds broken: first with fewer faults (delta debugging, ddmin: Zeller and
-// Hildebrandt, 2002), then with shorter ones. The timetable itself is known to be broken. Shrink calls broken at most
-// budget times, and ends when ctx ends. An empty timetable was broken without faults.
+// Shrink returns the smallest timetable that it finds broken: first with fewer faults (delta debugging, ddmin: Zeller
+// and Hildebrandt, 2002), then with shorter ones. The timetable itself is known to be broken. If it is broken without
+// faults, the result is empty. Shrink calls broken at most budget times, and ends when ctx ends.
 //
-// A run that breaks nothing may still have done so by chance: broken should repeat it if that is likely.
+// A run may keep a promise by chance: broken should repeat it where that is likely.
 func Shrink(ctx context.Context, t Timetable, budget int, broken func(Timetable) bool) Timetable {
 	s := &shrinker{ctx: ctx, budget: budget, broken: broken}
 	if s.try(Timetable{}) {
