@@ -127,7 +127,7 @@ func (g *guest) act(ctx context.Context, t *testing.T) {
 		case action < 92:
 			g.tabs[n].leave(t)
 			g.tabs[n] = nil
-		case action < 96:
+		case action < 96 && g.tabs[n].isOnline(): // a client that connects would not notice that it comes back
 			g.tabs[n].drop(t)
 			pause(ctx, g.chance, 4*time.Second)
 			g.tabs[n].reconnect(t)

@@ -111,6 +111,25 @@ func (b *browserTab) isOnline() bool {
 	return b.online
 }
 
+// nudgePause is how long a client may take to connect before its visitor tries it again.
+const nudgePause = 10 * time.Second
+
+// awaitOnline waits until the client is connected. The visitor tries again now and then: a client of which the
+// connection was dropped while it connected does not do so by itself.
+func (b *browserTab) awaitOnline(t *testing.T, deadline time.Time) {
+	t.Helper()
+	for !b.isOnline() && time.Now().Before(deadline) {
+		until(time.Now().Add(nudgePause), b.isOnline)
+		if !b.isOnline() {
+			t.Logf("%s is not connected", b.name)
+			b.reconnect(t)
+		}
+	}
+	if !b.isOnline() {
+		t.Errorf("%s does not connect", b.name)
+	}
+}
+
 func (b *browserTab) reconnectUnlessClosed(t *testing.T) {
 	select {
 	case <-b.ended:

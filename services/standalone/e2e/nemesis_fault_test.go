@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/redisclient"
 	"github.com/parley-chat/parley/testkit/nemesis"
@@ -21,7 +25,8 @@ const (
 	targetGateways   = "gateways"
 	targetProcessors = "processors"
 	targetServices   = "services"
-	targetDisk       = "nats-disk"
+	targetDisk       = "nats-disk" // with three servers all of their disks
+	targetLeaders    = "nats-leaders"
 	targetWebhook    = "webhook"
 	clockSuffix      = "-clock"
 )
@@ -38,14 +43,20 @@ func (w *nemesisWorld) targets() (all []nemesis.Target) {
 	add("replicas", targetGateways, nemesis.ScaleUp, nemesis.ScaleDown)
 	add("replicas", targetProcessors, nemesis.ScaleDown)
 	add("replicas", targetServices, nemesis.Rolling)
-	add("engine", "nats", nemesis.Kill, nemesis.Term, nemesis.Pause)
-	add("engine", "nats-sync", nemesis.Kill, nemesis.Term, nemesis.Pause)
+	for _, name := range w.nats {
+		add("engine", name, nemesis.Kill, nemesis.Term, nemesis.Pause)
+	}
+	if w.clustered {
+		add("engine", targetLeaders, nemesis.Leader)
+	} else {
+		add("engine", "nats-sync", nemesis.Kill, nemesis.Term, nemesis.Pause)
+	}
 	add("engine", "redis", nemesis.Kill, nemesis.Term, nemesis.Pause, nemesis.Forget)
 	for _, name := range slices.Sorted(maps.Keys(w.links)) {
 		add("link", name, nemesis.Cut, nemesis.Delay, nemesis.HalfOpen)
 	}
-	if w.disk != nil {
-		add("disk", targetDisk, nemesis.Power)
+	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
+		add("disk", name, nemesis.Power)
 	}
 	add("webhook", targetWebhook, nemesis.Dead)
 	return all
@@ -111,6 +122,8 @@ func (w *nemesisWorld) begin(t *testing.T, f nemesis.Fault) (end func() error, e
 		return w.scale(f)
 	case nemesis.Forget:
 		return done, w.forget(t.Context())
+	case nemesis.Leader:
+		return done, w.electLeaders(t.Context())
 	case nemesis.Power:
 		return w.losePower(t, f)
 	case nemesis.Dead:
@@ -126,7 +139,7 @@ func done() error { return nil }
 // terminate stops a process as an orchestrator does: it must end by itself, with code 0.
 func (w *nemesisWorld) terminate(u *unit) error {
 	code, err := u.stop()
-	if err == nil && code != 0 && u.name != "nats" { // nats-server ends with 1 after SIGTERM
+	if err == nil && code != 0 && !slices.Contains(w.nats, u.name) { // nats-server ends with 1 after SIGTERM
 		err = fmt.Errorf("%s stopped with code %d, want 0", u.name, code)
 	}
 	return err
@@ -243,22 +256,26 @@ func (w *nemesisWorld) forget(ctx context.Context) error {
 	return client.FlushAll(ctx).Err()
 }
 
-// losePower stops the machine of NATS and of the syncer beside it: the disk loses what was not synced. In half of the
-// cases the kernel had written some of the files.
+// losePower stops a machine: its disks lose what was not synced. In half of the cases the kernel had written some of the
+// files.
 func (w *nemesisWorld) losePower(t *testing.T, f nemesis.Fault) (end func() error, err error) {
-	for _, name := range []string{"nats", "nats-sync"} {
+	of := w.machines[f.Target]
+	for _, name := range of.processes {
 		w.busy[name].Lock()
 		if err := w.units[name].kill(); err != nil {
 			return nil, err
 		}
 	}
-	chance, seed := w.chance(f.String()), ""
-	if chance.IntN(2) == 0 {
-		seed = fmt.Sprint(chance.Uint32())
+	chance := w.chance(f.String())
+	for _, disk := range of.disks {
+		seed := ""
+		if chance.IntN(2) == 0 {
+			seed = fmt.Sprint(chance.Uint32())
+		}
+		disk.cut(t, seed)
 	}
-	w.disk.cut(t, seed)
 	return func() error {
-		for _, name := range []string{"nats", "nats-sync"} {
+		for _, name := range of.processes {
 			defer w.busy[name].Unlock()
 			if err := w.units[name].run(); err != nil {
 				return err
@@ -266,4 +283,26 @@ func (w *nemesisWorld) losePower(t *testing.T, f nemesis.Fault) (end func() erro
 		}
 		return nil
 	}, nil
+}
+
+// electLeaders lets the cluster and each stream elect another leader.
+func (w *nemesisWorld) electLeaders(ctx context.Context) error {
+	nc, err := nats.Connect(w.natsURL("operator"))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	subjects := []string{"$JS.API.META.LEADER.STEPDOWN"}
+	names := js.StreamNames(ctx)
+	for name := range names.Name() {
+		subjects = append(subjects, "$JS.API.STREAM.LEADER.STEPDOWN."+name)
+	}
+	for _, subject := range subjects {
+		_ = nc.Publish(subject, nil) // a stream may have no leader now
+	}
+	return errors.Join(names.Err(), nc.Flush())
 }

@@ -73,6 +73,7 @@ func (w *nemesisWorld) collect(t *testing.T) {
 		}
 	}
 	w.collectStatuses(t)
+	w.collectPending(t)
 }
 
 // addView records a list of messages.
@@ -182,23 +183,21 @@ func (w *nemesisWorld) collectPanel(t *testing.T, g *guest) {
 	w.addView("panel history", g, all, nemesis.View{Company: w.CompanyID, Whole: true})
 }
 
-// collectLive records what the panels have received of the chat. They know ids; the history has the rest.
+// collectLive records what the panels that were never reset have of the chat. They know ids; the history has the rest.
+// A panel sorts what it has received, by time and id, as the history does.
 func (w *nemesisWorld) collectLive(g *guest, history []record) {
-	byID := map[string]record{}
-	for _, r := range history {
-		byID[r.ID] = r
-	}
 	for n, a := range w.agents {
 		ids, whole := a.shown(g.chatID)
+		if !whole {
+			continue
+		}
 		var shown []record
-		for _, id := range ids {
-			if r, known := byID[id]; known {
+		for _, r := range history {
+			if slices.Contains(ids, r.ID) {
 				shown = append(shown, r)
 			}
 		}
-		if whole { // otherwise it sorts by time, as the histories do
-			w.addView(fmt.Sprintf("panel live agent-%d", n+1), g, shown, nemesis.View{Live: true})
-		}
+		w.addView(fmt.Sprintf("panel live agent-%d", n+1), g, shown, nemesis.View{Company: w.CompanyID, Whole: true})
 	}
 }
 
@@ -225,4 +224,38 @@ func (w *nemesisWorld) tryStatus(id string) error {
 	}
 	w.record.AddStatus(nemesis.Status{MessageID: id, Name: status.Status, At: time.Now(), Source: "client api"})
 	return nil
+}
+
+// collectPending records the webhooks that wait for a further attempt as received: the third one comes five minutes after
+// the second.
+func (w *nemesisWorld) collectPending(t *testing.T) {
+	t.Helper()
+	a, count := w.agents[0], 0
+	for cursor := ""; ; {
+		path := fmt.Sprintf(
+			"/api/webhooks/%s/deliveries?companyId=%s&status=pending&eventType=message.received&cursor=%s",
+			w.endpoint.id, w.CompanyID, cursor,
+		)
+		var got httpapitest.Response
+		eventually(t, "the webhooks that wait", func() (err error) {
+			got, err = a.api.try(http.MethodGet, path, nil, a.cookie)
+			return notOK(got, err)
+		})
+		var page struct {
+			Deliveries []struct{ ID, Body string }
+			Next       *string
+		}
+		got.Into(t, &page)
+		for _, d := range page.Deliveries {
+			var body webhookBody
+			check(t, json.Unmarshal([]byte(d.Body), &body))
+			w.endpoint.note(body, d.ID)
+		}
+		count += len(page.Deliveries)
+		if page.Next == nil {
+			break
+		}
+		cursor = *page.Next
+	}
+	t.Logf("%d webhooks wait for a further attempt", count)
 }

@@ -55,23 +55,35 @@ func (e *nemesisEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(int(status))
 		return
 	}
-	var body struct {
-		Type string
-		Data struct {
-			Message    record
-			MessageID  string
-			Status     string
-			OccurredAt time.Time
-		}
-	}
+	var body webhookBody
 	if json.Unmarshal(text, &body) != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
+	e.note(body, r.Header.Get("webhook-id"))
+	w.WriteHeader(http.StatusNoContent)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.got[body.Data.Message.ID] = true
+}
+
+// webhookBody is what the endpoint reads of an event.
+type webhookBody struct {
+	Type string
+	Data struct {
+		Message    record
+		MessageID  string
+		Status     string
+		OccurredAt time.Time
+	}
+}
+
+// note records an event.
+func (e *nemesisEndpoint) note(body webhookBody, webhookID string) {
 	switch body.Type {
 	case "message.received":
 		e.record.AddWebhook(nemesis.Webhook{
-			Endpoint: e.id, Type: body.Type, WebhookID: r.Header.Get("webhook-id"),
+			Endpoint: e.id, Type: body.Type, WebhookID: webhookID,
 			MessageID: body.Data.Message.ID, Text: spoken(body.Data.Message), At: time.Now(),
 		})
 	case "message.status":
@@ -79,10 +91,6 @@ func (e *nemesisEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			MessageID: body.Data.MessageID, Name: body.Data.Status, At: body.Data.OccurredAt, Source: "webhook",
 		})
 	}
-	w.WriteHeader(http.StatusNoContent)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.got[body.Data.Message.ID] = true
 }
 
 // count counts the messages that have arrived.

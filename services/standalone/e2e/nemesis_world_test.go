@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,12 +28,13 @@ type nemesisWorld struct {
 	seed   uint64
 	record *nemesis.Record
 
-	disk     *cuttable    // of NATS and the syncer beside it; nil: there is no FUSE, or three servers have their own
-	cluster  *natsCluster // nil: one server
-	units    map[string]*unit
-	restarts atomic.Int64            // of processes that had read a message that was not on the disk yet
-	links    map[string]*proxy.Proxy // by name, such as gateway-1-redis
-	busy     map[string]*sync.Mutex  // of each target: one fault at a time
+	clustered bool     // three NATS servers
+	nats      []string // the servers' names
+	machines  map[string]machine
+	units     map[string]*unit
+	restarts  atomic.Int64            // of processes that had read a message that was not on the disk yet
+	links     map[string]*proxy.Proxy // by name, such as gateway-1-redis
+	busy      map[string]*sync.Mutex  // of each target: one fault at a time
 
 	company, widget, panel *api
 
@@ -75,20 +77,26 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 		record:     &nemesis.Record{},
 		units:      map[string]*unit{},
 		links:      map[string]*proxy.Proxy{},
+		machines:   map[string]machine{},
 		busy:       map[string]*sync.Mutex{},
 	}
 	for _, name := range nemesisServices {
 		w.add(t, name)
 	}
 	w.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
+	w.clustered = mayCut() && w.chance("topology").IntN(3) == 0
+	t.Logf("three NATS servers: %v", w.clustered)
 	w.settings = []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", "WEBHOOK_TIMEOUT=2s"}
-	if mayCut() {
-		w.disk = newCuttable(t, filepath.Join(w.dir, "nats"))
-	}
 	w.start(t, "seed")
 	_, err := w.run["seed"].stop()
 	check(t, err)
-	w.startEngines(t)
+	if w.clustered {
+		w.startCluster(t)
+	} else {
+		w.startServer(t)
+	}
+	path, settings, args := w.command(t, "redis")
+	w.supervise(t, "redis", func() (*child, error) { return spawn("redis", settings, path, args...) })
 	w.startLinks(t)
 	for _, name := range w.services {
 		w.startService(t, name)
@@ -122,16 +130,49 @@ func (w *nemesisWorld) client(t *testing.T, base string) *api {
 // requestTimeout is how long a client waits for a response before it tries again.
 const requestTimeout = 10 * time.Second
 
-// startEngines starts NATS with the syncer beside it, and Redis.
-func (w *nemesisWorld) startEngines(t *testing.T) {
+// machine is what loses power at once: processes, and disks that forget what was not synced.
+type machine struct {
+	processes []string // in the order in which they start
+	disks     []*cuttable
+}
+
+// startServer starts one NATS server with the syncer beside it.
+func (w *nemesisWorld) startServer(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"nats", "nats-sync", "redis"} {
+	w.nats = []string{"nats"}
+	of := machine{processes: []string{"nats", "nats-sync"}}
+	if mayCut() {
+		of.disks = append(of.disks, newCuttable(t, filepath.Join(w.dir, "nats")))
+		w.machines[targetDisk] = of
+	}
+	for _, name := range of.processes {
 		path, settings, args := w.command(t, name)
 		w.supervise(t, name, func() (*child, error) { return spawn(name, settings, path, args...) })
 		if name == "nats" {
 			w.applyStreams(t)
 		}
 	}
+}
+
+// startCluster starts three NATS servers that sync each event.
+func (w *nemesisWorld) startCluster(t *testing.T) {
+	t.Helper()
+	cluster := configureNATSCluster(t)
+	var all machine
+	for n, s := range cluster.servers {
+		name := fmt.Sprintf("nats-%d", n+1)
+		w.nats = append(w.nats, name)
+		w.addr[name] = s.addr
+		w.supervise(t, name, func() (*child, error) { return s.spawn(t) })
+		w.machines[name+"-disk"] = machine{processes: []string{name}, disks: []*cuttable{s.disk}}
+		all.processes = append(all.processes, name)
+		all.disks = append(all.disks, s.disk)
+	}
+	w.machines[targetDisk] = all
+	w.addr["nats"] = strings.TrimPrefix(cluster.url(), "nats://")
+	w.NATSURL = w.natsURL("watcher")
+	w.streams = append(w.streams, "STREAM_REPLICAS=3")
+	w.applyStreams(t)
 }
 
 // supervise starts a process that faults hit.
@@ -146,7 +187,7 @@ func (w *nemesisWorld) supervise(t *testing.T, name string, start func() (*child
 func (w *nemesisWorld) startLinks(t *testing.T) {
 	t.Helper()
 	for _, name := range w.services {
-		w.link(t, name+"-nats", "nats")
+		w.link(t, name+"-nats", w.nats...)
 		w.link(t, name+"-redis", "redis")
 	}
 	var gateways []string
