@@ -42,6 +42,10 @@ func TestNemesis(t *testing.T) {
 	report := nemesis.Report{Seed: seed, Begun: time.Now()}
 	t.Run("run", func(t *testing.T) { r.run(t, &report) })
 	report.Ended = time.Now()
+	if os.Getenv("SHRINK") == "1" && len(report.Violations) > 0 {
+		report.Shrunk = r.shrink(t, report)
+		t.Logf("these faults suffice:\n%s", report.Shrunk)
+	}
 	r.report(t, report)
 }
 
@@ -50,6 +54,24 @@ type nemesisRun struct {
 	seed     uint64
 	duration time.Duration
 	faults   *nemesis.Timetable // nil: those that the seed yields
+}
+
+// mostRepeated bounds how often a run is repeated to find the faults that suffice.
+const mostRepeated = 8
+
+// shrink returns the faults that suffice to break one of the rules that the run has broken.
+func (r nemesisRun) shrink(t *testing.T, first nemesis.Report) nemesis.Timetable {
+	t.Helper()
+	rules := map[string]bool{}
+	for _, v := range first.Violations {
+		rules[v.Rule] = true
+	}
+	return nemesis.Shrink(t.Context(), first.Timetable, mostRepeated, func(faults nemesis.Timetable) bool {
+		r.faults = &faults
+		var again nemesis.Report
+		t.Run("again", func(t *testing.T) { r.run(t, &again) })
+		return slices.ContainsFunc(again.Violations, func(v nemesis.Violation) bool { return rules[v.Rule] })
+	})
 }
 
 // lastWords is how many messages each writes when all faults have ended.
