@@ -104,6 +104,12 @@ func (r *Record) remove(id string) {
 	})
 }
 
+// view returns a reader's view of chat-1.
+func (r *Record) view(reader string) *View {
+	n := slices.IndexFunc(r.Views, func(v View) bool { return v.Reader == reader && v.ChatID == "chat-1" })
+	return &r.Views[n]
+}
+
 // insert adds a message to the views at its place, and delivers it.
 func (r *Record) insert(place int, m ViewedMessage) {
 	r.eachView(func(v *View) {
@@ -190,7 +196,7 @@ var breaks = map[string]struct {
 	"a message is delivered again in a new session": {func(r *Record) {
 		loaded := []string{"m1", "a1", "m2", "m3"}
 		r.AddConnect(Connect{Client: "ann/1", ChatID: "chat-1", At: at(14), Loaded: loaded})
-		r.deliver("ann/1", 15, lists["chat-1"][4])
+		r.deliver("ann/1", 14, lists["chat-1"][4])
 	}, nil},
 	"a loaded message is delivered, also twice": {func(r *Record) {
 		r.deliver("ann/2", 10, lists["chat-1"][2])
@@ -211,10 +217,16 @@ var breaks = map[string]struct {
 	"messages of the same time arrive in another order": {func(r *Record) {
 		r.write("m6").Begun = at(8.5)
 		r.swapDeliveries("m3", "m6")
+		live := r.Views[len(r.Views)-1].Messages
+		live[1], live[2] = live[2], live[1]
 	}, nil},
 
 	// What breaks a promise.
 	"an answer before the write": {func(r *Record) { r.remove("m2") }, []string{"accepted-stored"}},
+	"a message that one reader lacks": {func(r *Record) {
+		v := r.view("panel")
+		v.Messages = slices.Delete(v.Messages, 2, 3)
+	}, []string{"accepted-stored"}},
 	"a message twice in one view": {func(r *Record) {
 		r.Views[0].Messages = append(r.Views[0].Messages, r.Views[0].Messages[0])
 	}, []string{"accepted-stored"}},
@@ -227,6 +239,10 @@ var breaks = map[string]struct {
 	"an answer lost for one of two clients": {
 		func(r *Record) { r.undeliver("ann/1", "a1") }, []string{"accepted-delivered"},
 	},
+	"a message lost for a client that loaded nothing": {func(r *Record) {
+		r.AddConnect(Connect{Client: "ann/1", ChatID: "chat-1", At: at(11)})
+		r.undeliver("ann/1", "m6")
+	}, []string{"accepted-delivered"}},
 	"a load without a message": {func(r *Record) {
 		r.Connects[3].Loaded = []string{"m1", "a1"}
 		r.undeliver("ann/2", "m2")
@@ -236,12 +252,30 @@ var breaks = map[string]struct {
 		r.deliver("ann/1", 15, lists["chat-1"][4])
 	}, []string{"delivered-once"}},
 	"a reader sorts by time alone": {func(r *Record) {
-		isPanel := func(v View) bool { return v.Reader == "panel" && v.ChatID == "chat-1" }
-		v := &r.Views[slices.IndexFunc(r.Views, isPanel)]
+		v := r.view("panel")
 		v.Messages[3], v.Messages[4] = v.Messages[4], v.Messages[3]
 	}, []string{"one-order"}},
 	"a load in another order": {func(r *Record) {
 		slices.Reverse(r.Connects[3].Loaded)
+	}, []string{"one-order"}},
+	"a load in another order, of messages of the same time": {func(r *Record) {
+		r.write("m2").Ended = at(10)
+		r.Connects[3].Loaded = []string{"m1", "a1", "m3", "m2"}
+	}, []string{"one-order"}},
+	"messages arrive in another order, one is repeated later": {func(r *Record) {
+		again := *r.write("m3")
+		again.Begun, again.Ended = at(30), at(31)
+		r.AddWrite(again)
+		r.swapDeliveries("m3", "m6")
+	}, []string{"one-order"}},
+	"answers arrive in another order": {func(r *Record) {
+		next := Write{Side: Visitor, Actor: "ann", Key: "k7", Text: Text(7), Status: 201, MessageID: "m7"}
+		next.Begun, next.Ended = at(2.5), at(3)
+		r.AddWrite(next)
+		r.insert(2, ViewedMessage{ID: "m7", Side: Visitor, Text: Text(7)})
+		r.insert(3, ViewedMessage{ID: "a7", Side: Bot, Text: "You said: " + Text(7)})
+		r.swapDeliveries("a1", "a7")
+		r.Connects[3].Loaded = []string{"m1", "a1", "m7", "a7", "m2"}
 	}, []string{"one-order"}},
 	"messages arrive in another order": {
 		func(r *Record) { r.swapDeliveries("m3", "m6") }, []string{"one-order"},
@@ -294,6 +328,9 @@ var breaks = map[string]struct {
 	"an id for two keys": {func(r *Record) {
 		r.write("m6").SeenIDs = nil
 		r.write("m6").MessageID = "m2"
+		r.remove("m6")
+		r.undeliver("ann/1", "m6")
+		r.undeliver("ann/2", "m6")
 	}, []string{"nothing-invented", "key-once"}},
 	"no answer of the bot": {func(r *Record) {
 		r.remove("a1")
@@ -313,6 +350,9 @@ var breaks = map[string]struct {
 	"a message in the view of another chat": {func(r *Record) {
 		v := &r.Views[slices.IndexFunc(r.Views, func(v View) bool { return v.ChatID == "chat-2" })]
 		v.Messages = append(v.Messages, lists["chat-1"][2])
+	}, []string{"owned"}},
+	"a chat of two visitors": {func(r *Record) {
+		r.AddConnect(Connect{Client: "eve/1", Actor: "eve", ChatID: "chat-1", At: at(30), Gone: true})
 	}, []string{"owned"}},
 	"a delivery to another visitor": {
 		func(r *Record) { r.deliver("bob/1", 5, lists["chat-1"][2]) }, []string{"owned"},

@@ -127,7 +127,7 @@ func (s *simulation) client(name string) {
 
 func TestCheckOfSimulatedRuns(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range uint64(50) {
 		for _, v := range Check(simulate(seed)) {
 			t.Fatalf("seed %d: got %s: %s\n%v", seed, v.Rule, v.Detail, v.History)
 		}
@@ -136,7 +136,7 @@ func TestCheckOfSimulatedRuns(t *testing.T) {
 
 func TestCheckOfSimulatedLosses(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
+	for seed := range uint64(50) {
 		r := simulate(seed)
 		history := &r.Views[0]
 		n := int(seed) % len(history.Messages)
