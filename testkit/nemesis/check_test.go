@@ -48,7 +48,9 @@ func kept() *Record {
 	write(agent, 6, 7)
 	agent.Status, agent.MessageID = 201, "m3"
 	write(agent, 8, 9)
-	write(Write{Side: Visitor, Actor: "ann", ChatID: "chat-1", Key: "k4", Text: Text(4)}, 10, 11)
+	lost := Write{Side: Visitor, Actor: "ann", ChatID: "chat-1", Key: "k4", Text: Text(4)}
+	lost.AnswerExpected, lost.WebhookExpected = true, true
+	write(lost, 10, 11)
 	api.Key, api.Text, api.MessageID, api.SeenIDs = "k6", Text(6), "m6", []string{"m2", "m3"}
 	write(api, 12, 13)
 	write(Write{Side: Visitor, Actor: "bob", Key: "k5", Text: Text(5), Status: 201, MessageID: "m5"}, 1, 2)
@@ -220,6 +222,17 @@ var breaks = map[string]struct {
 		live := r.Views[len(r.Views)-1].Messages
 		live[1], live[2] = live[2], live[1]
 	}, nil},
+	"a webhook names no id": {func(r *Record) {
+		r.Webhooks[0].MessageID, r.Webhooks[1].MessageID = "", ""
+	}, nil},
+	"only a panel has the order of arrival": {func(r *Record) {
+		r.write("m6").Begun = at(8.5)
+		r.Views = slices.DeleteFunc(r.Views, func(v View) bool { return v.Reader == "history" })
+		live := View{Reader: "panel live", ChatID: "chat-1", Whole: true, Live: true}
+		live.Messages = slices.Clone(lists["chat-1"])
+		live.Messages[3], live.Messages[4] = live.Messages[4], live.Messages[3]
+		r.Views = slices.Insert(r.Views, 0, live)
+	}, nil},
 
 	// What breaks a promise.
 	"an answer before the write": {func(r *Record) { r.remove("m2") }, []string{"accepted-stored"}},
@@ -358,7 +371,7 @@ var breaks = map[string]struct {
 		func(r *Record) { r.deliver("bob/1", 5, lists["chat-1"][2]) }, []string{"owned"},
 	},
 	"a load of another visitor":      {func(r *Record) { r.Connects[4].Loaded = []string{"m1"} }, []string{"owned"}},
-	"a delivery with the wrong chat": {func(r *Record) { r.Deliveries[0].ChatID = "chat-2" }, []string{"owned"}},
+	"a delivery with the wrong chat": {func(r *Record) { r.Deliveries[0].ChatID = "chat-9" }, []string{"owned"}},
 	"a view with the wrong visitor":  {func(r *Record) { r.Views[0].Owner = "eve" }, []string{"owned"}},
 	"a view with the wrong company":  {func(r *Record) { r.Views[0].Company = "evil" }, []string{"owned"}},
 	"no webhook":                     {func(r *Record) { r.Webhooks = nil }, []string{"webhook-called"}},
