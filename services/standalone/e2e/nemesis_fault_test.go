@@ -31,7 +31,9 @@ const (
 	clockSuffix      = "-clock"
 )
 
-// targets returns what faults hit in this topology.
+// targets returns what faults hit in this topology. Two kinds have no target. Fill: testkit/fulldisk limits the process of
+// a test, and a Go program that is limited from outside ends at SIGXFSZ instead of getting an error. Slow: the store is a
+// file, and a delay of a sync is set when its disk is mounted; Delay slows the engines' links.
 func (w *nemesisWorld) targets() (all []nemesis.Target) {
 	add := func(kind, name string, faults ...string) {
 		all = append(all, nemesis.Target{Name: name, Kind: kind, Faults: faults})
@@ -127,8 +129,7 @@ func (w *nemesisWorld) begin(t *testing.T, f nemesis.Fault) (end func() error, e
 	case nemesis.Power:
 		return w.losePower(t, f)
 	case nemesis.Dead:
-		w.endpoint.status.Store(int64(f.Arg))
-		return func() error { w.endpoint.status.Store(0); return nil }, nil
+		return w.breakEndpoint(f), nil
 	}
 	return nil, fmt.Errorf("this topology has no fault %q", f.Kind)
 }
@@ -162,6 +163,20 @@ func (w *nemesisWorld) breakLink(f nemesis.Fault) (end func() error, err error) 
 		}
 	}
 	return func() error { mend(); return nil }, nil
+}
+
+// breakEndpoint lets the company's server fail. In half of the cases it hangs instead.
+func (w *nemesisWorld) breakEndpoint(f nemesis.Fault) (end func() error) {
+	if w.chance(f.String()).IntN(2) == 0 {
+		w.endpoint.hangs.Store(true)
+	} else {
+		w.endpoint.status.Store(int64(f.Arg))
+	}
+	return func() error {
+		w.endpoint.hangs.Store(false)
+		w.endpoint.status.Store(0)
+		return nil
+	}
 }
 
 // bendClock sets a service's clock wrong, or lets it drift.

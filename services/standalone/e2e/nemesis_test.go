@@ -99,7 +99,9 @@ func (r nemesisRun) run(t *testing.T, report *nemesis.Report) {
 	w.suffer(acting, t, report.Timetable)
 	<-acting.Done()
 	t.Logf("all faults have ended: %d messages were accepted, %d attempts failed", w.accepted.Load(), w.failed.Load())
+	ended := time.Now()
 	w.awaitServices(t)
+	t.Logf("all services are ready %v after the last fault", time.Since(ended).Round(time.Millisecond))
 	select {
 	case <-acted:
 	case <-time.After(quietLimit):
@@ -107,9 +109,13 @@ func (r nemesisRun) run(t *testing.T, report *nemesis.Report) {
 		stop()
 		<-acted
 	}
+	t.Logf("all writers have their answers after %v", time.Since(ended).Round(time.Millisecond))
 	w.settle(t)
+	t.Logf("all clients are connected after %v", time.Since(ended).Round(time.Millisecond))
 	w.awaitQuiet(t)
+	t.Logf("nothing arrives any more after %v", time.Since(ended).Round(time.Millisecond))
 	w.collect(t)
+	t.Logf("the record is complete after %v", time.Since(ended).Round(time.Millisecond))
 	report.Violations = nemesis.Check(w.record)
 	w.closeTabs(t)
 	logViolations(t, report.Violations)

@@ -67,6 +67,7 @@ func (w *nemesisWorld) collect(t *testing.T) {
 		history := w.collectHistory(t, g)
 		w.collectExport(t, g)
 		w.collectPanel(t, g)
+		w.collectUnreadOfPanel(t, g, history)
 		w.collectLive(g, history)
 		for _, b := range g.tabs {
 			w.addView("page of "+b.name, g, b.shown(), nemesis.View{Owner: g.name, Live: true})
@@ -181,6 +182,41 @@ func (w *nemesisWorld) collectPanel(t *testing.T, g *guest) {
 		cursor = *page.Next
 	}
 	w.addView("panel history", g, all, nemesis.View{Company: w.CompanyID, Whole: true})
+}
+
+// collectUnreadOfPanel lets an agent read half of a chat that the bot answers, and records the number of unread messages.
+// The agents have read an unknown part of the others.
+func (w *nemesisWorld) collectUnreadOfPanel(t *testing.T, g *guest, history []record) {
+	t.Helper()
+	if g.byAgent {
+		return
+	}
+	a, upTo := w.agents[0], history[len(history)/2].CreatedAt
+	unread := 0
+	for _, r := range history {
+		if !r.IsFromSupport && r.CreatedAt > upTo {
+			unread++
+		}
+	}
+	var chat struct{ UnreadCount int }
+	eventually(t, "an agent reads", func() error {
+		body := map[string]string{"upTo": upTo}
+		got, err := a.api.try(http.MethodPost, w.panelPath(g, "/read"), body, a.cookie, a.csrf)
+		if err == nil && got.Status != http.StatusNoContent {
+			err = &refusedError{"POST /read", got.Status, got.Body}
+		}
+		if err != nil {
+			return err
+		}
+		got, err = a.api.try(http.MethodGet, w.panelPath(g, ""), nil, a.cookie)
+		if err := notOK(got, err); err != nil {
+			return err
+		}
+		return json.Unmarshal([]byte(got.Body), &chat)
+	})
+	w.record.AddUnread(nemesis.Unread{
+		ChatID: g.chatID, Reader: "the panel", Counted: chat.UnreadCount, Actual: min(unread, mostUnread),
+	})
 }
 
 // collectLive records what the panels that were never reset have of the chat. They know ids; the history has the rest.

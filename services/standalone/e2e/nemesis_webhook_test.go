@@ -19,6 +19,7 @@ type nemesisEndpoint struct {
 	id     string
 	record *nemesis.Record
 	status atomic.Int64 // with which it fails; 0: it succeeds
+	hangs  atomic.Bool  // instead of that
 
 	mu  sync.Mutex
 	got map[string]bool // ids of messages
@@ -49,6 +50,10 @@ func (w *nemesisWorld) newEndpoint(t *testing.T) *nemesisEndpoint {
 func (e *nemesisEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
+		return
+	}
+	if e.hangs.Load() {
+		<-r.Context().Done()
 		return
 	}
 	if status := e.status.Load(); status != 0 {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -175,11 +176,33 @@ func (w *nemesisWorld) startCluster(t *testing.T) {
 	w.applyStreams(t)
 }
 
-// supervise starts a process that faults hit.
+// supervise starts a process that faults hit. Its output is kept with the report.
 func (w *nemesisWorld) supervise(t *testing.T, name string, start func() (*child, error)) {
 	t.Helper()
-	w.units[name] = supervise(t, name, &w.restarts, start)
+	log := w.log(t, name)
+	w.units[name] = supervise(t, name, &w.restarts, func() (*child, error) {
+		c, err := start()
+		if err != nil || log == nil {
+			return c, err
+		}
+		return c, c.stderr.copyTo(log)
+	})
 	w.busy[name] = &sync.Mutex{}
+}
+
+// log opens the file for a process's output; nil: no report is kept.
+func (w *nemesisWorld) log(t *testing.T, name string) io.Writer {
+	t.Helper()
+	dir := os.Getenv("NEMESIS_REPORT")
+	if dir == "" {
+		return nil
+	}
+	dir = filepath.Join(dir, fmt.Sprintf("nemesis-%d", w.seed))
+	check(t, os.MkdirAll(dir, 0o755))
+	file, err := os.Create(filepath.Join(dir, name+".log"))
+	check(t, err)
+	t.Cleanup(func() { file.Close() })
+	return file
 }
 
 // startLinks starts the network: a link for each service and engine, and one for the clients of each API. The place

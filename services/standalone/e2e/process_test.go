@@ -246,7 +246,17 @@ func (c *child) stopAtEnd(t testing.TB) {
 type tail struct {
 	sync.Mutex
 	kept []byte
-	all  bool // keep everything
+	all  bool      // keep everything
+	file io.Writer // gets everything; nil: there is none
+}
+
+// copyTo lets a file have everything, also what was written before.
+func (l *tail) copyTo(file io.Writer) error {
+	l.Lock()
+	defer l.Unlock()
+	l.file = file
+	_, err := file.Write(l.kept)
+	return err
 }
 
 // keepAll keeps everything from now on.
@@ -260,6 +270,9 @@ func (l *tail) Write(p []byte) (int, error) {
 	l.Lock()
 	defer l.Unlock()
 	const most = 16 << 10
+	if l.file != nil {
+		_, _ = l.file.Write(p) // the process goes on without its log
+	}
 	l.kept = append(l.kept, p...)
 	if over := len(l.kept) - most; over > 0 && !l.all {
 		l.kept = append(l.kept[:0], l.kept[over:]...)
