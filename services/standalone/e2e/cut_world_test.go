@@ -160,7 +160,7 @@ func supervise(t *testing.T, name string, restarts *atomic.Int64, start func() (
 	check(t, u.run())
 	t.Cleanup(func() {
 		check(t, u.kill())
-		for _, end := range u.ends {
+		for _, end := range u.takeEnds() {
 			t.Errorf("%s ended by itself: %s", name, end)
 		}
 		if t.Failed() {
@@ -205,6 +205,15 @@ func (u *unit) runAgain(ended *child) {
 	if err := u.runLocked(); err != nil {
 		u.ends = append(u.ends, err.Error())
 	}
+}
+
+// takeEnds returns how the process has ended by itself, each end once.
+func (u *unit) takeEnds() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	ends := u.ends
+	u.ends = nil
+	return ends
 }
 
 // kill ends the process at once.

@@ -90,7 +90,7 @@ func (w *nemesisWorld) act(ctx context.Context, t *testing.T) {
 		actors.Go(func() { g.act(ctx, t) })
 	}
 	for n := range writersOfAPI {
-		actors.Go(func() { w.writeAsCompany(ctx, t, fmt.Sprintf("company-%d", n+1)) })
+		actors.Go(func() { w.writeAsCompany(ctx, fmt.Sprintf("company-%d", n+1)) })
 	}
 	for n, a := range w.agents {
 		actors.Go(func() { w.answerAsAgent(ctx, t, fmt.Sprintf("agent-%d", n+1), a) })
@@ -116,9 +116,9 @@ func (g *guest) act(ctx context.Context, t *testing.T) {
 		case g.tabs[n] == nil && action < 50:
 			g.open(t, n)
 		case action < 70:
-			g.say(t)
+			g.say()
 		case action < 73:
-			g.upload(t)
+			g.upload()
 		case g.tabs[n] == nil:
 		case action < 80:
 			g.tabs[n].emit(t, "typing")
@@ -158,10 +158,10 @@ func (g *guest) newest() []string {
 }
 
 // say writes a message.
-func (g *guest) say(t *testing.T) {
+func (g *guest) say() {
 	write := g.write()
 	body := map[string]any{"type": "TEXT", "data": map[string]string{"text": write.Text}}
-	g.world.insist(t, g.chance, write, func(key header) (httpapitest.Response, error) {
+	g.world.insist(g.chance, write, func(key header) (httpapitest.Response, error) {
 		return g.api.try(http.MethodPost, "/message", body, bearer(g.token), key)
 	})
 }
@@ -176,14 +176,14 @@ func (g *guest) write() nemesis.Write {
 }
 
 // upload sends a small file, with the text as its caption.
-func (g *guest) upload(t *testing.T) {
+func (g *guest) upload() {
 	write := g.write()
 	const form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"note.txt\"\r\n" +
 		"Content-Type: text/plain\r\n\r\nA note.\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"caption\"\r\n\r\n%s\r\n--b--\r\n"
 	body := fmt.Sprintf(form, write.Text)
 	contentType := header{"Content-Type", "multipart/form-data; boundary=b"}
-	g.world.insist(t, g.chance, write, func(key header) (httpapitest.Response, error) {
+	g.world.insist(g.chance, write, func(key header) (httpapitest.Response, error) {
 		return g.api.try(http.MethodPost, "/message", body, bearer(g.token), contentType, key)
 	})
 }
@@ -198,7 +198,7 @@ const givesUp = 5
 
 // insist sends a message until it has a definite answer, and records each attempt.
 func (w *nemesisWorld) insist(
-	t *testing.T, chance *rand.Rand, write nemesis.Write, send func(key header) (httpapitest.Response, error),
+	chance *rand.Rand, write nemesis.Write, send func(key header) (httpapitest.Response, error),
 ) {
 	key := header{"Idempotency-Key", write.Key}
 	for {
@@ -222,7 +222,7 @@ func (w *nemesisWorld) insist(
 		}
 		w.failed.Add(1)
 		if !mayRetry(write.Status) {
-			t.Errorf("%s: got %d %s, which no fault explains", write.Actor, got.Status, got.Body)
+			w.breach(ruleAnswers, "%s: got %d %s, which no fault explains", write.Actor, got.Status, got.Body)
 			return
 		}
 		if chance.IntN(100) < givesUp || !pause(w.over, chance, time.Second) {
@@ -251,11 +251,11 @@ func mayRetry(status int) bool {
 }
 
 // writeAsCompany writes to visitors through the Client API.
-func (w *nemesisWorld) writeAsCompany(ctx context.Context, t *testing.T, name string) {
+func (w *nemesisWorld) writeAsCompany(ctx context.Context, name string) {
 	chance := w.chance(name)
 	for pause(ctx, chance, 500*time.Millisecond) {
 		if chance.IntN(100) < 80 {
-			w.sayAsCompany(t, chance, name, w.guests[chance.IntN(len(w.guests))])
+			w.sayAsCompany(chance, name, w.guests[chance.IntN(len(w.guests))])
 			continue
 		}
 		if id := w.anySent(chance); id != "" {
@@ -276,10 +276,10 @@ func (w *nemesisWorld) anySent(chance *rand.Rand) string {
 }
 
 // sayAsCompany writes a message to a visitor.
-func (w *nemesisWorld) sayAsCompany(t *testing.T, chance *rand.Rand, name string, to *guest) {
+func (w *nemesisWorld) sayAsCompany(chance *rand.Rand, name string, to *guest) {
 	write := w.write(nemesis.Company, name, to.chatID)
 	body := map[string]any{"type": "TEXT", "chatId": to.chatID, "data": map[string]string{"text": write.Text}}
-	w.insist(t, chance, write, func(key header) (httpapitest.Response, error) {
+	w.insist(chance, write, func(key header) (httpapitest.Response, error) {
 		return w.company.try(http.MethodPost, "/message/send", body, accessToken(w.AccessToken), key)
 	})
 }
@@ -291,8 +291,12 @@ func (w *nemesisWorld) answerAsAgent(ctx context.Context, t *testing.T, name str
 		to := w.guests[chance.IntN(guestsOfAgents)]
 		switch action := chance.IntN(100); {
 		case action < 70:
-			w.sayAsAgent(t, chance, name, a, to)
-		case action < 85:
+			w.sayAsAgent(chance, name, a, to)
+		case action < 75:
+			a.leave()
+			pause(ctx, chance, 4*time.Second)
+			a.follow(t)
+		case action < 87:
 			_, _ = a.api.try(http.MethodPost, w.panelPath(to, "/read"), map[string]any{}, a.cookie, a.csrf)
 		default:
 			_, _ = a.api.try(http.MethodPost, w.panelPath(to, "/typing"), nil, a.cookie, a.csrf)
@@ -301,12 +305,12 @@ func (w *nemesisWorld) answerAsAgent(ctx context.Context, t *testing.T, name str
 }
 
 // sayAsAgent writes a message to a visitor.
-func (w *nemesisWorld) sayAsAgent(t *testing.T, chance *rand.Rand, name string, a *agent, to *guest) {
+func (w *nemesisWorld) sayAsAgent(chance *rand.Rand, name string, a *agent, to *guest) {
 	write := w.write(nemesis.Agent, name, to.chatID)
 	shown, _ := a.shown(to.chatID)
 	write.SeenIDs = shown[max(0, len(shown)-seenByWriter):]
 	body := map[string]any{"type": "TEXT", "data": map[string]string{"text": write.Text}}
-	w.insist(t, chance, write, func(key header) (httpapitest.Response, error) {
+	w.insist(chance, write, func(key header) (httpapitest.Response, error) {
 		return a.api.try(http.MethodPost, w.panelPath(to, "/messages"), body, a.cookie, a.csrf, key)
 	})
 }

@@ -126,7 +126,7 @@ func (b *browserTab) awaitOnline(t *testing.T, deadline time.Time) {
 		}
 	}
 	if !b.isOnline() {
-		t.Errorf("%s does not connect", b.name)
+		b.of.world.breach(ruleRecovers, "%s does not connect", b.name)
 	}
 }
 

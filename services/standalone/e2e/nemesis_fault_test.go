@@ -97,7 +97,7 @@ func (w *nemesisWorld) inject(t *testing.T, f nemesis.Fault) {
 	span.Ended = time.Now()
 	if err != nil {
 		span.Err = err.Error()
-		t.Errorf("%s: %v", f, err)
+		w.breach(ruleRuns, "%s: %v", f, err)
 	}
 	w.record.AddFault(span)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-chat/parley/testkit/needs"
 	"github.com/parley-chat/parley/testkit/nemesis"
+	"github.com/parley-chat/parley/testkit/opstest"
 )
 
 // TestNemesis lets visitors, a company and its agents talk while faults hit the processes, the network between them,
@@ -100,12 +101,12 @@ func (r nemesisRun) run(t *testing.T, report *nemesis.Report) {
 	<-acting.Done()
 	t.Logf("all faults have ended: %d messages were accepted, %d attempts failed", w.accepted.Load(), w.failed.Load())
 	ended := time.Now()
-	w.awaitServices(t)
+	w.awaitRecovery()
 	t.Logf("all services are ready %v after the last fault", time.Since(ended).Round(time.Millisecond))
 	select {
 	case <-acted:
 	case <-time.After(quietLimit):
-		t.Errorf("writers get no answers %v after the last fault", quietLimit)
+		w.breach(ruleRecovers, "writers get no answers %v after the last fault", quietLimit)
 		stop()
 		<-acted
 	}
@@ -116,7 +117,7 @@ func (r nemesisRun) run(t *testing.T, report *nemesis.Report) {
 	t.Logf("nothing arrives any more after %v", time.Since(ended).Round(time.Millisecond))
 	w.collect(t)
 	t.Logf("the record is complete after %v", time.Since(ended).Round(time.Millisecond))
-	report.Violations = nemesis.Check(w.record)
+	report.Violations = w.check()
 	w.closeTabs(t)
 	logViolations(t, report.Violations)
 	t.Logf("%d messages were accepted, %d attempts failed, %d restarts after a lost tail",
@@ -142,6 +143,22 @@ func logViolations(t *testing.T, violations []nemesis.Violation) {
 	}
 }
 
+// awaitRecovery waits until all services are ready.
+func (w *nemesisWorld) awaitRecovery() {
+	deadline := time.Now().Add(quietLimit)
+	for _, name := range w.running() {
+		var state opstest.State
+		var err error
+		until(deadline, func() bool {
+			state, err = opstest.Read("http://" + w.ops[name])
+			return err == nil && state.AllUp()
+		})
+		if err != nil || !state.AllUp() {
+			w.breach(ruleRecovers, "%s is not ready %v after the last fault: %+v, %v", name, quietLimit, state, err)
+		}
+	}
+}
+
 // settle opens the closed clients again, waits until all are connected, and lets all write a little.
 func (w *nemesisWorld) settle(t *testing.T) {
 	t.Helper()
@@ -160,11 +177,11 @@ func (w *nemesisWorld) settle(t *testing.T) {
 	}
 	chance := w.chance("last words")
 	for range lastWords {
-		for n, g := range w.guests {
-			g.say(t)
-			w.sayAsCompany(t, chance, "company-1", g)
+		for _, g := range w.guests {
+			g.say()
+			w.sayAsCompany(chance, "company-1", g)
 			if g.byAgent {
-				w.sayAsAgent(t, chance, "agent-1", w.agents[0], w.guests[n])
+				w.sayAsAgent(chance, "agent-1", w.agents[0], g)
 			}
 		}
 	}

@@ -48,8 +48,9 @@ type nemesisWorld struct {
 	sides            sync.Map     // the side that wrote a text
 	accepted, failed atomic.Int64 // attempts
 
-	mu   sync.Mutex // guards the rest
-	sent []string   // ids of the company's messages
+	mu     sync.Mutex          // guards the rest
+	sent   []string            // ids of the company's messages
+	broken []nemesis.Violation // of rules that the record cannot show
 }
 
 // nemesisServices are the services of a deployment beside those of newDeployment.
@@ -103,7 +104,7 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 		w.startService(t, name)
 	}
 	check(t, w.units[w.spare()].kill())
-	w.awaitServices(t)
+	w.awaitReady(t, http.StatusOK, w.running()...)
 	w.company, w.widget, w.panel = w.client(t, w.ClientBaseURL), w.client(t, w.WidgetBaseURL), w.client(t, w.PanelURL)
 	return w
 }
@@ -262,12 +263,6 @@ func (w *nemesisWorld) setClock(t *testing.T, name string, milliseconds int) {
 	check(t, os.Rename(next, w.clock(name)))
 }
 
-// awaitServices waits until all services but the spare one are ready, with all that they depend on.
-func (w *nemesisWorld) awaitServices(t *testing.T) {
-	t.Helper()
-	w.awaitReady(t, http.StatusOK, w.running()...)
-}
-
 // running returns the services that run outside of a scale-up.
 func (w *nemesisWorld) running() []string {
 	spare := func(name string) bool { return name == w.spare() }
@@ -281,6 +276,32 @@ func (w *nemesisWorld) chance(name string) *rand.Rand {
 		stream = (stream ^ uint64(c)) * 1099511628211
 	}
 	return rand.New(rand.NewPCG(w.seed, stream))
+}
+
+// The rules that the record cannot show.
+const (
+	ruleRuns     = "process-runs" // no process ends by itself, unless a stream has lost messages; all end when told to
+	ruleAnswers  = "api-answers"  // a request gets a success, or an error that invites a retry
+	ruleRecovers = "recovers"     // after the last fault all services are ready, and all clients connected, in time
+)
+
+// breach notes that a rule is broken.
+func (w *nemesisWorld) breach(rule, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = append(w.broken, nemesis.Violation{Rule: rule, Detail: fmt.Sprintf(format, args...)})
+}
+
+// check returns all violations of the run.
+func (w *nemesisWorld) check() []nemesis.Violation {
+	for _, u := range w.units {
+		for _, end := range u.takeEnds() {
+			w.breach(ruleRuns, "%s ended by itself: %s", u.name, end)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append(w.broken, nemesis.Check(w.record)...)
 }
 
 // text returns a text of a side that no other message has.
