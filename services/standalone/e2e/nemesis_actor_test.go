@@ -35,8 +35,8 @@ type guest struct {
 	tabs    []*browserTab // open ones; nil: closed
 }
 
-// populate registers the visitors and opens a client of each, then the webhook and the panels. The visitors of the agents are
-// taken over.
+// populate registers the webhook, signs the agents in, and registers the visitors, each with one client or two. The
+// agents take their visitors over.
 func (w *nemesisWorld) populate(t *testing.T) {
 	t.Helper()
 	w.endpoint = w.newEndpoint(t)

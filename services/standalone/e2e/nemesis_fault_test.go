@@ -31,9 +31,11 @@ const (
 	clockSuffix      = "-clock"
 )
 
-// targets returns what faults hit in this topology. Two kinds have no target. Fill: testkit/fulldisk limits the process of
-// a test, and a Go program that is limited from outside ends at SIGXFSZ instead of getting an error. Slow: the store is a
-// file, and a delay of a sync is set when its disk is mounted; Delay slows the engines' links.
+// targets returns what faults hit in this topology.
+//
+// Two kinds have no target. Fill: testkit/fulldisk limits the process of a test, and a Go program that is limited from
+// outside ends at SIGXFSZ instead of getting an error. Slow: the store is a file, and the delay of a sync is set when
+// its disk is mounted; Delay slows the engines' links.
 func (w *nemesisWorld) targets() (all []nemesis.Target) {
 	add := func(kind, name string, faults ...string) {
 		all = append(all, nemesis.Target{Name: name, Kind: kind, Faults: faults})
@@ -207,7 +209,7 @@ func (w *nemesisWorld) bendClock(t *testing.T, f nemesis.Fault) (end func() erro
 	}, nil
 }
 
-// rollingPatience bounds how long a rolling restart waits for a service to be ready; other faults may keep it from that.
+// rollingPatience bounds how long a rolling restart waits for a service to be ready: other faults may delay that.
 const rollingPatience = 5 * time.Second
 
 // roll restarts all services, one after the other.
@@ -271,8 +273,8 @@ func (w *nemesisWorld) forget(ctx context.Context) error {
 	return client.FlushAll(ctx).Err()
 }
 
-// losePower stops a machine: its disks lose what was not synced. In half of the cases the kernel had written some of the
-// files.
+// losePower stops a machine: its disks lose what was not synced. In half of the cases the kernel had written some of
+// the files.
 func (w *nemesisWorld) losePower(t *testing.T, f nemesis.Fault) (end func() error, err error) {
 	of := w.machines[f.Target]
 	for _, name := range of.processes {

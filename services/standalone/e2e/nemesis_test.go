@@ -20,9 +20,9 @@ import (
 // TestNemesis lets visitors, a company and its agents talk while faults hit the processes, the network between them,
 // their clocks and their disk, and checks afterwards that every promise was kept: testkit/nemesis has the rules.
 //
-// SEED decides what happens, for MINUTES; TIMETABLE, a text, replaces the faults that the seed yields. NEMESIS_REPORT is
-// a folder for the report and the record of the run. With SHRINK=1 a run that breaks a promise is repeated with fewer
-// faults.
+// SEED decides what happens, for MINUTES; TIMETABLE, a text, replaces the faults that the seed yields. NEMESIS_REPORT
+// is a folder for the report, the record and the logs of the run. With SHRINK=1 a run that breaks a promise is repeated
+// with fewer faults.
 //
 // nemesis_world_test.go has what faults hit, nemesis_fault_test.go the faults, nemesis_actor_test.go what people and
 // programs do, nemesis_client_test.go the browsers, nemesis_webhook_test.go the company's server, and

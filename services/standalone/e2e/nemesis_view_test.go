@@ -184,8 +184,8 @@ func (w *nemesisWorld) collectPanel(t *testing.T, g *guest) {
 	w.addView("panel history", g, all, nemesis.View{Company: w.CompanyID, Whole: true})
 }
 
-// collectUnreadOfPanel lets an agent read half of a chat that the bot answers, and records the number of unread messages.
-// The agents have read an unknown part of the others.
+// collectUnreadOfPanel lets an agent read half of a chat that the bot answers, and records the number of unread
+// messages. The agents have read an unknown part of the others.
 func (w *nemesisWorld) collectUnreadOfPanel(t *testing.T, g *guest, history []record) {
 	t.Helper()
 	if g.byAgent {
@@ -262,8 +262,8 @@ func (w *nemesisWorld) tryStatus(id string) error {
 	return nil
 }
 
-// collectPending records the webhooks that wait for a further attempt as received: the third one comes five minutes after
-// the second.
+// collectPending records the webhooks that wait for a further attempt as received: the third one comes five minutes
+// after the second.
 func (w *nemesisWorld) collectPending(t *testing.T) {
 	t.Helper()
 	a, count := w.agents[0], 0

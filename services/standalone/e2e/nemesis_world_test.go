@@ -3,10 +3,12 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +27,6 @@ import (
 // It begins with newNemesisWorld and ends with its test.
 type nemesisWorld struct {
 	*deployment
-	t      *testing.T // of the run
 	seed   uint64
 	record *nemesis.Record
 
@@ -74,7 +75,6 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 	t.Helper()
 	w := &nemesisWorld{
 		deployment: newDeployment(t, nemesisGateways+1),
-		t:          t,
 		seed:       seed,
 		record:     &nemesis.Record{},
 		units:      map[string]*unit{},
@@ -82,13 +82,23 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 		machines:   map[string]machine{},
 		busy:       map[string]*sync.Mutex{},
 	}
+	w.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
+	w.settings = []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", "WEBHOOK_TIMEOUT=2s"}
+	w.clustered = mayCut() && w.chance("topology").IntN(3) == 0
+	t.Logf("disks that forget: %v; three NATS servers: %v", mayCut(), w.clustered)
 	for _, name := range nemesisServices {
 		w.add(t, name)
 	}
-	w.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
-	w.clustered = mayCut() && w.chance("topology").IntN(3) == 0
-	t.Logf("three NATS servers: %v", w.clustered)
-	w.settings = []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", "WEBHOOK_TIMEOUT=2s"}
+	w.startProcesses(t)
+	w.company = w.client(t, w.ClientBaseURL)
+	w.widget = w.client(t, w.WidgetBaseURL)
+	w.panel = w.client(t, w.PanelURL)
+	return w
+}
+
+// startProcesses starts the engines, the network and the services, and returns when all are ready.
+func (w *nemesisWorld) startProcesses(t *testing.T) {
+	t.Helper()
 	w.start(t, "seed")
 	_, err := w.run["seed"].stop()
 	check(t, err)
@@ -105,8 +115,6 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 	}
 	check(t, w.units[w.spare()].kill())
 	w.awaitReady(t, http.StatusOK, w.running()...)
-	w.company, w.widget, w.panel = w.client(t, w.ClientBaseURL), w.client(t, w.WidgetBaseURL), w.client(t, w.PanelURL)
-	return w
 }
 
 // mayCut reports whether disks that forget can be mounted here.
@@ -115,7 +123,9 @@ func mayCut() bool {
 	if err != nil {
 		return false
 	}
-	return device.Close() == nil
+	device.Close()
+	_, err = exec.LookPath("fusermount3")
+	return err == nil || os.Geteuid() == 0
 }
 
 // spare returns the gateway that runs in a scale-up only.
@@ -271,11 +281,9 @@ func (w *nemesisWorld) running() []string {
 
 // chance returns the random numbers of an actor or of a fault: the same in each run with the seed.
 func (w *nemesisWorld) chance(name string) *rand.Rand {
-	stream := uint64(14695981039346656037) // FNV-1a
-	for _, c := range []byte(name) {
-		stream = (stream ^ uint64(c)) * 1099511628211
-	}
-	return rand.New(rand.NewPCG(w.seed, stream))
+	stream := fnv.New64a()
+	stream.Write([]byte(name))
+	return rand.New(rand.NewPCG(w.seed, stream.Sum64()))
 }
 
 // The rules that the record cannot show.
