@@ -64,8 +64,18 @@ type natsServer struct {
 	disk    *cuttable
 }
 
-// newNATSCluster starts the servers and declares the streams.
+// newNATSCluster starts the servers.
 func newNATSCluster(t *testing.T) *natsCluster {
+	t.Helper()
+	c := configureNATSCluster(t)
+	for _, s := range c.servers {
+		c.start(t, s)
+	}
+	return c
+}
+
+// configureNATSCluster mounts the disks and writes the configuration of the servers.
+func configureNATSCluster(t *testing.T) *natsCluster {
 	t.Helper()
 	c := &natsCluster{t: t}
 	var routes []string
@@ -87,14 +97,13 @@ func newNATSCluster(t *testing.T) *natsCluster {
 		config := fmt.Sprintf(
 			"server_name: nats-%d\nlisten: %q\nhttp: %q\nmax_payload: 2MB\n"+
 				"jetstream: {store_dir: %q, max_file_store: %s%s}\n"+
-				"cluster: {name: parley, listen: %q, routes: [%s]}\n",
+				"cluster: {name: parley, listen: %q, routes: [%s], no_advertise: true}\n",
 			n, s.addr, s.monitor,
 			filepath.Join(s.disk.mount, "nats"), natsMaxFileStore, sync,
 			strings.TrimPrefix(route, "nats://"), strings.Join(routes, ", "),
 		)
 		check(t, os.WriteFile(s.config, []byte(config), 0o600))
 		c.servers = append(c.servers, s)
-		c.start(t, s)
 	}
 	return c
 }
@@ -102,9 +111,14 @@ func newNATSCluster(t *testing.T) *natsCluster {
 func (c *natsCluster) start(t *testing.T, s *natsServer) {
 	t.Helper()
 	var err error
-	s.child, err = spawn("nats-server", nil, program(t, "nats-server"), "-c", s.config)
+	s.child, err = s.spawn(t)
 	check(t, err)
 	s.stopAtEnd(c.t)
+}
+
+func (s *natsServer) spawn(t *testing.T) (*child, error) {
+	t.Helper()
+	return spawn("nats-server", nil, program(t, "nats-server"), "-c", s.config)
 }
 
 // url returns the URLs of all servers.

@@ -17,12 +17,13 @@ import (
 const eventRetry = 100 * time.Millisecond
 
 // agent is a signed-in user's panel: it follows the company's events, and loads its chats after a reset, as the web
-// panel does. It begins with agent; follow and leave connect it and end that, one after the other.
+// panel does. It begins with newAgent; follow and leave connect it and end that, one after the other.
 type agent struct {
 	api     *api
 	events  *http.Client
 	url     string // of the event stream
 	cookie  header
+	csrf    header // of requests that change something
 	leaving context.CancelFunc
 	left    chan struct{} // closed when it has disconnected
 
@@ -41,12 +42,12 @@ type shownChat struct {
 	reset  bool     // there was one
 }
 
-// agent signs in to the panel and follows the events.
-func (w *cutWorld) agent(t *testing.T) *agent {
+// newAgent signs in to the panel and follows the events.
+func newAgent(t *testing.T, p place, panel *api) *agent {
 	t.Helper()
-	credentials := map[string]string{"email": w.PanelEmail, "password": w.PanelPassword}
+	credentials := map[string]string{"email": p.PanelEmail, "password": p.PanelPassword}
 	fromPanel := header{"X-CSRF-Token", "none yet"}
-	got := w.panel.call(t, http.MethodPost, "/api/session", credentials, fromPanel)
+	got := panel.call(t, http.MethodPost, "/api/session", credentials, fromPanel)
 	if got.Status != http.StatusOK {
 		t.Fatalf("signing in: got %d %s, want 200", got.Status, got.Body)
 	}
@@ -55,13 +56,16 @@ func (w *cutWorld) agent(t *testing.T) *agent {
 		cookie, _, _ := strings.Cut(line, ";")
 		cookies = append(cookies, cookie)
 	}
+	var session struct{ CSRFToken string }
+	got.Into(t, &session)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	a := &agent{
-		api:    w.panel,
+		api:    panel,
 		events: &http.Client{Transport: transport},
-		url:    w.PanelURL + "/api/events?companyId=" + w.CompanyID,
+		url:    p.PanelURL + "/api/events?companyId=" + p.CompanyID,
 		cookie: header{"Cookie", strings.Join(cookies, "; ")},
+		csrf:   header{"X-CSRF-Token", session.CSRFToken},
 		chats:  map[string]*shownChat{},
 	}
 	a.follow(t)

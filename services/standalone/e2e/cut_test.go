@@ -74,7 +74,7 @@ func transports() [][]string {
 // trying to connect.
 func (w *cutWorld) populate(t *testing.T) {
 	t.Helper()
-	w.present, w.absent = w.agent(t), w.agent(t)
+	w.present, w.absent = newAgent(t, w.place, w.panel), newAgent(t, w.place, w.panel)
 	for _, way := range transports() {
 		w.stays = append(w.stays, w.join(t, way))
 	}

@@ -100,7 +100,7 @@ func natsServerOn(t *testing.T) *cutWorld {
 	f.start(t, "redis")
 	for _, name := range f.services { // supervised: a service ends when a stream has lost messages
 		path, settings, args := f.command(t, name)
-		w.supervise(t, name, func() (*child, error) { return spawn(name, settings, path, args...) })
+		supervise(t, name, &w.tally.restarts, func() (*child, error) { return spawn(name, settings, path, args...) })
 	}
 	f.awaitReady(t, http.StatusOK, f.services...)
 	w.place = f.place
@@ -112,7 +112,7 @@ func natsServerOn(t *testing.T) *cutWorld {
 // add starts a process that loses power with the disk.
 func (w *cutWorld) add(t *testing.T, name string, start func() (*child, error)) {
 	t.Helper()
-	w.units = append(w.units, w.supervise(t, name, start))
+	w.units = append(w.units, supervise(t, name, &w.tally.restarts, start))
 }
 
 // open opens the APIs.
@@ -152,14 +152,15 @@ type unit struct {
 }
 
 // supervise starts a process. That it ends by itself fails the test, unless it has read what a stream has lost:
-// consumers read a message before it is on the disk, and so before its publisher hears that it is accepted.
-func (w *cutWorld) supervise(t *testing.T, name string, start func() (*child, error)) *unit {
+// consumers read a message before it is on the disk, and so before its publisher hears that it is accepted. restarts
+// counts that.
+func supervise(t *testing.T, name string, restarts *atomic.Int64, start func() (*child, error)) *unit {
 	t.Helper()
-	u := &unit{name: name, start: start, restarts: &w.tally.restarts}
+	u := &unit{name: name, start: start, restarts: restarts}
 	check(t, u.run())
 	t.Cleanup(func() {
 		check(t, u.kill())
-		for _, end := range u.ends {
+		for _, end := range u.takeEnds() {
 			t.Errorf("%s ended by itself: %s", name, end)
 		}
 		if t.Failed() {
@@ -206,12 +207,36 @@ func (u *unit) runAgain(ended *child) {
 	}
 }
 
+// takeEnds returns how the process has ended by itself, each end once.
+func (u *unit) takeEnds() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	ends := u.ends
+	u.ends = nil
+	return ends
+}
+
 // kill ends the process at once.
 func (u *unit) kill() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.off = true
 	return u.child.kill()
+}
+
+// stop ends the process as an orchestrator does, and returns its exit code.
+func (u *unit) stop() (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.off = true
+	return u.child.stop()
+}
+
+// signal sends a signal to the process.
+func (u *unit) signal(s os.Signal) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.child.cmd.Process.Signal(s)
 }
 
 func lastLine(text string) string {

@@ -181,12 +181,9 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 			"PARLEY_CLIENT_ADDR=" + f.addr["client-api"], "PARLEY_WIDGET_ADDR=" + f.addr["widget-api"],
 		}, []string{"engines"}
 	}
-	binary := name
-	switch {
-	case strings.HasPrefix(name, "gateway"):
+	binary := strings.TrimRight(name, "-0123456789") // of the second one, such as processor-2
+	if binary == "gateway" {
 		binary = "socket-gateway"
-	case strings.HasPrefix(name, "processor"):
-		binary = "processor"
 	}
 	return program(t, binary), append([]string{
 		"WIDGET_URL=http://" + f.addr["widget-api"], "CLIENT_URL=http://" + f.addr["client-api"], // of the panel

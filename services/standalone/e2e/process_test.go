@@ -70,18 +70,32 @@ var bin = sync.OnceValues(func() (string, error) {
 	if err := buildWidget(); err != nil {
 		return "", err
 	}
-	const services = "github.com/parley-chat/parley/services/"
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/",
-		services+"standalone", services+"client-api/cmd/client-api", services+"widget-api/cmd/widget-api",
-		services+"socket-gateway/cmd/socket-gateway", services+"processor/cmd/processor", services+"panel/cmd/panel", services+"parleyctl/cmd/parleyctl", "github.com/nats-io/nats-server/v2",
+	return dir, build(dir, append(serviceCommands(),
+		servicesPath+"standalone", servicesPath+"parleyctl/cmd/parleyctl", "github.com/nats-io/nats-server/v2",
 		"github.com/parley-chat/parley/testkit/engines/ferretdb/cmd/ferretdb",
-		"github.com/parley-chat/parley/testkit/engines/cutdisk/cmd/cutdisk")
+		"github.com/parley-chat/parley/testkit/engines/cutdisk/cmd/cutdisk",
+	)...)
+})
+
+const servicesPath = "github.com/parley-chat/parley/services/"
+
+// serviceCommands returns the packages of the services' programs.
+func serviceCommands() (packages []string) {
+	for _, name := range []string{"client-api", "widget-api", "socket-gateway", "processor", "panel"} {
+		packages = append(packages, servicesPath+name+"/cmd/"+name)
+	}
+	return packages
+}
+
+// build builds programs into a folder. Flags of the build may precede the packages.
+func build(dir string, packages ...string) error {
+	build := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", dir + "/"}, packages...)...)
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building: %w\n%s", err, out)
+		return fmt.Errorf("building: %w\n%s", err, out)
 	}
-	return dir, nil
-})
+	return nil
+}
 
 // buildWidget builds the assets as `make assets` does, so that the tests also run by themselves.
 func buildWidget() error {
@@ -232,7 +246,17 @@ func (c *child) stopAtEnd(t testing.TB) {
 type tail struct {
 	sync.Mutex
 	kept []byte
-	all  bool // keep everything
+	all  bool      // keep everything
+	file io.Writer // gets everything; nil: there is none
+}
+
+// copyTo lets a file have everything, also what was written before.
+func (l *tail) copyTo(file io.Writer) error {
+	l.Lock()
+	defer l.Unlock()
+	l.file = file
+	_, err := file.Write(l.kept)
+	return err
 }
 
 // keepAll keeps everything from now on.
@@ -246,6 +270,9 @@ func (l *tail) Write(p []byte) (int, error) {
 	l.Lock()
 	defer l.Unlock()
 	const most = 16 << 10
+	if l.file != nil {
+		_, _ = l.file.Write(p) // the process goes on without its log
+	}
 	l.kept = append(l.kept, p...)
 	if over := len(l.kept) - most; over > 0 && !l.all {
 		l.kept = append(l.kept[:0], l.kept[over:]...)

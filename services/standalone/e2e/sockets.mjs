@@ -33,7 +33,7 @@ const operations = {
     socket.onAny((event, ...args) => report(id, 'event', { event, args }));
   },
   emit({ id, event, args, ack }) {
-    sockets.get(id).emit(event, ...args, ...(ack ? [(data) => report(id, 'ack', { data })] : []));
+    sockets.get(id).emit(event, ...(args ?? []), ...(ack ? [(data) => report(id, 'ack', { data })] : []));
   },
   drop({ id }) {
     const { io: manager } = sockets.get(id);
@@ -42,8 +42,8 @@ const operations = {
   },
   reconnect({ id }) {
     const socket = sockets.get(id);
-    socket.io.reconnection(true);
-    socket.connect();
+    socket?.io.reconnection(true);
+    socket?.connect();
   },
   close({ id }) {
     sockets.get(id)?.disconnect();

@@ -1,0 +1,325 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/redisclient"
+	"github.com/parley-chat/parley/testkit/nemesis"
+	"github.com/parley-chat/parley/testkit/opstest"
+)
+
+// The targets of faults beside processes and links.
+const (
+	targetGateways   = "gateways"
+	targetProcessors = "processors"
+	targetServices   = "services"
+	targetDisk       = "nats-disk" // with three servers all of their disks
+	targetLeaders    = "nats-leaders"
+	targetWebhook    = "webhook"
+	clockSuffix      = "-clock"
+)
+
+// targets returns what faults hit in this topology.
+//
+// Two kinds have no target. Fill: testkit/fulldisk limits the process of a test, and a Go program that is limited from
+// outside ends at SIGXFSZ instead of getting an error. Slow: the store is a file, and the delay of a sync is set when
+// its disk is mounted; Delay slows the engines' links.
+func (w *nemesisWorld) targets() (all []nemesis.Target) {
+	add := func(kind, name string, faults ...string) {
+		all = append(all, nemesis.Target{Name: name, Kind: kind, Faults: faults})
+	}
+	for _, name := range w.running() {
+		add("service", name, nemesis.Kill, nemesis.Term, nemesis.Pause)
+		add("clock", name+clockSuffix, nemesis.Clock, nemesis.ClockDrift)
+	}
+	add("replicas", targetGateways, nemesis.ScaleUp, nemesis.ScaleDown)
+	add("replicas", targetProcessors, nemesis.ScaleDown)
+	add("replicas", targetServices, nemesis.Rolling)
+	for _, name := range w.nats {
+		add("engine", name, nemesis.Kill, nemesis.Term, nemesis.Pause)
+	}
+	if w.clustered {
+		add("engine", targetLeaders, nemesis.Leader)
+	} else {
+		add("engine", "nats-sync", nemesis.Kill, nemesis.Term, nemesis.Pause)
+	}
+	add("engine", "redis", nemesis.Kill, nemesis.Term, nemesis.Pause, nemesis.Forget)
+	for _, name := range slices.Sorted(maps.Keys(w.links)) {
+		add("link", name, nemesis.Cut, nemesis.Delay, nemesis.HalfOpen)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
+		add("disk", name, nemesis.Power)
+	}
+	add("webhook", targetWebhook, nemesis.Dead)
+	return all
+}
+
+// suffer injects the faults of a timetable at their times, and returns when all have ended.
+func (w *nemesisWorld) suffer(ctx context.Context, t *testing.T, faults nemesis.Timetable) {
+	began := time.Now()
+	var running sync.WaitGroup
+	for _, f := range faults {
+		running.Go(func() {
+			select {
+			case <-time.After(time.Until(began.Add(f.At))):
+				w.inject(t, f)
+			case <-ctx.Done():
+			}
+		})
+	}
+	running.Wait()
+}
+
+// inject injects a fault, ends it, and records both. It waits for an earlier fault of the target.
+func (w *nemesisWorld) inject(t *testing.T, f nemesis.Fault) {
+	lock := w.busy[strings.TrimSuffix(f.Target, clockSuffix)]
+	if lock != nil {
+		lock.Lock()
+		defer lock.Unlock()
+	}
+	span := nemesis.FaultSpan{Fault: f, Begun: time.Now()}
+	t.Logf("%s", f)
+	end, err := w.begin(t, f)
+	if err == nil {
+		time.Sleep(f.For)
+		err = end()
+	}
+	span.Ended = time.Now()
+	if err != nil {
+		span.Err = err.Error()
+		w.breach(ruleRuns, "%s: %v", f, err)
+	}
+	w.record.AddFault(span)
+}
+
+// begin begins a fault. end ends it.
+func (w *nemesisWorld) begin(t *testing.T, f nemesis.Fault) (end func() error, err error) {
+	switch f.Kind {
+	case nemesis.Kill:
+		u := w.units[f.Target]
+		return u.run, u.kill()
+	case nemesis.Term:
+		u := w.units[f.Target]
+		return u.run, w.terminate(u)
+	case nemesis.Pause:
+		u := w.units[f.Target]
+		return func() error { return u.signal(syscall.SIGCONT) }, u.signal(syscall.SIGSTOP)
+	case nemesis.Cut, nemesis.Delay, nemesis.HalfOpen:
+		return w.breakLink(f)
+	case nemesis.Clock, nemesis.ClockDrift:
+		return w.bendClock(t, f)
+	case nemesis.Rolling:
+		return w.roll(f)
+	case nemesis.ScaleUp, nemesis.ScaleDown:
+		return w.scale(f)
+	case nemesis.Forget:
+		return done, w.forget(t.Context())
+	case nemesis.Leader:
+		return done, w.electLeaders(t.Context())
+	case nemesis.Power:
+		return w.losePower(t, f)
+	case nemesis.Dead:
+		return w.breakEndpoint(f), nil
+	}
+	return nil, fmt.Errorf("this topology has no fault %q", f.Kind)
+}
+
+// done ends a fault that has ended by itself.
+func done() error { return nil }
+
+// terminate stops a process as an orchestrator does: it must end by itself, with code 0.
+func (w *nemesisWorld) terminate(u *unit) error {
+	code, err := u.stop()
+	if err == nil && code != 0 && !slices.Contains(w.nats, u.name) { // nats-server ends with 1 after SIGTERM
+		err = fmt.Errorf("%s stopped with code %d, want 0", u.name, code)
+	}
+	return err
+}
+
+// breakLink breaks a link. Half of the half-open links have lost the connections of before: what is sent over them
+// disappears.
+func (w *nemesisWorld) breakLink(f nemesis.Fault) (end func() error, err error) {
+	link := w.links[f.Target]
+	var mend func()
+	switch f.Kind {
+	case nemesis.Cut:
+		mend = link.Cut()
+	case nemesis.Delay:
+		mend = link.Delay(time.Duration(f.Arg) * time.Millisecond)
+	case nemesis.HalfOpen:
+		mend = link.Silence()
+		if w.chance(f.String()).IntN(2) == 0 {
+			link.Lose()
+		}
+	}
+	return func() error { mend(); return nil }, nil
+}
+
+// breakEndpoint lets the company's server fail. In half of the cases it hangs instead.
+func (w *nemesisWorld) breakEndpoint(f nemesis.Fault) (end func() error) {
+	if w.chance(f.String()).IntN(2) == 0 {
+		w.endpoint.hangs.Store(true)
+	} else {
+		w.endpoint.status.Store(int64(f.Arg))
+	}
+	return func() error {
+		w.endpoint.hangs.Store(false)
+		w.endpoint.status.Store(0)
+		return nil
+	}
+}
+
+// bendClock sets a service's clock wrong, or lets it drift.
+func (w *nemesisWorld) bendClock(t *testing.T, f nemesis.Fault) (end func() error, err error) {
+	name := strings.TrimSuffix(f.Target, clockSuffix)
+	if f.Kind == nemesis.Clock {
+		w.setClock(t, name, f.Arg)
+		return func() error { w.setClock(t, name, 0); return nil }, nil
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		began := time.Now()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+				w.setClock(t, name, int(time.Since(began).Seconds()*float64(f.Arg)))
+			}
+		}
+	}()
+	return func() error {
+		close(stop)
+		<-stopped
+		w.setClock(t, name, 0)
+		return nil
+	}, nil
+}
+
+// rollingPatience bounds how long a rolling restart waits for a service to be ready: other faults may delay that.
+const rollingPatience = 5 * time.Second
+
+// roll restarts all services, one after the other.
+func (w *nemesisWorld) roll(nemesis.Fault) (end func() error, err error) {
+	for _, name := range w.running() {
+		if err := w.restart(name); err != nil {
+			return nil, err
+		}
+	}
+	return done, nil
+}
+
+// restart stops a service and starts it, and waits until it is ready.
+func (w *nemesisWorld) restart(name string) error {
+	w.busy[name].Lock()
+	defer w.busy[name].Unlock()
+	u := w.units[name]
+	if err := w.terminate(u); err != nil {
+		return err
+	}
+	if err := u.run(); err != nil {
+		return err
+	}
+	until(time.Now().Add(rollingPatience), func() bool {
+		state, err := opstest.Read("http://" + w.ops[name])
+		return err == nil && state.Ready
+	})
+	return nil
+}
+
+// scale starts a further gateway, or stops a gateway or a processor.
+func (w *nemesisWorld) scale(f nemesis.Fault) (end func() error, err error) {
+	name := gatewayName(nemesisGateways - 1)
+	switch {
+	case f.Kind == nemesis.ScaleUp:
+		name = w.spare()
+	case f.Target == targetProcessors:
+		name = "processor-2"
+	}
+	w.busy[name].Lock()
+	u := w.units[name]
+	stop := func() error { return w.terminate(u) }
+	begin, finish := stop, u.run
+	if f.Kind == nemesis.ScaleUp {
+		begin, finish = u.run, stop
+	}
+	end = func() error {
+		defer w.busy[name].Unlock()
+		return finish()
+	}
+	return end, begin()
+}
+
+// forget lets Redis forget everything.
+func (w *nemesisWorld) forget(ctx context.Context) error {
+	client, err := redisclient.New(w.redisURL("operator"), redisclient.Timeouts{})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.FlushAll(ctx).Err()
+}
+
+// losePower stops a machine: its disks lose what was not synced. In half of the cases the kernel had written some of
+// the files.
+func (w *nemesisWorld) losePower(t *testing.T, f nemesis.Fault) (end func() error, err error) {
+	of := w.machines[f.Target]
+	for _, name := range of.processes {
+		w.busy[name].Lock()
+		if err := w.units[name].kill(); err != nil {
+			return nil, err
+		}
+	}
+	chance := w.chance(f.String())
+	for _, disk := range of.disks {
+		seed := ""
+		if chance.IntN(2) == 0 {
+			seed = fmt.Sprint(chance.Uint32())
+		}
+		disk.cut(t, seed)
+	}
+	return func() error {
+		for _, name := range of.processes {
+			defer w.busy[name].Unlock()
+			if err := w.units[name].run(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// electLeaders lets the cluster and each stream elect another leader.
+func (w *nemesisWorld) electLeaders(ctx context.Context) error {
+	nc, err := nats.Connect(w.natsURL("operator"))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	subjects := []string{"$JS.API.META.LEADER.STEPDOWN"}
+	names := js.StreamNames(ctx)
+	for name := range names.Name() {
+		subjects = append(subjects, "$JS.API.STREAM.LEADER.STEPDOWN."+name)
+	}
+	for _, subject := range subjects {
+		_ = nc.Publish(subject, nil) // a stream may have no leader now
+	}
+	return errors.Join(names.Err(), nc.Flush())
+}

@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/testkit/nemesis"
+)
+
+// nemesisEndpoint is a company's server that receives webhooks and records them.
+type nemesisEndpoint struct {
+	id     string
+	record *nemesis.Record
+	status atomic.Int64 // with which it fails; 0: it succeeds
+	hangs  atomic.Bool  // instead of that
+
+	mu  sync.Mutex
+	got map[string]bool // ids of messages
+}
+
+// newEndpoint registers an endpoint, and returns when its first webhook has arrived.
+func (w *nemesisWorld) newEndpoint(t *testing.T) *nemesisEndpoint {
+	t.Helper()
+	e := &nemesisEndpoint{record: w.record, got: map[string]bool{}}
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	e.id = w.operator(t).create(
+		"webhooks", "create", "--company", w.CompanyID, "--url", server.URL, "--events", "message.received,message.status",
+	)
+	v := register(t, w.place, w.widget)
+	eventually(t, "the endpoint is known", func() error {
+		v.write(t, "Is the endpoint known?")
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if len(e.got) == 0 {
+			return fmt.Errorf("got no webhook")
+		}
+		return nil
+	})
+	return e
+}
+
+func (e *nemesisEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	if e.hangs.Load() {
+		<-r.Context().Done()
+		return
+	}
+	if status := e.status.Load(); status != 0 {
+		w.WriteHeader(int(status))
+		return
+	}
+	var body webhookBody
+	if json.Unmarshal(text, &body) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	e.note(body, r.Header.Get("webhook-id"))
+	w.WriteHeader(http.StatusNoContent)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.got[body.Data.Message.ID] = true
+}
+
+// webhookBody is what the endpoint reads of an event.
+type webhookBody struct {
+	Type string
+	Data struct {
+		Message    record
+		MessageID  string
+		Status     string
+		OccurredAt time.Time
+	}
+}
+
+// note records an event.
+func (e *nemesisEndpoint) note(body webhookBody, webhookID string) {
+	switch body.Type {
+	case "message.received":
+		e.record.AddWebhook(nemesis.Webhook{
+			Endpoint: e.id, Type: body.Type, WebhookID: webhookID,
+			MessageID: body.Data.Message.ID, Text: spoken(body.Data.Message), At: time.Now(),
+		})
+	case "message.status":
+		e.record.AddStatus(nemesis.Status{
+			MessageID: body.Data.MessageID, Name: body.Data.Status, At: body.Data.OccurredAt, Source: "webhook",
+		})
+	}
+}
+
+// count counts the messages that have arrived.
+func (e *nemesisEndpoint) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.got)
+}
