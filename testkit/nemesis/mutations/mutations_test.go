@@ -1,7 +1,7 @@
 package mutations_test
 
 import (
-	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -108,7 +108,7 @@ func TestIntroductions(t *testing.T) {
 // TestPatchesApply checks the patches against the files as they are now.
 func TestPatchesApply(t *testing.T) {
 	t.Parallel()
-	trackedFiles(t)
+	inRepository(t)
 	for _, m := range mutations(t) {
 		if out, err := git(root, "apply", "--check", m.path); err != nil {
 			t.Errorf("%s does not apply: %v\n%s", m.name, err, out)
@@ -116,62 +116,69 @@ func TestPatchesApply(t *testing.T) {
 	}
 }
 
-// TestMutationsCompile plants each mutation into a copy of the tracked files and builds the packages that it changes.
+// TestMutationsCompile plants each mutation into copies of the files that it changes, and builds their packages with
+// these files instead of the repository's.
 func TestMutationsCompile(t *testing.T) {
 	needs.Long(t)
-	files := trackedFiles(t)
-	dir := t.TempDir()
-	for _, file := range files {
-		copyFile(t, file, dir)
-	}
+	inRepository(t)
 	for _, m := range mutations(t) {
+		dir := t.TempDir()
+		for _, file := range m.files() {
+			copyFile(t, file, dir)
+		}
 		if out, err := git(dir, "apply", m.path); err != nil {
 			t.Errorf("%s does not apply: %v\n%s", m.name, err, out)
 			continue
 		}
-		build := exec.Command("go", append([]string{"build"}, m.packages()...)...)
-		build.Dir = dir
+		build := exec.Command("go", append([]string{"build", "-overlay=" + m.overlay(t, dir)}, m.packages()...)...)
+		build.Dir = root
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Errorf("%s does not compile: %v\n%s", m.name, err, out)
 		}
-		for _, file := range m.files() {
-			copyFile(t, file, dir)
-		}
 	}
 }
 
-// trackedFiles returns the repository's files. It skips the test in a tree without a repository.
-func trackedFiles(t *testing.T) []string {
+// overlay writes the file that makes go build read the changed files from a folder.
+func (m mutation) overlay(t *testing.T, dir string) (path string) {
 	t.Helper()
-	out, err := git(root, "ls-files", "-z")
-	if err != nil {
-		t.Skip("needs the git repository: the patches are compared with its files")
+	replaced := map[string]string{}
+	for _, file := range m.files() {
+		original, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaced[original] = filepath.Join(dir, file)
 	}
-	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
+	text, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
-// git runs a command in a folder, which need not be in a repository.
+// inRepository skips a test in a tree without a git repository.
+func inRepository(t *testing.T) {
+	t.Helper()
+	if _, err := git(root, "rev-parse"); err != nil {
+		t.Skip("needs git and the repository: the patches are compared with its files")
+	}
+}
+
+// git runs a command in a folder and returns what it writes.
 func git(dir string, args ...string) ([]byte, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
-	var problems bytes.Buffer
-	cmd.Stderr = &problems
-	out, err := cmd.Output()
-	if err != nil {
-		return problems.Bytes(), err
-	}
-	return out, nil
+	return cmd.CombinedOutput()
 }
 
-// copyFile copies a file of the repository into another folder. One that was deleted and not committed is left out.
+// copyFile copies a file of the repository into another folder.
 func copyFile(t *testing.T, file, dir string) {
 	t.Helper()
-	from := filepath.Join(root, file)
-	info, err := os.Lstat(from)
-	if err != nil || !info.Mode().IsRegular() {
-		return
-	}
-	data, err := os.ReadFile(from)
+	text, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +186,7 @@ func copyFile(t *testing.T, file, dir string) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(to, data, info.Mode().Perm()); err != nil {
+	if err := os.WriteFile(to, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
