@@ -131,6 +131,10 @@ test-nemesis: assets ## people and programs talk for MINUTES (default 10) while 
 race: deps ## all tests with the race detector
 	go test -race -timeout=25m $(PACKAGES)
 
+.PHONY: test-mutations
+test-mutations: deps ## plant the faults of testkit/nemesis/mutations, one at a time, and check that test-nemesis finds each; MUTATIONS names some
+	scripts/mutations
+
 fuzz: ## every fuzz target for FUZZTIME (default 20s)
 	@scripts/fuzz $(FUZZTIME) $(MODULES)
 
