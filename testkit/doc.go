@@ -17,6 +17,7 @@
 //	servicetest   a service that runs, and what its binary links
 //	tlstest       certificates
 //	fulldisk      a disk that is full
+//	nemesis       whether a record of a run broke a promise; faults drawn from a seed
 //	proxy         a TCP proxy that delays what passes
 //
 // testkit and pkg require each other: tests of pkg import testkit, and testkit imports what it tests. No

@@ -34,7 +34,7 @@ func testUnread(t *testing.T, open Opener) {
 	want(t, "after a message", unread(true, chat.ReadCursor{At: entered(time.Minute), MessageID: "b"}, many), 2)
 	want(t, "after a message that does not exist", unread(true, chat.ReadCursor{At: entered(time.Minute), MessageID: "bb"}, many), 2)
 	want(t, "after a time", unread(true, chat.ReadCursor{At: at(time.Minute)}, many), 1)
-	want(t, "after the last", unread(true, chat.ReadCursor{At: entered(3*time.Minute), MessageID: "d"}, many), 0)
+	want(t, "after the last", unread(true, chat.ReadCursor{At: entered(3 * time.Minute), MessageID: "d"}, many), 0)
 
 	// Within a millisecond: a cursor with a message is exact, one with a time alone has read all of it.
 	close := openChat(t, s)

@@ -135,11 +135,11 @@ func logViolations(t *testing.T, violations []nemesis.Violation) {
 		count[v.Rule]++
 		if count[v.Rule] <= mostLogged {
 			story := strings.Join(v.History, "\n\t")
-			t.Errorf("%s: chat %s, message %s: %s\n\t%s", v.Rule, v.ChatID, v.MessageID, v.Detail, story)
+			t.Errorf("broken rule %s: chat %s, message %s: %s\n\t%s", v.Rule, v.ChatID, v.MessageID, v.Detail, story)
 		}
 	}
 	for _, rule := range slices.Sorted(maps.Keys(count)) {
-		t.Errorf("%s is broken %d times", rule, count[rule])
+		t.Errorf("broken rule %s: %d times", rule, count[rule])
 	}
 }
 
