@@ -66,6 +66,20 @@ func (w *nemesisWorld) targets() (all []nemesis.Target) {
 	return all
 }
 
+// checkTimetable ends the test if a timetable was made for another topology.
+func (w *nemesisWorld) checkTimetable(t *testing.T, faults nemesis.Timetable) {
+	t.Helper()
+	targets := w.targets()
+	for _, f := range faults {
+		accepts := func(target nemesis.Target) bool {
+			return target.Name == f.Target && slices.Contains(target.Faults, f.Kind)
+		}
+		if !slices.ContainsFunc(targets, accepts) {
+			t.Fatalf("%s: this topology has no such target", f)
+		}
+	}
+}
+
 // suffer injects the faults of a timetable at their times, and returns when all have ended.
 func (w *nemesisWorld) suffer(ctx context.Context, t *testing.T, faults nemesis.Timetable) {
 	began := time.Now()
