@@ -86,6 +86,7 @@ func (r nemesisRun) run(t *testing.T, report *nemesis.Report) {
 	if r.faults != nil {
 		report.Timetable = *r.faults
 	}
+	w.checkTimetable(t, report.Timetable)
 	over, stop := context.WithCancel(context.Background())
 	defer stop()
 	w.over = over
