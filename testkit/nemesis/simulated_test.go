@@ -54,7 +54,11 @@ func (s *simulation) write(n int) {
 		if created == 0 && (succeeds || s.IntN(2) == 0) {
 			created = begun
 			m := ViewedMessage{ID: fmt.Sprintf("m%d", n), Side: w.Side, Text: w.Text}
-			s.stream = append(s.stream, published{m, created, begun + took/2})
+			p := published{m, created, begun + took/2}
+			if w.Side == Company {
+				p.created = p.at // by the stream
+			}
+			s.stream = append(s.stream, p)
 		}
 		if succeeds {
 			w.Status, w.MessageID = 200, fmt.Sprintf("m%d", n)
@@ -72,10 +76,9 @@ func (s *simulation) answer() {
 	now := 0.0
 	for _, p := range s.stream {
 		if p.Side == Visitor {
-			created := max(now, p.at)
-			now = created + s.Float64()/10
+			now = max(now, p.at) + s.Float64()/10
 			m := ViewedMessage{ID: "a" + p.ID, Side: Bot, Text: "You said: " + p.Text}
-			s.stream = append(s.stream, published{m, created, now})
+			s.stream = append(s.stream, published{m, now, now})
 		}
 	}
 }
