@@ -199,8 +199,7 @@ function withoutCompletedStream(s: State): State {
   return s.streaming && s.messages.some((m) => m.id === s.streaming!.messageId) ? { ...s, streaming: undefined } : s;
 }
 
-const laterCursor = (a: State['read'], b: State['read']): State['read'] =>
-  b[0] >= a[0] ? b : a;
+const laterCursor = (a: State['read'], b: State['read']): State['read'] => (b[0] >= a[0] ? b : a);
 
 /** Recounts the unread messages from the other side. */
 function withUnreadCount(s: State): State {
