@@ -108,6 +108,7 @@ func TestLostTailIsRecordedAgain(t *testing.T) {
 	publishReplies(t, b, "v", 5, 7)
 	restore()
 	awaitLost(t, b)
+	b.Close() // its process ends
 	knows := bustest.Open(t, e.nats.URL())
 	before := state(t, knows)
 

@@ -145,7 +145,9 @@ func (b *browserTab) connected(recovered bool) {
 	}
 	if !recovered {
 		history := b.of.loadHistory()
-		note.Loaded = []string{}
+		if history != nil { // otherwise the run ended before it had loaded
+			note.Loaded = []string{}
+		}
 		for _, r := range history {
 			note.Loaded = append(note.Loaded, r.ID)
 		}
