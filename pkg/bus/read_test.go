@@ -138,11 +138,13 @@ func TestFollowingSurvivesTheServer(t *testing.T) {
 		return s.CachedInfo().State.Consumers
 	}
 	timetest.Until(t, "both follow", func() bool { return consumers() == 2 })
+	publish(t, b, reply("visitor", 1))
+	wantNext(1, all, fresh) // they know by now that their consumers exist
 	e.stop()
 	e.start()
 	timetest.Until(t, "NATS is back", func() bool { return b.Ready(t.Context()) == nil })
-	publish(t, b, reply("visitor", 1))
-	wantNext(1, all, fresh)
+	publish(t, b, reply("visitor", 2))
+	wantNext(2, all, fresh)
 	e.stop()
 	cancel()
 	for _, ended := range []chan error{allEnded, freshEnded} {
