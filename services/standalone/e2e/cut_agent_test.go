@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -58,7 +59,7 @@ func newAgent(t *testing.T, p place, panel *api) *agent {
 	}
 	var session struct{ CSRFToken string }
 	got.Into(t, &session)
-	transport := &http.Transport{}
+	transport := &http.Transport{ResponseHeaderTimeout: eventSilence / 2}
 	t.Cleanup(transport.CloseIdleConnections)
 	a := &agent{
 		api:    panel,
@@ -127,7 +128,26 @@ func (a *agent) read(ctx context.Context) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the panel's events: got %s", answer.Status)
 	}
-	return readEvents(answer.Body, a.receive)
+	silent := time.AfterFunc(eventSilence, func() { answer.Body.Close() })
+	defer silent.Stop()
+	return readEvents(watched{answer.Body, silent}, a.receive)
+}
+
+// eventSilence is how long a panel waits for a sign of life: the server sends one each 15 s.
+const eventSilence = 20 * time.Second
+
+// watched starts a timer anew with each read that has returned something.
+type watched struct {
+	io.Reader
+	silent *time.Timer
+}
+
+func (w watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if n > 0 {
+		w.silent.Reset(eventSilence)
+	}
+	return n, err
 }
 
 func (a *agent) receive(event serverEvent) error {
