@@ -26,7 +26,7 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI runs the race detector. The tests read CI too: a test that would skip fails instead.
 TESTFLAGS ?= $(if $(CI),-race -timeout=35m,-timeout=25m)
 
-.PHONY: help run engines parleyctl compose-secrets build assets deps test test-all pictures test-web test-mongodb test-kubernetes test-faults test-nemesis race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
+.PHONY: help run engines parleyctl compose-secrets build assets deps test test-all pictures test-web test-mongodb test-kubernetes test-faults test-nemesis test-mutations race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -131,7 +131,6 @@ test-nemesis: assets ## people and programs talk for MINUTES (default 10) while 
 race: deps ## all tests with the race detector
 	go test -race -timeout=25m $(PACKAGES)
 
-.PHONY: test-mutations
 test-mutations: deps ## plant the faults of testkit/nemesis/mutations, one at a time, and check that test-nemesis finds each; MUTATIONS names some
 	scripts/mutations
 

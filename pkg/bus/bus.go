@@ -100,6 +100,7 @@ func Open(cfg Config) (*Bus, error) {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
 	b := &Bus{cfg: cfg, log: tracing.Logger(cfg.Logger), source: "/" + cfg.Name, metrics: newMetrics(cfg.Registerer)}
+	b.clock.now = time.Now
 	b.lost, b.giveUp = context.WithCancelCause(context.Background())
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.state = newConnState(b.ctx)
@@ -110,7 +111,6 @@ func Open(cfg Config) (*Bus, error) {
 	b.recordSync = &streamSync{stream: subject.Positions, bus: b}
 	b.envelopes.New = func() any { return newEnvelope() }
 	b.streams = newStreamWatcher(b)
-	b.clock.now = time.Now
 	b.partitions = newPartitionTable(b)
 	if err := b.connect(); err != nil {
 		b.cancel()

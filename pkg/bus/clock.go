@@ -23,10 +23,10 @@ const (
 type clock struct {
 	now func() time.Time // of this machine
 
-	mu    sync.Mutex
-	base  time.Time     // of this machine, with a monotonic reading; zero: not measured yet
-	there time.Time     // the server's clock at base
-	error time.Duration // of there, at most
+	mu     sync.Mutex
+	base   time.Time     // of this machine, with a monotonic reading; zero: not measured yet
+	there  time.Time     // the server's clock at base
+	margin time.Duration // the error of there, at most
 }
 
 // Now returns the time by the clock of the stream REPLIES, so that times of all processes are comparable with those of
@@ -53,13 +53,13 @@ func (c *clock) learn(sent, received, there time.Time) bool {
 	half := received.Sub(sent) / 2
 	middle := sent.Add(half)
 	expected := c.there.Add(middle.Sub(c.base))
-	known := c.error + time.Duration(middle.Sub(c.base).Seconds()*float64(clockDrift))
+	known := c.margin + time.Duration(middle.Sub(c.base).Seconds()*float64(clockDrift))
 	// Another leader has another clock, and an operator may set one.
 	contradicts := there.Sub(expected).Abs() > known+half
 	if c.base.IsZero() || half <= known || contradicts {
-		c.base, c.there, c.error = middle, there, half
+		c.base, c.there, c.margin = middle, there, half
 	}
-	return c.error <= goodClock
+	return c.margin <= goodClock
 }
 
 // measureClock asks the leader of REPLIES for its time.

@@ -151,7 +151,6 @@ func (p *Process) Bus(meter bus.Meter, streams ...string) (*bus.Bus, error) {
 // Name returns the service's name.
 func (p *Process) Name() string { return p.name }
 
-// Logger returns the service's log.
 // Now returns the clock by which chats are ordered, and their windows and changes timed: that of NATS ([bus.Bus.Now]),
 // the same for all processes. It must be called after Bus.
 func (p *Process) Now() func() time.Time {
@@ -161,7 +160,7 @@ func (p *Process) Now() func() time.Time {
 	return p.bus.Now
 }
 
-// Logger returns the logger of the service.
+// Logger returns the service's log.
 func (p *Process) Logger() *slog.Logger { return p.base.Logger }
 
 // Check adds a dependency to /readyz.

@@ -246,7 +246,7 @@ func (w *nemesisWorld) link(t *testing.T, name string, to ...string) string {
 	return "http://" + w.links[name].Addr()
 }
 
-// startService starts a service behind its links, with a clock of its own.
+// startService starts a service, which reaches the engines over its links, with a clock of its own.
 func (w *nemesisWorld) startService(t *testing.T, name string) {
 	t.Helper()
 	path, settings, args := w.command(t, name)
