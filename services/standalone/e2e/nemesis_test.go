@@ -20,9 +20,9 @@ import (
 // TestNemesis lets visitors, a company and its agents talk while faults hit the processes, the network between them,
 // their clocks and their disk, and checks afterwards that every promise was kept: testkit/nemesis has the rules.
 //
-// SEED decides what happens, for MINUTES; TIMETABLE, a text, replaces the faults that the seed yields. NEMESIS_REPORT
-// is a folder for the report, the record and the logs of the run. With SHRINK=1 a run that breaks a promise is repeated
-// with fewer faults.
+// SEED decides what happens, for MINUTES; TIMETABLE, a text, replaces the faults that the seed yields. RUNS is the
+// number of runs, with the next seeds, until one breaks a promise. NEMESIS_REPORT is a folder for the report, the record
+// and the logs of each run. With SHRINK=1 the run that breaks a promise is repeated with fewer faults.
 //
 // nemesis_world_test.go has what faults hit, nemesis_fault_test.go the faults, nemesis_actor_test.go what people and
 // programs do, nemesis_client_test.go the browsers, nemesis_webhook_test.go the company's server, and
@@ -34,17 +34,26 @@ func TestNemesis(t *testing.T) {
 	needs.Packages(t)
 	needs.Program(t, "redis-server")
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	seed := setting(t, "SEED", uint64(time.Now().UnixNano()))
-	minutes := setting(t, "MINUTES", 3)
-	t.Logf("SEED=%d MINUTES=%d", seed, minutes)
-	r := nemesisRun{seed: seed, duration: time.Duration(minutes) * time.Minute}
+	first := setting(t, "SEED", uint64(time.Now().UnixNano()))
+	r := nemesisRun{duration: time.Duration(setting(t, "MINUTES", 3)) * time.Minute}
 	if text := os.Getenv("TIMETABLE"); text != "" {
 		faults, err := nemesis.ParseTimetable(text)
 		check(t, err)
 		r.faults = &faults
 	}
-	report := nemesis.Report{Seed: seed, Begun: time.Now()}
-	t.Run("run", func(t *testing.T) { r.run(t, &report) })
+	for n := range setting(t, "RUNS", 1) {
+		r.seed = first + n
+		if r.once(t); t.Failed() {
+			return
+		}
+	}
+}
+
+// once runs with the seed, and reports.
+func (r nemesisRun) once(t *testing.T) {
+	t.Helper()
+	report := nemesis.Report{Seed: r.seed, Begun: time.Now()}
+	t.Run(fmt.Sprintf("seed %d", r.seed), func(t *testing.T) { r.run(t, &report) })
 	report.Ended = time.Now()
 	if os.Getenv("SHRINK") == "1" && len(report.Violations) > 0 {
 		report.Shrunk = r.shrink(t, report)
@@ -83,6 +92,7 @@ const lastWords = 3
 
 // run runs once.
 func (r nemesisRun) run(t *testing.T, report *nemesis.Report) {
+	t.Logf("SEED=%d for %v", r.seed, r.duration)
 	w := newNemesisWorld(t, r.seed)
 	report.Record = w.record
 	report.Timetable = nemesis.Draw(r.seed, r.duration, w.targets())
