@@ -61,23 +61,29 @@ func newDeployment(t *testing.T, gateways int) *deployment {
 		check(t, err)
 	}
 	f.NATSURL = f.natsURL("watcher")
-	f.SQLitePath = filepath.Join(f.dir, "data", "parley.db")
 	for n := range gateways {
 		f.SocketURLs = append(f.SocketURLs, "http://"+f.addr[gatewayName(n)])
 	}
-	f.KeysFile = filepath.Join(f.dir, "data", "visitor-keys.json")
-	f.Secrets = filepath.Join(f.dir, "data", "secrets-key.json")
 	assets := httptest.NewServer(http.StripPrefix(strings.TrimSuffix(processor.DemoAssetsPath, "/"), http.FileServerFS(processor.DemoAssets())))
 	t.Cleanup(assets.Close)
 	f.pics = assets.URL
+	f.createData(t, filepath.Join(f.dir, "data"))
+	return f
+}
+
+// createData creates the folder of the store, with the keys of the services.
+func (f *deployment) createData(t *testing.T, dir string) {
+	t.Helper()
+	f.SQLitePath = filepath.Join(dir, "parley.db")
+	f.KeysFile = filepath.Join(dir, "visitor-keys.json")
+	f.Secrets = filepath.Join(dir, "secrets-key.json")
 	keys, err := credential.GenerateKeySet()
 	check(t, err)
-	check(t, os.Mkdir(filepath.Join(f.dir, "data"), 0o700))
+	check(t, os.MkdirAll(dir, 0o700))
 	check(t, os.WriteFile(f.KeysFile, keys, 0o600))
 	secrets, err := secret.Generate(time.Now())
 	check(t, err)
 	check(t, os.WriteFile(f.Secrets, secrets, 0o600))
-	return f
 }
 
 func gatewayName(n int) string { return fmt.Sprintf("gateway-%d", n+1) }
@@ -106,7 +112,7 @@ func (f *deployment) start(t *testing.T, name string) {
 	if name == "seed" { // it seeds the demo company before it prints its settings
 		_, err := c.await("VISITOR_KEYS_FILE=")
 		check(t, err)
-		f.Demo, err = readDemo(filepath.Join(f.dir, "data"))
+		f.Demo, err = readDemo(filepath.Dir(f.SQLitePath))
 		check(t, err)
 		f.NATSURL = f.natsURL("watcher")
 	}
@@ -177,7 +183,7 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 		return program(t, "ferretdb"), nil, []string{"-addr", f.addr[name], "-dir", filepath.Join(f.dir, "ferretdb")}
 	case "seed":
 		return program(t, "standalone"), []string{
-			"PARLEY_NATS_ADDR=127.0.0.1:0", "PARLEY_DATA_DIR=" + filepath.Join(f.dir, "data"),
+			"PARLEY_NATS_ADDR=127.0.0.1:0", "PARLEY_DATA_DIR=" + filepath.Dir(f.SQLitePath),
 			"PARLEY_CLIENT_ADDR=" + f.addr["client-api"], "PARLEY_WIDGET_ADDR=" + f.addr["widget-api"],
 		}, []string{"engines"}
 	}

@@ -6,14 +6,17 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // cuttable is a disk that forgets what was not synced when its power is cut (testkit/engines/cutdisk).
 type cuttable struct {
 	*child
+	mount string
+
+	mu       sync.Mutex // one command at a time
 	commands io.Writer
-	mount    string
 }
 
 // newCuttable mounts a disk. RENAME is the file system's way of renaming.
@@ -36,9 +39,17 @@ func newCuttable(t *testing.T, mount string) *cuttable {
 // cut cuts the power. With a seed the kernel had written some of the files. No file may be open.
 func (d *cuttable) cut(t *testing.T, seed string) {
 	t.Helper()
-	_, err := fmt.Fprintln(d.commands, strings.TrimSpace("cut "+seed))
-	check(t, err)
-	lines, err := d.await("ok")
+	lines, err := d.command(strings.TrimSpace("cut " + seed))
 	check(t, err)
 	t.Logf("cut %s: %s, of %d files", seed, lines[len(lines)-1], len(lines)-1)
+}
+
+// command sends a command of cmd/cutdisk, and returns the lines of its answer.
+func (d *cuttable) command(line string) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := fmt.Fprintln(d.commands, line); err != nil {
+		return nil, err
+	}
+	return d.await("ok")
 }

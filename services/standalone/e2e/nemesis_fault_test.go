@@ -26,16 +26,13 @@ const (
 	targetProcessors = "processors"
 	targetServices   = "services"
 	targetDisk       = "nats-disk" // with three servers all of their disks
+	targetStore      = "store-disk"
 	targetLeaders    = "nats-leaders"
 	targetWebhook    = "webhook"
 	clockSuffix      = "-clock"
 )
 
 // targets returns what faults hit in this topology.
-//
-// Two kinds have no target. Fill: testkit/fulldisk limits the process of a test, and a Go program that is limited from
-// outside ends at SIGXFSZ instead of getting an error. Slow: the store is a file, and the delay of a sync is set when
-// its disk is mounted; Delay slows the engines' links.
 func (w *nemesisWorld) targets() (all []nemesis.Target) {
 	add := func(kind, name string, faults ...string) {
 		all = append(all, nemesis.Target{Name: name, Kind: kind, Faults: faults})
@@ -61,6 +58,9 @@ func (w *nemesisWorld) targets() (all []nemesis.Target) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
 		add("disk", name, nemesis.Power)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.disks)) {
+		add("disk", name, nemesis.Slow, nemesis.Fill)
 	}
 	add("webhook", targetWebhook, nemesis.Dead)
 	return all
@@ -144,6 +144,10 @@ func (w *nemesisWorld) begin(t *testing.T, f nemesis.Fault) (end func() error, e
 		return done, w.electLeaders(t.Context())
 	case nemesis.Power:
 		return w.losePower(t, f)
+	case nemesis.Slow:
+		return w.slowDisk(f)
+	case nemesis.Fill:
+		return w.fillDisk(f)
 	case nemesis.Dead:
 		return w.breakEndpoint(f), nil
 	}
@@ -308,6 +312,40 @@ func (w *nemesisWorld) losePower(t *testing.T, f nemesis.Fault) (end func() erro
 		return err
 	}
 	return end, err
+}
+
+// slowDisk lets each sync of a machine's disks take longer.
+func (w *nemesisWorld) slowDisk(f nemesis.Fault) (end func() error, err error) {
+	of := w.disks[f.Target]
+	end = func() error { return of.tellDisks("slow 0s") }
+	return end, of.tellDisks(fmt.Sprintf("slow %dms", f.Arg))
+}
+
+// fillDisk fills a machine's disks. Its processes are restarted when there is space again, as the runbook asks for:
+// nats-server does not write to a stream again after a failed write.
+func (w *nemesisWorld) fillDisk(f nemesis.Fault) (end func() error, err error) {
+	of := w.disks[f.Target]
+	for _, name := range of.processes {
+		w.busy[name].Lock()
+	}
+	end = func() error {
+		err := of.tellDisks("free")
+		for _, name := range of.processes {
+			err = errors.Join(err, w.units[name].kill(), w.units[name].run())
+			w.busy[name].Unlock()
+		}
+		return err
+	}
+	return end, of.tellDisks("full")
+}
+
+// tellDisks sends a command to all disks.
+func (m machine) tellDisks(command string) (err error) {
+	for _, disk := range m.disks {
+		_, failed := disk.command(command)
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // electLeaders lets the cluster and each stream elect another leader.

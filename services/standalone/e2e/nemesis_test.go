@@ -173,7 +173,8 @@ func (w *nemesisWorld) awaitRecovery() {
 	}
 }
 
-// settle opens the closed clients again, waits until all are connected, and lets all write a little.
+// settle opens the closed clients again, waits until all are connected, and lets all write a little. A client whose
+// connection a half-open link has lost notices that when its gateway's ping does not come, after 45 seconds.
 func (w *nemesisWorld) settle(t *testing.T) {
 	t.Helper()
 	for _, g := range w.guests {
@@ -184,6 +185,7 @@ func (w *nemesisWorld) settle(t *testing.T) {
 		}
 	}
 	deadline := time.Now().Add(quietLimit)
+	until(deadline, func() bool { return w.links[linkOfClients].Lost() == 0 })
 	for _, g := range w.guests {
 		for _, b := range g.tabs {
 			b.awaitOnline(t, deadline)

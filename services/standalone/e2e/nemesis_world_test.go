@@ -33,6 +33,7 @@ type nemesisWorld struct {
 	clustered bool     // three NATS servers
 	nats      []string // the servers' names
 	machines  map[string]machine
+	disks     map[string]machine // those that may be slow or full
 	units     map[string]*unit
 	restarts  atomic.Int64            // of processes that had read a message that was not on the disk yet
 	links     map[string]*proxy.Proxy // by name, such as gateway-1-redis
@@ -80,6 +81,7 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 		units:      map[string]*unit{},
 		links:      map[string]*proxy.Proxy{},
 		machines:   map[string]machine{},
+		disks:      map[string]machine{},
 		busy:       map[string]*sync.Mutex{},
 	}
 	w.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
@@ -99,6 +101,11 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 // startProcesses starts the engines, the network and the services, and returns when all are ready.
 func (w *nemesisWorld) startProcesses(t *testing.T) {
 	t.Helper()
+	if mayCut() {
+		disk := newCuttable(t, filepath.Join(w.dir, "store"))
+		w.createData(t, disk.mount)
+		w.disks[targetStore] = machine{disks: []*cuttable{disk}}
+	}
 	w.start(t, "seed")
 	_, err := w.run["seed"].stop()
 	check(t, err)
@@ -142,7 +149,7 @@ func (w *nemesisWorld) client(t *testing.T, base string) *api {
 // requestTimeout is how long a client waits for a response before it tries again.
 const requestTimeout = 10 * time.Second
 
-// machine is what loses power at once: processes, and disks that forget what was not synced.
+// machine is what loses power at once: processes, and their disks.
 type machine struct {
 	processes []string // in the order in which they start
 	disks     []*cuttable
@@ -156,6 +163,7 @@ func (w *nemesisWorld) startServer(t *testing.T) {
 	if mayCut() {
 		of.disks = append(of.disks, newCuttable(t, filepath.Join(w.dir, "nats")))
 		w.machines[targetDisk] = of
+		w.disks[targetDisk] = of
 	}
 	for _, name := range of.processes {
 		path, settings, args := w.command(t, name)
@@ -177,6 +185,7 @@ func (w *nemesisWorld) startCluster(t *testing.T) {
 		w.addr[name] = s.addr
 		w.supervise(t, name, func() (*child, error) { return s.spawn(t) })
 		w.machines[name+"-disk"] = machine{processes: []string{name}, disks: []*cuttable{s.disk}}
+		w.disks[name+"-disk"] = w.machines[name+"-disk"]
 		all.processes = append(all.processes, name)
 		all.disks = append(all.disks, s.disk)
 	}
@@ -228,11 +237,14 @@ func (w *nemesisWorld) startLinks(t *testing.T) {
 	for n := range nemesisGateways + 1 {
 		gateways = append(gateways, gatewayName(n))
 	}
-	w.SocketURLs = []string{w.link(t, "clients-gateways", gateways...)}
+	w.SocketURLs = []string{w.link(t, linkOfClients, gateways...)}
 	w.WidgetBaseURL = w.link(t, "clients-widget-api", "widget-api", "widget-api-2")
 	w.ClientBaseURL = w.link(t, "clients-client-api", "client-api")
 	w.PanelURL = w.link(t, "clients-panel", "panel")
 }
+
+// linkOfClients is the link of the official clients.
+const linkOfClients = "clients-gateways"
 
 // link starts a link to processes, and returns its URL.
 func (w *nemesisWorld) link(t *testing.T, name string, to ...string) string {

@@ -30,7 +30,7 @@ type Config struct {
 	SyncDelay time.Duration // how long a sync takes
 }
 
-// Disk is a mounted disk. Its methods must not be called at the same time.
+// Disk is a mounted disk. Mount, Unmount and Cut must not be called at the same time.
 type Disk struct {
 	cfg    Config
 	tree   *tree
@@ -56,8 +56,9 @@ func Mount(cfg Config) (*Disk, error) {
 	}
 	d := &Disk{
 		cfg:  cfg,
-		tree: &tree{backing: backing, rename: cfg.Rename, delay: cfg.SyncDelay, files: map[uint64]*contents{}},
+		tree: &tree{backing: backing, rename: cfg.Rename, files: map[uint64]*contents{}},
 	}
+	d.Slow(cfg.SyncDelay)
 	return d, d.mount()
 }
 
@@ -106,6 +107,13 @@ func (d *Disk) Unmount() error {
 	d.server = nil
 	return nil
 }
+
+// Slow sets how long a sync takes from now on.
+func (d *Disk) Slow(delay time.Duration) { d.tree.delay.Store(int64(delay)) }
+
+// Fill fills the disk, or frees it. A full one takes what replaces content, and neither new files nor longer ones: they
+// get ENOSPC.
+func (d *Disk) Fill(full bool) { d.tree.full.Store(full) }
 
 // Cut cuts the power: it takes back what was not synced, and mounts the disk again. No file may be open: a power
 // failure ends all programs. With chance, each file is taken back with a probability of one half.

@@ -209,6 +209,29 @@ func TestCutAfterRename(t *testing.T) {
 	}
 }
 
+// A full disk takes what replaces content, and nothing longer, and loses nothing that it has.
+func TestFill(t *testing.T) {
+	m := mount(t, cutdisk.Ordered)
+	m.put("file", "synced")
+	m.Fill(true)
+	m.open("file", 0, func(f *os.File) {
+		m.write(f, "SYN")
+		if _, err := f.WriteAt([]byte("CED and more"), 3); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("past the end: got %v, want ENOSPC", err)
+		}
+		if err := unix.Fallocate(int(f.Fd()), 0, 0, 100); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("allocating: got %v, want ENOSPC", err)
+		}
+	})
+	if _, err := os.Create(m.path("other")); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a new file: got %v, want ENOSPC", err)
+	}
+	m.want("file", "SYNCED")
+	m.Fill(false)
+	m.put("file", "free")
+	m.want("file", "free")
+}
+
 // A file that is open prevents a cut: a power failure ends all programs.
 func TestCutRefusesOpenFiles(t *testing.T) {
 	m := mount(t, cutdisk.Ordered)

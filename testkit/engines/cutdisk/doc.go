@@ -1,5 +1,5 @@
 // Package cutdisk is a disk whose power can be cut: a FUSE file system over a folder that forgets, at a cut, what
-// no program has synced.
+// no program has synced. It can be slow and full, too.
 //
 // Reading order: contents.go (one file: what was not yet synced), tree.go (the file system: which call changes
 // which file), disk.go (mount, cut, unmount). cmd/cutdisk is the program that end-to-end tests start.

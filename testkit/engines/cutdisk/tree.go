@@ -1,22 +1,26 @@
 package cutdisk
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
 // tree is the file system of one mount. It passes calls on to the backing folder.
 type tree struct {
 	backing string
 	rename  Rename
-	delay   time.Duration
+	delay   atomic.Int64 // how long a sync takes, in nanoseconds
+	full    atomic.Bool  // there is no space
 
 	mu    sync.Mutex
 	files map[uint64]*contents // by inode number; each has been changed and still has a name
@@ -84,13 +88,16 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	return n.handle(handle, flags), fuse.FOPEN_KEEP_CACHE, 0
 }
 
-// Create creates and opens a file.
+// Create creates and opens a file, unless the disk is full.
 func (n *node) Create(
 	ctx context.Context,
 	name string,
 	flags, mode uint32,
 	out *fuse.EntryOut,
 ) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+	if n.tree.full.Load() {
+		return nil, nil, 0, syscall.ENOSPC
+	}
 	inode, handle, _, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)
 	if errno != 0 {
 		return nil, nil, 0, errno
@@ -105,7 +112,7 @@ func (n *node) handle(of fs.FileHandle, flags uint32) *handle {
 		fd:       fd,
 		syncs:    flags&(syscall.O_SYNC|syscall.O_DSYNC) != 0,
 		contents: n.tree.contents(n.ino),
-		delay:    n.tree.delay,
+		tree:     n.tree,
 	}
 }
 
@@ -135,7 +142,7 @@ func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn,
 // Fsync syncs a file. A folder needs none: names are durable.
 func (n *node) Fsync(_ context.Context, f fs.FileHandle, _ uint32) syscall.Errno {
 	if h, ok := f.(*handle); ok {
-		h.contents.sync(h.delay)
+		h.sync()
 	}
 	return 0
 }
@@ -196,23 +203,44 @@ type handle struct {
 	fd       int
 	syncs    bool // each write is durable when it returns
 	contents *contents
-	delay    time.Duration
+	tree     *tree
 }
 
 // Write writes, and syncs if the file was opened so.
 func (h *handle) Write(_ context.Context, data []byte, offset int64) (uint32, syscall.Errno) {
+	if h.tree.full.Load() {
+		fits, err := h.fits(offset, len(data))
+		if err != nil || fits == 0 && len(data) > 0 {
+			return 0, cmp.Or(errno(err), syscall.ENOSPC)
+		}
+		data = data[:fits]
+	}
 	n, err := h.contents.write(h.fd, data, offset)
 	if err != nil {
 		return 0, errno(err)
 	}
 	if h.syncs {
-		h.contents.sync(h.delay)
+		h.sync()
 	}
 	return uint32(n), 0
 }
 
+// fits returns how many of n bytes at an offset the file has already: a full disk takes them.
+func (h *handle) fits(offset int64, n int) (int64, error) {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(h.fd, &st); err != nil {
+		return 0, err
+	}
+	return min(int64(n), max(0, st.Size-offset)), nil
+}
+
+func (h *handle) sync() { h.contents.sync(time.Duration(h.tree.delay.Load())) }
+
 // Allocate reserves, zeroes or removes a range.
 func (h *handle) Allocate(ctx context.Context, offset, size uint64, mode uint32) syscall.Errno {
+	if h.tree.full.Load() && mode&unix.FALLOC_FL_PUNCH_HOLE == 0 {
+		return syscall.ENOSPC
+	}
 	allocate := func() syscall.Errno { return h.loopback.(fs.FileAllocater).Allocate(ctx, offset, size, mode) }
 	return h.contents.change(h.fd, int64(offset), int64(offset+size), allocate)
 }

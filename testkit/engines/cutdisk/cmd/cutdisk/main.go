@@ -4,6 +4,9 @@
 //	cut         takes back everything that was not synced; prints a line "lost PATH FROM TO" for each file that
 //	            has lost something (its length before and after), then "ok N bytes lost"
 //	cut SEED    the same for each file with a probability of one half
+//	slow DELAY  a sync takes so long from now on, such as 20ms; prints "ok"
+//	full        there is no space any more; prints "ok"
+//	free        there is space; prints "ok"
 //	quit        unmounts and ends, as the end of stdin and SIGTERM do; prints "ok"
 //
 // A command that fails prints "error: ..." instead.
@@ -20,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/parley-chat/parley/testkit/engines/cutdisk"
 )
@@ -48,7 +52,7 @@ func run() error {
 		if command == "quit" {
 			break
 		}
-		if err := cut(disk, command); err != nil {
+		if err := obey(disk, command); err != nil {
 			fmt.Println("error:", err)
 		}
 	}
@@ -86,11 +90,27 @@ func commands() <-chan string {
 	return all
 }
 
-func cut(disk *cutdisk.Disk, command string) error {
+func obey(disk *cutdisk.Disk, command string) error {
 	name, argument, _ := strings.Cut(command, " ")
-	if name != "cut" {
+	switch name {
+	case "cut":
+		return cut(disk, argument)
+	case "slow":
+		delay, err := time.ParseDuration(argument)
+		if err != nil {
+			return err
+		}
+		disk.Slow(delay)
+	case "full", "free":
+		disk.Fill(name == "full")
+	default:
 		return errors.New("unknown command " + strconv.Quote(command))
 	}
+	fmt.Println("ok")
+	return nil
+}
+
+func cut(disk *cutdisk.Disk, argument string) error {
 	var chance *rand.Rand
 	if argument != "" {
 		seed, err := strconv.ParseUint(argument, 10, 64)
