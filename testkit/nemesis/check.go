@@ -26,7 +26,8 @@ type Rule struct {
 // Rules returns all rules, in the order in which they are checked.
 func Rules() []Rule {
 	return []Rule{
-		{"accepted-stored", "An accepted message stands in each whole view of its chat, once.", acceptedStored},
+		{"accepted-stored", "An accepted message stands in each whole view of its chat, once, and in each view that " +
+			"has all since its first message, if it is not older.", acceptedStored},
 		{"accepted-delivered", "A client that stays has each accepted message of the company, and each answer to an " +
 			"accepted message: loaded, or received since it connected.", acceptedDelivered},
 		{"delivered-once", "A client receives a message once in a session, unless it has loaded it.", deliveredOnce},
@@ -90,7 +91,7 @@ func acceptedStored(x *index) (broken []Violation) {
 			}
 			for _, v := range c.views {
 				switch n := v.times[m.id()]; {
-				case n == 0 && v.Whole:
+				case n == 0 && (v.Whole || v.since(c.history, m.id())):
 					broken = append(broken, violation(c.id, m.id(), "%q is accepted and not in %s", m.text, v.Reader))
 				case n > 1:
 					broken = append(broken, violation(c.id, m.id(), "%q stands %d times in %s", m.text, n, v.Reader))
@@ -232,7 +233,8 @@ func answered(x *index) (broken []Violation) {
 			}
 			for _, v := range c.views {
 				inView := func(id string) bool { return v.times[id] > 0 }
-				if v.Whole && !slices.ContainsFunc(slices.Collect(maps.Keys(m.answers)), inView) {
+				has := v.Whole || v.since(c.history, m.id())
+				if has && !slices.ContainsFunc(slices.Collect(maps.Keys(m.answers)), inView) {
 					broken = append(broken, violation(c.id, m.id(), "%s has no answer to %q", v.Reader, m.text))
 				}
 			}

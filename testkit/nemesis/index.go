@@ -221,6 +221,15 @@ func newView(v View) *view {
 	return known
 }
 
+// since reports whether a view has every message since its first one, and a message of the history is not older.
+func (v *view) since(history *view, id string) bool {
+	if !v.SinceFirst || len(v.Messages) == 0 {
+		return false
+	}
+	place, known := history.place[id]
+	return known && place >= history.place[v.Messages[0].ID]
+}
+
 // chooseHistory returns the reader "history", or any other that has the whole chat in the order that it was told.
 func (c *chat) chooseHistory() *view {
 	var other *view

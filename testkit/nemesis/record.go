@@ -139,13 +139,14 @@ type Delivery struct {
 
 // View is a list of a chat's messages as one reader sees it at the end of the run.
 type View struct {
-	Reader   string // "history", "export", "panel history", "panel live agent-1", "client visitor-3/1", ...
-	ChatID   string
-	Owner    string // the visitor; empty: not known to the reader
-	Company  string
-	Whole    bool // it has every message of the chat; otherwise a part
-	Live     bool // its order is that of arrival at the reader; otherwise the reader was told the order
-	Messages []ViewedMessage
+	Reader     string // "history", "export", "panel history", "panel live agent-1", "client visitor-3/1", ...
+	ChatID     string
+	Owner      string // the visitor; empty: not known to the reader
+	Company    string
+	Whole      bool // it has every message of the chat; otherwise a part
+	SinceFirst bool // it has every message since the first one that it has
+	Live       bool // its order is that of arrival at the reader; otherwise the reader was told the order
+	Messages   []ViewedMessage
 }
 
 // ViewedMessage is a message in a view.

@@ -68,3 +68,10 @@ func check(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// until polls for a state that no event announces.
+func until(deadline time.Time, done func() bool) {
+	for !done() && time.Now().Before(deadline) {
+		time.Sleep(50 * time.Millisecond)
+	}
+}

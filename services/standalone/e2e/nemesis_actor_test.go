@@ -39,6 +39,9 @@ type guest struct {
 // agents take their visitors over.
 func (w *nemesisWorld) populate(t *testing.T) {
 	t.Helper()
+	w.company = w.client(t, w.ClientBaseURL)
+	w.widget = w.client(t, w.WidgetBaseURL)
+	w.panel = w.client(t, w.PanelURL)
 	w.endpoint = w.newEndpoint(t)
 	for range agents {
 		w.agents = append(w.agents, newAgent(t, w.place, w.panel))

@@ -244,3 +244,14 @@ func (g *guest) tryHistory() (all []record, err error) {
 		query = fmt.Sprintf("?limit=%d&before=%s", fullPage, all[0].ID)
 	}
 }
+
+// refusedError is an answer that is no success.
+type refusedError struct {
+	request string
+	status  int
+	body    string
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("%s: got %d %s", e.request, e.status, e.body)
+}

@@ -41,6 +41,24 @@ func (w *nemesisWorld) targets() (all []nemesis.Target) {
 		add("service", name, nemesis.Kill, nemesis.Term, nemesis.Pause)
 		add("clock", name+clockSuffix, nemesis.Clock, nemesis.ClockDrift)
 	}
+	if len(w.nats) > 0 {
+		w.addEngines(add)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.links)) {
+		add("link", name, nemesis.Cut, nemesis.Delay, nemesis.HalfOpen)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
+		add("disk", name, nemesis.Power)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.disks)) {
+		add("disk", name, nemesis.Slow, nemesis.Fill)
+	}
+	add("webhook", targetWebhook, nemesis.Dead)
+	return all
+}
+
+// addEngines adds what a single process has not: replicas and engines.
+func (w *nemesisWorld) addEngines(add func(kind, name string, faults ...string)) {
 	add("replicas", targetGateways, nemesis.ScaleUp, nemesis.ScaleDown)
 	add("replicas", targetProcessors, nemesis.ScaleDown)
 	add("replicas", targetServices, nemesis.Rolling)
@@ -53,17 +71,6 @@ func (w *nemesisWorld) targets() (all []nemesis.Target) {
 		add("engine", "nats-sync", nemesis.Kill, nemesis.Term, nemesis.Pause)
 	}
 	add("engine", "redis", nemesis.Kill, nemesis.Term, nemesis.Pause, nemesis.Forget)
-	for _, name := range slices.Sorted(maps.Keys(w.links)) {
-		add("link", name, nemesis.Cut, nemesis.Delay, nemesis.HalfOpen)
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
-		add("disk", name, nemesis.Power)
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.disks)) {
-		add("disk", name, nemesis.Slow, nemesis.Fill)
-	}
-	add("webhook", targetWebhook, nemesis.Dead)
-	return all
 }
 
 // checkTimetable ends the test if a timetable was made for another topology.

@@ -43,17 +43,17 @@ func TestNemesis(t *testing.T) {
 	}
 	for n := range setting(t, "RUNS", 1) {
 		r.seed = first + n
-		if r.once(t); t.Failed() {
+		if r.once(t, fmt.Sprint("seed ", r.seed)); t.Failed() {
 			return
 		}
 	}
 }
 
-// once runs with the seed, and reports.
-func (r nemesisRun) once(t *testing.T) {
+// once runs as a subtest, and reports.
+func (r nemesisRun) once(t *testing.T, name string) {
 	t.Helper()
 	report := nemesis.Report{Seed: r.seed, Begun: time.Now()}
-	t.Run(fmt.Sprintf("seed %d", r.seed), func(t *testing.T) { r.run(t, &report) })
+	t.Run(name, func(t *testing.T) { r.run(t, &report) })
 	report.Ended = time.Now()
 	if os.Getenv("SHRINK") == "1" && len(report.Violations) > 0 {
 		report.Shrunk = r.shrink(t, report)
@@ -66,7 +66,8 @@ func (r nemesisRun) once(t *testing.T) {
 type nemesisRun struct {
 	seed     uint64
 	duration time.Duration
-	faults   *nemesis.Timetable // nil: those that the seed yields
+	faults   *nemesis.Timetable                  // nil: those that the seed yields
+	start    func(t *testing.T, w *nemesisWorld) // starts the processes; nil: those that the seed yields
 }
 
 // mostRepeated bounds how often a run is repeated to find the faults that suffice.
@@ -94,6 +95,11 @@ const lastWords = 3
 func (r nemesisRun) run(t *testing.T, report *nemesis.Report) {
 	t.Logf("SEED=%d for %v", r.seed, r.duration)
 	w := newNemesisWorld(t, r.seed)
+	start := r.start
+	if start == nil {
+		start = w.topology()
+	}
+	start(t, w)
 	report.Record = w.record
 	report.Timetable = nemesis.Draw(r.seed, r.duration, w.targets())
 	if r.faults != nil {

@@ -73,7 +73,7 @@ func (w *nemesisWorld) collect(t *testing.T) {
 			w.addView("page of "+b.name, g, b.shown(), nemesis.View{Owner: g.name, Live: true})
 		}
 	}
-	w.collectStatuses(t)
+	w.collectStatuses()
 	w.collectPending(t)
 }
 
@@ -219,32 +219,37 @@ func (w *nemesisWorld) collectUnreadOfPanel(t *testing.T, g *guest, history []re
 	})
 }
 
-// collectLive records what the panels that were never reset have of the chat. They know ids; the history has the rest.
-// A panel sorts what it has received, by time and id, as the history does.
+// collectLive records what the panels have of the chat. They know ids; the history has the rest. A panel sorts what it
+// has received, by time and id, as the history does. After a reset it lacks what is older than the page that it loaded.
 func (w *nemesisWorld) collectLive(g *guest, history []record) {
 	for n, a := range w.agents {
 		ids, whole := a.shown(g.chatID)
-		if !whole {
-			continue
-		}
 		var shown []record
 		for _, r := range history {
 			if slices.Contains(ids, r.ID) {
 				shown = append(shown, r)
 			}
 		}
-		w.addView(fmt.Sprintf("panel live agent-%d", n+1), g, shown, nemesis.View{Company: w.CompanyID, Whole: true})
+		view := nemesis.View{Company: w.CompanyID, Whole: whole, SinceFirst: true}
+		w.addView(fmt.Sprintf("panel live agent-%d", n+1), g, shown, view)
 	}
 }
 
 // collectStatuses records the statuses of the newest messages of the company.
-func (w *nemesisWorld) collectStatuses(t *testing.T) {
-	t.Helper()
+func (w *nemesisWorld) collectStatuses() {
 	w.mu.Lock()
 	ids := w.sent[max(0, len(w.sent)-statusesAtEnd):]
 	w.mu.Unlock()
+	deadline := time.Now().Add(limit)
 	for _, id := range ids {
-		eventually(t, "the status of a message", func() error { return w.tryStatus(id) })
+		var err error
+		until(deadline, func() bool {
+			err = w.tryStatus(id)
+			return err == nil
+		})
+		if err != nil {
+			w.breach(ruleAnswers, "the status of the accepted message %s: %v", id, err)
+		}
 	}
 }
 

@@ -68,10 +68,10 @@ var nemesisBin = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	closeLater(func() { os.RemoveAll(dir) })
-	return dir, build(dir, append([]string{"-tags=nemesis"}, serviceCommands()...)...)
+	return dir, build(dir, append([]string{"-tags=nemesis", servicesPath + "standalone"}, serviceCommands()...)...)
 })
 
-// newNemesisWorld starts everything. The seed decides between one NATS server and three.
+// newNemesisWorld allocates the addresses without starting anything.
 func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 	t.Helper()
 	w := &nemesisWorld{
@@ -84,23 +84,36 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 		disks:      map[string]machine{},
 		busy:       map[string]*sync.Mutex{},
 	}
-	w.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
-	w.settings = []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", "WEBHOOK_TIMEOUT=2s"}
-	w.clustered = mayCut() && w.chance("topology").IntN(3) == 0
-	t.Logf("disks that forget: %v; three NATS servers: %v", mayCut(), w.clustered)
 	for _, name := range nemesisServices {
 		w.add(t, name)
 	}
-	w.startProcesses(t)
-	w.company = w.client(t, w.ClientBaseURL)
-	w.widget = w.client(t, w.WidgetBaseURL)
-	w.panel = w.client(t, w.PanelURL)
 	return w
 }
 
-// startProcesses starts the engines, the network and the services, and returns when all are ready.
-func (w *nemesisWorld) startProcesses(t *testing.T) {
+// topology returns what starts the processes: services with one NATS server or three, or a single process.
+func (w *nemesisWorld) topology() (start func(t *testing.T, w *nemesisWorld)) {
+	switch w.chance("topology").IntN(4) {
+	case 0:
+		if mayCut() {
+			return startCluster
+		}
+	case 1:
+		return standaloneDisks[w.chance("disks").IntN(len(standaloneDisks))].start
+	}
+	return startServices
+}
+
+// startServices starts the services with one NATS server, and startCluster with three.
+func startServices(t *testing.T, w *nemesisWorld) { w.startServices(t, false) }
+func startCluster(t *testing.T, w *nemesisWorld)  { w.startServices(t, true) }
+
+// startServices starts the engines, the network and the services, and returns when all are ready.
+func (w *nemesisWorld) startServices(t *testing.T, clustered bool) {
 	t.Helper()
+	w.clustered = clustered
+	t.Logf("services; disks that forget: %v; three NATS servers: %v", mayCut(), clustered)
+	w.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
+	w.settings = []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", "WEBHOOK_TIMEOUT=2s"}
 	if mayCut() {
 		disk := newCuttable(t, filepath.Join(w.dir, "store"))
 		w.createData(t, disk.mount)
@@ -109,14 +122,22 @@ func (w *nemesisWorld) startProcesses(t *testing.T) {
 	w.start(t, "seed")
 	_, err := w.run["seed"].stop()
 	check(t, err)
-	if w.clustered {
-		w.startCluster(t)
+	if clustered {
+		w.startServers(t)
 	} else {
 		w.startServer(t)
 	}
 	path, settings, args := w.command(t, "redis")
 	w.supervise(t, "redis", func() (*child, error) { return spawn("redis", settings, path, args...) })
-	w.startLinks(t)
+	for _, name := range w.services {
+		w.link(t, name+"-nats", w.nats...)
+		w.link(t, name+"-redis", "redis")
+	}
+	var gateways []string
+	for n := range nemesisGateways + 1 {
+		gateways = append(gateways, gatewayName(n))
+	}
+	w.linkClients(t, gateways, "client-api", "panel", "widget-api", "widget-api-2")
 	for _, name := range w.services {
 		w.startService(t, name)
 	}
@@ -174,8 +195,8 @@ func (w *nemesisWorld) startServer(t *testing.T) {
 	}
 }
 
-// startCluster starts three NATS servers that sync each event.
-func (w *nemesisWorld) startCluster(t *testing.T) {
+// startServers starts three NATS servers that sync each event.
+func (w *nemesisWorld) startServers(t *testing.T) {
 	t.Helper()
 	cluster := configureNATSCluster(t)
 	var all machine
@@ -225,22 +246,13 @@ func (w *nemesisWorld) log(t *testing.T, name string) io.Writer {
 	return file
 }
 
-// startLinks starts the network: a link for each service and engine, and one for the clients of each API. The place
-// has the addresses for clients.
-func (w *nemesisWorld) startLinks(t *testing.T) {
+// linkClients starts a link for the clients of each API. The place has their addresses.
+func (w *nemesisWorld) linkClients(t *testing.T, gateways []string, company, panel string, widget ...string) {
 	t.Helper()
-	for _, name := range w.services {
-		w.link(t, name+"-nats", w.nats...)
-		w.link(t, name+"-redis", "redis")
-	}
-	var gateways []string
-	for n := range nemesisGateways + 1 {
-		gateways = append(gateways, gatewayName(n))
-	}
 	w.SocketURLs = []string{w.link(t, linkOfClients, gateways...)}
-	w.WidgetBaseURL = w.link(t, "clients-widget-api", "widget-api", "widget-api-2")
-	w.ClientBaseURL = w.link(t, "clients-client-api", "client-api")
-	w.PanelURL = w.link(t, "clients-panel", "panel")
+	w.WidgetBaseURL = w.link(t, "clients-widget-api", widget...)
+	w.ClientBaseURL = w.link(t, "clients-client-api", company)
+	w.PanelURL = w.link(t, "clients-panel", panel)
 }
 
 // linkOfClients is the link of the official clients.

@@ -236,16 +236,3 @@ func (a *agent) shown(chatID string) (ids []string, whole bool) {
 	}
 	return ids, !c.reset && a.resets == 0
 }
-
-func (a *agent) countResets() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.resets
-}
-
-// forget begins anew with a chat, after its faults were reported.
-func (a *agent) forget(chatID string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.chats[chatID] = &shownChat{reset: true}
-}
