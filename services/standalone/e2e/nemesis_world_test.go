@@ -63,6 +63,9 @@ const nemesisGateways = 2
 
 // nemesisBin builds the services so that a file sets their clocks (NEMESIS_CLOCK).
 var nemesisBin = sync.OnceValues(func() (string, error) {
+	if builtPrograms != "" {
+		return builtPrograms, nil
+	}
 	dir, err := os.MkdirTemp("", "parley-nemesis-bin")
 	if err != nil {
 		return "", err
