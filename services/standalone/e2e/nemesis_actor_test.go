@@ -44,8 +44,12 @@ func (w *nemesisWorld) populate(t *testing.T) {
 		w.agents = append(w.agents, newAgent(t, w.place, w.panel))
 	}
 	for n := range guests {
+		at := w.place
+		if w.model != nil && n%2 == 1 {
+			at.AppID = w.model.appID
+		}
 		g := &guest{
-			visitor: register(t, w.place, w.widget),
+			visitor: register(t, at, w.widget),
 			world:   w,
 			name:    fmt.Sprintf("visitor-%d", n+1),
 			byAgent: n < guestsOfAgents,

@@ -21,6 +21,7 @@ type browserTab struct {
 	name  string
 	of    *guest
 	ended chan struct{}
+	draft reading // of the goroutine that reads: what the bot is writing
 
 	mu     sync.Mutex // guards the rest
 	online bool
@@ -42,6 +43,7 @@ func (g *guest) openTab(t *testing.T, number int, transports []string) *browserT
 		name:   fmt.Sprintf("%s/%d", g.name, number),
 		of:     g,
 		ended:  make(chan struct{}),
+		draft:  reading{broken: true}, // faults may lose parts
 	}
 	go b.read(t)
 	return b
@@ -86,6 +88,8 @@ func (b *browserTab) read(t *testing.T) {
 			time.AfterFunc(reconnectPause, func() { b.reconnectUnlessClosed(t) })
 		case e.Kind == "event" && e.Event == "message":
 			b.receive(t, e.Args[0])
+		case e.Kind == "event" && e.Event == "message.part":
+			b.follow(t, e.Args[0])
 		case e.Kind == "closed":
 			return
 		}
@@ -167,6 +171,7 @@ func (b *browserTab) receive(t *testing.T, argument json.RawMessage) {
 	b.of.world.record.AddDelivery(nemesis.Delivery{
 		Client: b.name, ChatID: d.ChatID, MessageID: d.ID, Text: spoken(d.record), At: time.Now(),
 	})
+	b.replaceDraft(d.ID)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = d.ID
@@ -204,6 +209,13 @@ func spoken(r record) string {
 	var data struct{ Text, Caption string }
 	_ = json.Unmarshal(r.Data, &data) // other types have neither
 	return data.Text + data.Caption
+}
+
+// finishReason returns why the bot's answer ended early; empty: it did not.
+func finishReason(r record) string {
+	var data struct{ FinishReason string }
+	_ = json.Unmarshal(r.Data, &data) // other types have none
+	return data.FinishReason
 }
 
 // loadHistory loads the whole history, and tries again until it has it.

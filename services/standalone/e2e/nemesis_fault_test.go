@@ -28,14 +28,15 @@ const (
 	targetDisk       = "nats-disk" // with three servers all of their disks
 	targetLeaders    = "nats-leaders"
 	targetWebhook    = "webhook"
+	targetModel      = "model"
 	clockSuffix      = "-clock"
 )
 
 // targets returns what faults hit in this topology.
 //
-// Two kinds have no target. Fill: testkit/fulldisk limits the process of a test, and a Go program that is limited from
-// outside ends at SIGXFSZ instead of getting an error. Slow: the store is a file, and the delay of a sync is set when
-// its disk is mounted; Delay slows the engines' links.
+// Fill has no target: testkit/fulldisk limits the process of a test, and a Go program that is limited from outside ends
+// at SIGXFSZ instead of getting an error. Slow hits only the model: the store is a file, and the delay of a sync is set
+// when its disk is mounted; Delay slows the engines' links.
 func (w *nemesisWorld) targets() (all []nemesis.Target) {
 	add := func(kind, name string, faults ...string) {
 		all = append(all, nemesis.Target{Name: name, Kind: kind, Faults: faults})
@@ -63,6 +64,9 @@ func (w *nemesisWorld) targets() (all []nemesis.Target) {
 		add("disk", name, nemesis.Power)
 	}
 	add("webhook", targetWebhook, nemesis.Dead)
+	if w.model != nil {
+		add("model", targetModel, nemesis.Dead, nemesis.Slow)
+	}
 	return all
 }
 
@@ -144,8 +148,12 @@ func (w *nemesisWorld) begin(t *testing.T, f nemesis.Fault) (end func() error, e
 		return done, w.electLeaders(t.Context())
 	case nemesis.Power:
 		return w.losePower(t, f)
-	case nemesis.Dead:
-		return w.breakEndpoint(f), nil
+	case nemesis.Dead, nemesis.Slow:
+		failing := &w.endpoint.dependency
+		if f.Target == targetModel {
+			failing = &w.model.dependency
+		}
+		return failing.begin(f, w.chance(f.String())), nil
 	}
 	return nil, fmt.Errorf("this topology has no fault %q", f.Kind)
 }
@@ -181,20 +189,6 @@ func (w *nemesisWorld) breakLink(f nemesis.Fault) (end func() error, err error) 
 		}
 	}
 	return func() error { mend(); return nil }, nil
-}
-
-// breakEndpoint lets the company's server fail. In half of the cases it hangs instead.
-func (w *nemesisWorld) breakEndpoint(f nemesis.Fault) (end func() error) {
-	if w.chance(f.String()).IntN(2) == 0 {
-		w.endpoint.hangs.Store(true)
-	} else {
-		w.endpoint.status.Store(int64(f.Arg))
-	}
-	return func() error {
-		w.endpoint.hangs.Store(false)
-		w.endpoint.status.Store(0)
-		return nil
-	}
 }
 
 // bendClock sets a service's clock wrong, or lets it drift.

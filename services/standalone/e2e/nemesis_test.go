@@ -25,8 +25,9 @@ import (
 // with fewer faults.
 //
 // nemesis_world_test.go has what faults hit, nemesis_fault_test.go the faults, nemesis_actor_test.go what people and
-// programs do, nemesis_client_test.go the browsers, nemesis_webhook_test.go the company's server, and
-// nemesis_view_test.go what readers have in the end.
+// programs do, nemesis_client_test.go and nemesis_draft_test.go the browsers, nemesis_webhook_test.go the company's
+// server, nemesis_model_test.go the language model, nemesis_dependency_test.go how both fail, and nemesis_view_test.go
+// what readers have in the end.
 func TestNemesis(t *testing.T) {
 	if os.Getenv("MINUTES") == "" {
 		t.Skip("takes minutes, and a new seed may find a fault: make test-nemesis")

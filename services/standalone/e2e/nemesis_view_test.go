@@ -82,7 +82,7 @@ func (w *nemesisWorld) addView(reader string, of *guest, messages []record, v ne
 	v.Reader, v.ChatID = reader, of.chatID
 	for _, r := range messages {
 		v.Messages = append(v.Messages, nemesis.ViewedMessage{
-			ID: r.ID, Side: w.sideOf(r), Text: spoken(r), CreatedAt: r.CreatedAt,
+			ID: r.ID, Side: w.sideOf(r), Text: spoken(r), CreatedAt: r.CreatedAt, FinishReason: finishReason(r),
 		})
 	}
 	w.record.AddView(v)

@@ -41,6 +41,7 @@ type nemesisWorld struct {
 	company, widget, panel *api
 
 	endpoint *nemesisEndpoint // of the company
+	model    *nemesisModel    // nil: the demo bot answers
 	guests   []*guest
 	agents   []*agent
 	over     context.Context // ends when actors give up what they began
@@ -70,7 +71,7 @@ var nemesisBin = sync.OnceValues(func() (string, error) {
 	return dir, build(dir, append([]string{"-tags=nemesis"}, serviceCommands()...)...)
 })
 
-// newNemesisWorld starts everything. The seed decides between one NATS server and three.
+// newNemesisWorld starts everything. The seed decides between one NATS server and three, and what answers visitors.
 func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 	t.Helper()
 	w := &nemesisWorld{
@@ -83,9 +84,16 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 		busy:       map[string]*sync.Mutex{},
 	}
 	w.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
-	w.settings = []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", "WEBHOOK_TIMEOUT=2s"}
+	w.settings = []string{
+		"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8",
+		"WEBHOOK_TIMEOUT=2s",
+		"BOT_FAILURE_TEXT=" + nemesis.FailureText,
+	}
 	w.clustered = mayCut() && w.chance("topology").IntN(3) == 0
-	t.Logf("disks that forget: %v; three NATS servers: %v", mayCut(), w.clustered)
+	if w.chance("model").IntN(2) == 0 {
+		w.model = w.newModel(t)
+	}
+	t.Logf("disks that forget: %v; three NATS servers: %v; a language model: %v", mayCut(), w.clustered, w.model != nil)
 	for _, name := range nemesisServices {
 		w.add(t, name)
 	}
@@ -110,6 +118,9 @@ func (w *nemesisWorld) startProcesses(t *testing.T) {
 	path, settings, args := w.command(t, "redis")
 	w.supervise(t, "redis", func() (*child, error) { return spawn("redis", settings, path, args...) })
 	w.startLinks(t)
+	if w.model != nil {
+		w.model.configure(t)
+	}
 	for _, name := range w.services {
 		w.startService(t, name)
 	}
