@@ -35,11 +35,15 @@ const seenByWriter = 5
 // reconnectPause is how long a page waits before it connects a client again that has given up.
 const reconnectPause = 300 * time.Millisecond
 
-// openTab opens a client.
-func (g *guest) openTab(t *testing.T, number int, transports []string) *browserTab {
+// openTab opens a client, or one of version 2 if legacy is set: it recovers no session, and so loads at each connect.
+func (g *guest) openTab(t *testing.T, number int, legacy bool, transports []string) *browserTab {
 	t.Helper()
+	open := openSocket
+	if legacy {
+		open = openLegacySocket
+	}
 	b := &browserTab{
-		socket: openSocket(t, g.world.SocketURLs[0], g.token, transports...),
+		socket: open(t, g.world.SocketURLs[0], g.token, transports...),
 		name:   fmt.Sprintf("%s/%d", g.name, number),
 		of:     g,
 		ended:  make(chan struct{}),

@@ -24,10 +24,10 @@ import (
 // is a folder for the report, the record and the logs of the run. With SHRINK=1 a run that breaks a promise is repeated
 // with fewer faults.
 //
-// nemesis_world_test.go has what faults hit, nemesis_fault_test.go the faults, nemesis_actor_test.go what people and
-// programs do, nemesis_client_test.go and nemesis_draft_test.go the browsers, nemesis_webhook_test.go the company's
-// server, nemesis_model_test.go the language model, nemesis_dependency_test.go how both fail, and nemesis_view_test.go
-// what readers have in the end.
+// nemesis_world_test.go has what faults hit, nemesis_fault_test.go the faults, nemesis_actor_test.go what visitors and
+// the agents do, nemesis_company_test.go what the company does, nemesis_client_test.go and nemesis_draft_test.go the
+// browsers, nemesis_webhook_test.go the company's server, nemesis_model_test.go the language model,
+// nemesis_dependency_test.go how both fail, and nemesis_view_test.go what readers have in the end.
 func TestNemesis(t *testing.T) {
 	if os.Getenv("MINUTES") == "" {
 		t.Skip("takes minutes, and a new seed may find a fault: make test-nemesis")
@@ -184,7 +184,7 @@ func (w *nemesisWorld) settle(t *testing.T) {
 	for range lastWords {
 		for _, g := range w.guests {
 			g.say()
-			w.sayAsCompany(chance, "company-1", g)
+			w.writers[0].say(w, chance, g)
 			if g.byAgent {
 				w.sayAsAgent(chance, "agent-1", w.agents[0], g)
 			}

@@ -42,8 +42,10 @@ type nemesisWorld struct {
 
 	endpoint *nemesisEndpoint // of the company
 	model    *nemesisModel    // nil: the demo bot answers
+	legacy   bool             // some clients have version 2
 	guests   []*guest
 	agents   []*agent
+	writers  []*companyWriter
 	over     context.Context // ends when actors give up what they began
 
 	texts            atomic.Int64 // makes each text unique
@@ -93,7 +95,12 @@ func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
 	if w.chance("model").IntN(2) == 0 {
 		w.model = w.newModel(t)
 	}
-	t.Logf("disks that forget: %v; three NATS servers: %v; a language model: %v", mayCut(), w.clustered, w.model != nil)
+	w.legacy = w.chance("legacy clients").IntN(2) == 0
+	if w.legacy {
+		w.settings = append(w.settings, "SOCKETIO_LEGACY=true", "TMPDIR="+w.dir) // a killed gateway leaves its socket
+	}
+	t.Logf("disks that forget: %v; three NATS servers: %v", mayCut(), w.clustered)
+	t.Logf("a language model: %v; clients of version 2: %v", w.model != nil, w.legacy)
 	for _, name := range nemesisServices {
 		w.add(t, name)
 	}
