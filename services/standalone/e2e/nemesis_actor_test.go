@@ -34,10 +34,11 @@ type guest struct {
 	byAgent bool // agents have the chat: the bot is silent
 	chance  *rand.Rand
 	tabs    []*browserTab // open ones; nil: closed
+	page    *widgetPage   // instead of tabs; nil: there is none
 }
 
-// populate registers the webhook, signs the agents in, and registers the visitors, each with one client or two. The
-// agents take their visitors over.
+// populate registers the webhook, signs the agents in, and registers the visitors, each with one client or two, in half
+// of the runs also one with the widget. The agents take their visitors over.
 func (w *nemesisWorld) populate(t *testing.T) {
 	t.Helper()
 	w.endpoint = w.newEndpoint(t)
@@ -68,6 +69,9 @@ func (w *nemesisWorld) populate(t *testing.T) {
 			g.open(t, n)
 		}
 		w.guests = append(w.guests, g)
+	}
+	if w.chance("widget").IntN(2) == 0 {
+		w.guests = append(w.guests, w.newWidgetGuest(t, fmt.Sprintf("visitor-%d", guests+1)))
 	}
 }
 
@@ -120,6 +124,10 @@ func pause(ctx context.Context, chance *rand.Rand, most time.Duration) bool {
 
 // act lets the visitor act.
 func (g *guest) act(ctx context.Context, t *testing.T) {
+	if g.page != nil {
+		g.page.act(ctx)
+		return
+	}
 	for pause(ctx, g.chance, 800*time.Millisecond) {
 		n := g.chance.IntN(len(g.tabs))
 		switch action := g.chance.IntN(100); {
@@ -169,6 +177,10 @@ func (g *guest) newest() []string {
 
 // say writes a message.
 func (g *guest) say() {
+	if g.page != nil {
+		g.page.say()
+		return
+	}
 	write := g.write()
 	body := map[string]any{"type": "TEXT", "data": map[string]string{"text": write.Text}}
 	g.world.insist(g.chance, write, func(key header) (httpapitest.Response, error) {

@@ -83,6 +83,9 @@ func (w *nemesisWorld) collect(t *testing.T) {
 		w.collectPanel(t, g)
 		w.collectUnreadOfPanel(t, g, history)
 		w.collectLive(g, history)
+		if g.page != nil {
+			g.page.collect(history)
+		}
 		for _, b := range g.tabs {
 			w.addView("page of "+b.name, g, b.shown(), nemesis.View{Owner: g.name, Live: true})
 		}
