@@ -26,8 +26,8 @@ import (
 //
 // nemesis_world_test.go has what faults hit, nemesis_fault_test.go the faults, nemesis_actor_test.go what visitors and
 // the agents do, nemesis_company_test.go what the company does, nemesis_client_test.go and nemesis_draft_test.go the
-// browsers, nemesis_widget_test.go the widget, nemesis_webhook_test.go the company's server, nemesis_model_test.go the language model,
-// nemesis_dependency_test.go how both fail, and nemesis_view_test.go what readers have in the end.
+// browsers, nemesis_widget_test.go the widget, nemesis_webhook_test.go the company's server, nemesis_model_test.go the
+// language model, nemesis_dependency_test.go how both fail, and nemesis_view_test.go what readers have in the end.
 func TestNemesis(t *testing.T) {
 	if os.Getenv("MINUTES") == "" {
 		t.Skip("takes minutes, and a new seed may find a fault: make test-nemesis")

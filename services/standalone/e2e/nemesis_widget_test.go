@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -24,6 +25,7 @@ type widgetPage struct {
 	of       *guest
 	child    *child
 	commands io.Writer
+	failed   bool
 }
 
 // newWidgetGuest opens the widget and registers a visitor with it.
@@ -81,12 +83,30 @@ func startWidgetSite(t *testing.T, p place) (baseURL string) {
 	return site.URL
 }
 
-// command asks the page to do something, with the members of the command.
-func (p *widgetPage) command(answer any, op string, members map[string]any) error {
-	command := map[string]any{"op": op}
-	for name, value := range members {
-		command[name] = value
+const (
+	// awaitPatience is how long the page waits for the newest message: a lost connection is noticed after two pings.
+	awaitPatience = 60 * time.Second
+	// pagePatience is how long the page may take for a command.
+	pagePatience = 90 * time.Second
+)
+
+// command asks the page to do something, with the members of the command. A page that fails or hangs breaks a rule, and
+// does nothing any more.
+func (p *widgetPage) command(answer any, op string, members map[string]any) (ok bool) {
+	if p.failed {
+		return false
 	}
+	err := p.ask(answer, op, members)
+	if err != nil {
+		p.failed = true
+		p.of.world.breach(ruleRecovers, "the widget of %s, %s %v: %v", p.of.name, op, members, err)
+	}
+	return err == nil
+}
+
+func (p *widgetPage) ask(answer any, op string, members map[string]any) error {
+	command := map[string]any{"op": op}
+	maps.Copy(command, members)
 	line, err := json.Marshal(command)
 	if err != nil {
 		return err
@@ -99,53 +119,46 @@ func (p *widgetPage) command(answer any, op string, members map[string]any) erro
 
 // read reads the answer to a command.
 func (p *widgetPage) read(answer any) error {
-	line, open := <-p.child.lines
-	if !open {
-		<-p.child.ended
-		return fmt.Errorf("the page has ended:\n%s", p.child.stderr)
+	select {
+	case line, open := <-p.child.lines:
+		if !open {
+			<-p.child.ended
+			return fmt.Errorf("the page has ended:\n%s", p.child.stderr)
+		}
+		return json.Unmarshal([]byte(line), answer)
+	case <-time.After(pagePatience):
+		return fmt.Errorf("no answer within %v", pagePatience)
 	}
-	return json.Unmarshal([]byte(line), answer)
-}
-
-// try is command for what has no answer. It reports whether the page has done it.
-func (p *widgetPage) try(op string, members map[string]any) bool {
-	err := p.command(&struct{}{}, op, members)
-	if err != nil {
-		p.of.world.breach(ruleRecovers, "the widget of %s, %s: %v", p.of.name, op, err)
-	}
-	return err == nil
 }
 
 // act lets the visitor write, and lose the network now and then, until ctx ends.
 func (p *widgetPage) act(ctx context.Context) {
 	chance := p.of.chance
-	for pause(ctx, chance, 1500*time.Millisecond) {
+	for !p.failed && pause(ctx, chance, 1500*time.Millisecond) {
 		if chance.IntN(100) < 92 {
 			p.say()
 			continue
 		}
-		if !p.try("offline", nil) {
-			return
-		}
+		p.command(&struct{}{}, "offline", nil)
 		pause(ctx, chance, 4*time.Second)
-		p.try("online", nil)
+		p.command(&struct{}{}, "online", nil)
 	}
 }
 
 // say writes a message. The widget sends it until it is accepted; a message for which the visitor does not wait any
 // more is recorded as one without an answer.
 func (p *widgetPage) say() {
+	if p.failed {
+		return
+	}
 	write := p.of.write()
 	var got struct {
 		ID   string
 		Seen []string
 	}
 	write.Begun = time.Now()
-	err := p.command(&got, "write", map[string]any{"text": write.Text})
+	p.command(&got, "write", map[string]any{"text": write.Text})
 	write.Ended = time.Now()
-	if err != nil {
-		p.of.world.breach(ruleRecovers, "the widget of %s: %v", p.of.name, err)
-	}
 	write.SeenIDs = got.Seen
 	write.MessageID = got.ID
 	if got.ID != "" {
@@ -157,17 +170,14 @@ func (p *widgetPage) say() {
 // collect records what the widget shows, when it shows the newest message of the history, or should.
 func (p *widgetPage) collect(history []record) {
 	newest := history[len(history)-1].ID
-	if !p.try("await", map[string]any{"id": newest, "patience": quietLimit.Milliseconds()}) {
-		return
-	}
+	p.command(&struct{}{}, "await", map[string]any{"id": newest, "patience": awaitPatience.Milliseconds()})
 	var shown struct {
 		Messages []struct {
 			ID, Text      string
 			IsMine, IsCut bool
 		}
 	}
-	if err := p.command(&shown, "show", nil); err != nil {
-		p.of.world.breach(ruleRecovers, "the widget of %s: %v", p.of.name, err)
+	if !p.command(&shown, "show", nil) {
 		return
 	}
 	var messages []record
@@ -185,6 +195,9 @@ func (p *widgetPage) collect(history []record) {
 // close ends the page. It fails the test if the page has thrown an error.
 func (p *widgetPage) close(t *testing.T) {
 	t.Helper()
+	if p.failed {
+		return
+	}
 	_, err := fmt.Fprintln(p.commands, `{"op":"end"}`)
 	check(t, err)
 	finish(t, p.child)
