@@ -102,7 +102,7 @@ const botHandover = 10 * time.Second
 func botRoutes(b *bot.Bot, again repeats, concurrency int) []bus.Consumer {
 	return []bus.Consumer{{
 		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
-		Handle: again.before(firstAnswer, decoded(b.VisitorMessage)), GaveUp: unanswered(b),
+		Handle: again.before(firstAnswer, replayedOr(b.Replay, b.VisitorMessage)), GaveUp: unanswered(b),
 		Concurrency: concurrency, Tenant: byCompany, Part: byApplication, ShedLoad: true, HandoverGrace: botHandover,
 	}}
 }
@@ -111,6 +111,17 @@ func botRoutes(b *bot.Bot, again repeats, concurrency int) []bus.Consumer {
 func byApplication(d bus.Delivery) string {
 	appID, _ := subject.AppOf(d.Subject)
 	return appID
+}
+
+// replayedOr passes a visitor's message that an operator has replayed to one function, and others to another.
+func replayedOr(replay, handle func(context.Context, event.VisitorMessageAccepted) error) handler {
+	onReplay, first := decoded(replay), decoded(handle)
+	return func(ctx context.Context, d bus.Delivery) error {
+		if _, replayed := d.Header[bus.HeaderReplayFor]; replayed {
+			return onReplay(ctx, d)
+		}
+		return first(ctx, d)
+	}
 }
 
 // unanswered passes a message that is given up to the bot. A malformed one has no visitor.

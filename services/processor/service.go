@@ -286,6 +286,7 @@ func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
 		Controls:     control.New(r.store, r.bus, r.now),
 		Publisher:    r.bus,
 		Parts:        parts{r.bus},
+		Replies:      replies{r.bus},
 		Now:          r.now,
 	}
 	if s.cfg.Bot == BotNone { // it writes nothing: no failure text, no typing indicator, nothing to stop
@@ -358,6 +359,22 @@ func (p parts) LastPart(ctx context.Context, appID, chatUserID string) (event.Me
 		return event.MessagePart{}, err
 	}
 	return event.Decode[event.MessagePart](d.Subject, d.Data)
+}
+
+// replies reads the stream of replies for the bot.
+type replies struct{ bus *bus.Bus }
+
+// Published implements [bot.ReplyLog].
+func (r replies) Published(ctx context.Context, appID, chatUserID, id string, since time.Time) (bool, error) {
+	for d, err := range r.bus.Since(ctx, subject.Replies, subject.Reply(appID, chatUserID), since) {
+		if err != nil {
+			return false, err
+		}
+		if d.EventID() == id {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // consume returns when ctx is done and all consumers have stopped.

@@ -41,6 +41,10 @@ func Rules() []Rule {
 		{"key-once", "The attempts under one key write one message, and no other key has its id.", keyOnce},
 		{"answered", "The bot answers each accepted message that it should answer.", answered},
 		{"answered-once", "The bot answers no message twice.", answeredOnce},
+		{"answer-of-model", "An answer of the model is what it wrote to the question, or the beginning of that if it " +
+			"says so.", answerOfModel},
+		{"parts-agree", "The parts of an answer, put together, are the text of the message, or the beginning of what " +
+			"the model wrote.", partsAgree},
 		{"status-up", "The status of a message never goes back: accepted, stored, failed, delivered, read.", statusUp},
 		{"unread-equal", "A count of unread messages is the number of messages that are unread.", unreadEqual},
 		{"owned", "A chat has one visitor and one company, and only their messages; clients get no others.", owned},
@@ -199,7 +203,7 @@ func nothingInvented(x *index) (broken []Violation) {
 	for _, d := range x.Deliveries {
 		check(d.Client, d.ChatID, d.MessageID, d.Text, "")
 	}
-	return broken
+	return append(broken, x.invented()...)
 }
 
 func keyOnce(x *index) (broken []Violation) {

@@ -92,6 +92,31 @@ func kept() *Record {
 	return r
 }
 
+// ofModel adds two questions: the model answers the first, at its second call, and a failure text the second.
+func (r *Record) ofModel() {
+	asked := func(n int, id string) {
+		w := Write{Side: Visitor, Actor: "ann", ChatID: "chat-1", Key: "k" + id, Text: Text(n), Status: 201}
+		w.MessageID, w.AnswerExpected = id, true
+		w.Begun, w.Ended = at(float64(n)), at(float64(n)+0.5)
+		r.AddWrite(w)
+		r.insert(len(r.view("history").Messages), ViewedMessage{ID: id, Side: Visitor, Text: Text(n)})
+	}
+	asked(20, "m20")
+	r.insert(6, ViewedMessage{ID: "a20", Side: Bot, Text: Text(20) + " Second."})
+	asked(21, "m21")
+	r.insert(8, ViewedMessage{ID: sorry, Side: Bot, Text: FailureText})
+	r.AddCompletion(Completion{Question: Text(1), Text: "You said: " + Text(1), Ended: true})
+	r.AddCompletion(Completion{Question: Text(20), Text: Text(20) + " First"})
+	r.AddCompletion(Completion{Question: Text(20), Text: Text(20) + " Second.", Ended: true})
+	r.AddDraft(Draft{Client: "ann/1", ChatID: "chat-1", MessageID: "a20", Text: Text(20) + " Fi", At: at(20)})
+	r.AddDraft(Draft{
+		Client: "ann/1", ChatID: "chat-1", MessageID: "a20", Text: Text(20) + " Second.", Whole: true, At: at(21),
+	})
+}
+
+// sorry is the id of the failure text for m21.
+var sorry = failureID("m21")
+
 // eachView changes the views of chat-1.
 func (r *Record) eachView(change func(v *View)) {
 	for n := range r.Views {
@@ -99,6 +124,17 @@ func (r *Record) eachView(change func(v *View)) {
 			change(&r.Views[n])
 		}
 	}
+}
+
+// change changes a message in the views.
+func (r *Record) change(id string, do func(m *ViewedMessage)) {
+	r.eachView(func(v *View) {
+		for n := range v.Messages {
+			if v.Messages[n].ID == id {
+				do(&v.Messages[n])
+			}
+		}
+	})
 }
 
 // remove removes a message from the views.
@@ -224,7 +260,54 @@ var breaks = map[string]struct {
 		r.Views = slices.Insert(r.Views, 0, live)
 	}, nil},
 
+	"a model answers one question, and a failure text the other": {func(r *Record) { r.ofModel() }, nil},
+	"a model is interrupted": {func(r *Record) {
+		r.ofModel()
+		r.change("a20", func(m *ViewedMessage) { m.Text, m.FinishReason = Text(20)+" Fir", "interrupted" })
+		r.Drafts[1].Text = Text(20) + " Fir"
+	}, nil},
+
 	// What breaks a promise.
+	"an answer and a failure text": {func(r *Record) {
+		r.ofModel()
+		r.insert(9, ViewedMessage{ID: "a21", Side: Bot, Text: Text(21) + " Late."})
+		r.AddCompletion(Completion{Question: Text(21), Text: Text(21) + " Late.", Ended: true})
+	}, []string{"answered-once"}},
+	"a failure text lost for one of two clients": {func(r *Record) {
+		r.ofModel()
+		r.undeliver("ann/2", sorry)
+	}, []string{"accepted-delivered"}},
+	"neither an answer nor a failure text": {func(r *Record) {
+		r.ofModel()
+		r.remove(sorry)
+		r.undeliver("ann/1", sorry)
+		r.undeliver("ann/2", sorry)
+	}, []string{"answered"}},
+	"a failure text before its question": {func(r *Record) {
+		r.ofModel()
+		r.swap("m21", sorry)
+	}, []string{"cause-before-effect"}},
+	"a failure text for no question": {func(r *Record) {
+		r.insert(5, ViewedMessage{ID: "sorry", Side: Bot, Text: FailureText})
+	}, []string{"nothing-invented"}},
+	"an answer that the model did not write": {func(r *Record) {
+		r.ofModel()
+		r.change("a20", func(m *ViewedMessage) { m.Text = Text(20) + " First. Second." })
+		r.Drafts = nil
+	}, []string{"answer-of-model"}},
+	"an answer that does not say that it ended early": {func(r *Record) {
+		r.ofModel()
+		r.change("a20", func(m *ViewedMessage) { m.Text = Text(20) + " First" })
+		r.Drafts = nil
+	}, []string{"answer-of-model"}},
+	"parts of another text than that of the message": {func(r *Record) {
+		r.ofModel()
+		r.Drafts[1].Text = Text(20) + " First"
+	}, []string{"parts-agree"}},
+	"parts of two calls": {func(r *Record) {
+		r.ofModel()
+		r.Drafts[0].Text = Text(20) + " First Second."
+	}, []string{"parts-agree"}},
 	"messages of two writers at the same time arrive in another order": {func(r *Record) {
 		r.write("m6").Begun = at(8.5)
 		r.swapDeliveries("m3", "m6")

@@ -16,7 +16,8 @@ type index struct {
 	byText   map[string]*message
 	// questions has the messages that the bot has answered, by the ids of the answers.
 	questions map[string]*message
-	chats     []*chat // by id
+	failures  map[string]*message // the questions, by the ids that their failure texts have
+	chats     []*chat             // by id
 	clients   []*client
 }
 
@@ -69,21 +70,53 @@ type session struct {
 var runText = regexp.MustCompile(`\bw[0-9]+\.`)
 
 func newIndex(n *notes) *index {
-	x := &index{notes: n, byID: map[string]*message{}, byText: map[string]*message{}, questions: map[string]*message{}}
+	x := &index{
+		notes:     n,
+		byID:      map[string]*message{},
+		byText:    map[string]*message{},
+		questions: map[string]*message{},
+		failures:  map[string]*message{},
+	}
 	x.addMessages()
 	x.addClients()
 	x.addChats()
+	isFailure := func(s seen) bool { return s.text == FailureText }
+	x.eachSeen(func(s seen) {
+		if !isFailure(s) {
+			x.addSeen(s)
+		}
+	})
+	x.addFailures() // the ids of all questions are known now
+	x.eachSeen(func(s seen) {
+		if isFailure(s) {
+			x.addSeen(s)
+		}
+	})
+	return x
+}
+
+// seen is a message that a reader had in a view, or that a client received.
+type seen struct {
+	reader string
+	chatID string
+	id     string
+	text   string
+	side   Side      // empty: of a delivery
+	at     time.Time // of a delivery
+}
+
+// eachSeen calls a function for each message of the views, then for each delivery.
+func (x *index) eachSeen(do func(seen)) {
 	for _, c := range x.chats {
 		for _, v := range c.views {
-			for _, seen := range v.Messages {
-				x.addSeen(seen.ID, seen.Text, seen.Side, time.Time{})
+			for _, m := range v.Messages {
+				do(seen{reader: v.Reader, chatID: c.id, id: m.ID, text: m.Text, side: m.Side})
 			}
 		}
 	}
 	for _, d := range x.Deliveries {
-		x.addSeen(d.MessageID, d.Text, "", d.At)
+		do(seen{reader: d.Client, chatID: d.ChatID, id: d.MessageID, text: d.Text, at: d.At})
 	}
-	return x
 }
 
 func (x *index) addMessages() {
@@ -245,27 +278,32 @@ func (c *chat) chooseHistory() *view {
 	return other
 }
 
-// addSeen notes a message of a view or, with a time, of a delivery.
-func (x *index) addSeen(id, text string, side Side, at time.Time) {
-	m, isAnswer := x.source(id, text, side)
+// addSeen notes the message that a reader had.
+func (x *index) addSeen(s seen) {
+	m, isAnswer := x.source(s.id, s.text, s.side)
 	switch {
 	case m == nil:
 	case !isAnswer:
-		m.seen[id] = true
-		x.byID[id] = m
+		m.seen[s.id] = true
+		x.byID[s.id] = m
 	default:
-		x.questions[id] = m
-		if first := m.answers[id]; first.IsZero() || !at.IsZero() && at.Before(first) {
-			m.answers[id] = at
+		x.questions[s.id] = m
+		if first := m.answers[s.id]; first.IsZero() || !s.at.IsZero() && s.at.Before(first) {
+			m.answers[s.id] = s.at
 		}
 	}
 }
 
 // source returns the message that was read under an id: the one that has it, or has its text. Of a visitor's text that
-// came from another side it returns the question. The side of a delivery is empty: it is never the visitor's.
+// came from another side it returns the question, and of a failure text too. The side of a delivery is empty: it is
+// never the visitor's.
 func (x *index) source(id, text string, side Side) (m *message, isAnswer bool) {
 	if m := x.byID[id]; m != nil {
 		return m, false
+	}
+	if text == FailureText && side != Visitor {
+		m = x.failures[id]
+		return m, m != nil
 	}
 	m = x.byText[runText.FindString(text)]
 	if m == nil || m.side != Visitor && side == Visitor {

@@ -25,6 +25,9 @@ type notes struct {
 	Unread     []Unread
 	Webhooks   []Webhook
 	Faults     []FaultSpan
+
+	Completions []Completion `json:",omitempty"`
+	Drafts      []Draft      `json:",omitempty"`
 }
 
 // AddWrite notes a request to write a message, after its end.
@@ -50,6 +53,12 @@ func (r *Record) AddWebhook(w Webhook) { add(r, &r.Webhooks, w) }
 
 // AddFault notes a fault, after its end.
 func (r *Record) AddFault(f FaultSpan) { add(r, &r.Faults, f) }
+
+// AddCompletion notes an answer of the model, after its end.
+func (r *Record) AddCompletion(c Completion) { add(r, &r.Completions, c) }
+
+// AddDraft notes a message that a client has put together from its parts.
+func (r *Record) AddDraft(d Draft) { add(r, &r.Drafts, d) }
 
 func add[T any](r *Record, to *[]T, note T) {
 	r.mu.Lock()
@@ -94,6 +103,9 @@ const (
 
 // Text returns the text of the n-th message of a run, such as "w12.".
 func Text(n int) string { return fmt.Sprintf("w%d.", n) }
+
+// FindText returns what [Text] returned for a message that contains it; empty: it has no such text.
+func FindText(message string) string { return runText.FindString(message) }
 
 // Write is one request to write a message. Requests with the same key are attempts of the same message.
 type Write struct {
@@ -155,6 +167,8 @@ type ViewedMessage struct {
 	Side      Side
 	Text      string
 	CreatedAt string // as the API writes it
+
+	FinishReason string `json:",omitempty"` // why an answer ended early; empty: it did not
 }
 
 // Status is a status of a message that an API or a webhook has reported. The reports of one source come in order.
@@ -180,6 +194,24 @@ type Webhook struct {
 	WebhookID string // the header webhook-id
 	MessageID string
 	Text      string
+	At        time.Time
+}
+
+// Completion is what the model wrote to a question at one call. It may have written more than arrived.
+type Completion struct {
+	Question string // the text, from [Text]
+	Text     string
+	Ended    bool // it wrote all that it wanted to
+}
+
+// Draft is a message as a client has put it together from its parts, before it received the message, or when the last
+// part had come.
+type Draft struct {
+	Client    string
+	ChatID    string
+	MessageID string
+	Text      string
+	Whole     bool // all parts came, up to the last one
 	At        time.Time
 }
 

@@ -66,6 +66,13 @@ func (r Report) writeSummary(to *strings.Builder, x *index) {
 		"%d webhooks, %d statuses, %d counts of unread messages.\n",
 		len(x.messages), len(x.chats), len(x.Views), sessions, len(x.clients), len(x.Deliveries),
 		len(x.Webhooks), len(x.Statuses), len(x.Unread))
+	if len(x.Completions) > 0 {
+		failures := slices.DeleteFunc(slices.Collect(maps.Keys(x.questions)), func(id string) bool {
+			return x.failures[id] == nil
+		})
+		fmt.Fprintf(to, "\nThe model wrote %d answers, %d questions got the failure text; clients put %d messages together.\n",
+			len(x.Completions), len(failures), len(x.Drafts))
+	}
 }
 
 // wait is the time of a message on its way to a client.

@@ -57,3 +57,17 @@ Chat chat-1, message m3: ann/2 has neither loaded nor received it since it conne
 		t.Log(got.String())
 	}
 }
+
+func TestReportOfAModel(t *testing.T) {
+	t.Parallel()
+	r := kept()
+	r.ofModel()
+	var got strings.Builder
+	if err := WriteReport(&got, Report{Record: r}); err != nil {
+		t.Fatal(err)
+	}
+	want := "\nThe model wrote 3 answers, 1 questions got the failure text; clients put 2 messages together.\n"
+	if !strings.Contains(got.String(), want) {
+		t.Errorf("want %q in\n%s", want, got.String())
+	}
+}

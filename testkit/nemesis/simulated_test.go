@@ -71,13 +71,16 @@ func (s *simulation) write(n int) {
 	}
 }
 
-// answer lets the bot answer all questions, one by one.
+// answer lets the bot answer all questions, one by one. To some it gives the failure text.
 func (s *simulation) answer() {
 	now := 0.0
 	for _, p := range s.stream {
 		if p.Side == Visitor {
 			now = max(now, p.at) + s.Float64()/10
 			m := ViewedMessage{ID: "a" + p.ID, Side: Bot, Text: "You said: " + p.Text}
+			if s.IntN(5) == 0 {
+				m.ID, m.Text = failureID(p.ID), FailureText
+			}
 			s.stream = append(s.stream, published{m, now, now})
 		}
 	}
@@ -146,7 +149,10 @@ func TestCheckOfSimulatedLosses(t *testing.T) {
 		lost := history.Messages[n].ID
 		history.Messages = slices.Delete(history.Messages, n, n+1)
 
-		isLost := func(w Write) bool { return w.MessageID != "" && (w.MessageID == lost || "a"+w.MessageID == lost) }
+		isLost := func(w Write) bool {
+			effects := []string{w.MessageID, "a" + w.MessageID, failureID(w.MessageID)}
+			return w.MessageID != "" && slices.Contains(effects, lost)
+		}
 		want := slices.ContainsFunc(r.Writes, isLost)
 		if got := len(Check(r)) > 0; got != want {
 			t.Errorf("seed %d without %s: got broken %t, want %t", seed, lost, got, want)

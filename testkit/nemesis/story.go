@@ -44,6 +44,7 @@ func (x *index) story(v Violation) []string {
 	}
 	if v.MessageID != "" {
 		x.addEvents(v.MessageID, add)
+		x.addDrafts(v.MessageID, add)
 	}
 	from, until := bounds(lines)
 	for _, c := range x.Connects {
@@ -63,7 +64,21 @@ func (x *index) story(v Violation) []string {
 	for _, l := range lines {
 		story = append(story, clock(l.at)+" "+l.text)
 	}
+	for _, c := range x.Completions {
+		if m != nil && c.Question == m.text {
+			story = append(story, fmt.Sprintf("the model wrote %q, ended %t", c.Text, c.Ended))
+		}
+	}
 	return append(story, x.places(v)...)
+}
+
+// addDrafts adds what clients have put together from the parts of a message.
+func (x *index) addDrafts(id string, add func(time.Time, string, ...any)) {
+	for _, d := range x.Drafts {
+		if d.MessageID == id {
+			add(d.At, "%s has put %q together, whole %t", d.Client, d.Text, d.Whole)
+		}
+	}
 }
 
 // addEvents adds what happened to a message after it was written.

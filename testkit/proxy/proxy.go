@@ -90,18 +90,6 @@ func (p *Proxy) Lose() {
 	}
 }
 
-// Lost returns the number of lost connections that neither end has closed.
-func (p *Proxy) Lost() (n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
-		if c.lost.Load() {
-			n++
-		}
-	}
-	return n
-}
-
 // Cut closes all connections and refuses new ones until end is called.
 func (p *Proxy) Cut() (end func()) {
 	p.mu.Lock()

@@ -282,7 +282,7 @@ func (a *answering) knows(id string) bool {
 // chatUser looks up a visitor and the visitor's chat with parleyctl.
 func (f *deployment) chatUser(t *testing.T, v *visitor) (chatUserID, chatID string) {
 	t.Helper()
-	chats := ask[[]struct{ ID, ChatUserID string }](f.operator(t), "chats", "list", "--app", f.AppID, "--email", v.email)
+	chats := ask[[]struct{ ID, ChatUserID string }](f.operator(t), "chats", "list", "--app", v.place.AppID, "--email", v.email)
 	if len(chats) != 1 {
 		t.Fatalf("got %+v, want the visitor's chat", chats)
 	}

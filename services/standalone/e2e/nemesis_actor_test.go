@@ -22,6 +22,7 @@ const (
 	guestsOfAgents = 3 // of these, the visitors that agents answer; the bot answers the others
 	writersOfAPI   = 3 // of the company
 	agents         = 2
+	legacyShare    = 3 // one in so many clients has version 2, in a run with such clients
 )
 
 // guest is a visitor who writes, reads, leaves and comes back.
@@ -33,10 +34,11 @@ type guest struct {
 	byAgent bool // agents have the chat: the bot is silent
 	chance  *rand.Rand
 	tabs    []*browserTab // open ones; nil: closed
+	page    *widgetPage   // instead of tabs; nil: there is none
 }
 
-// populate registers the webhook, signs the agents in, and registers the visitors, each with one client or two. The
-// agents take their visitors over.
+// populate registers the webhook, signs the agents in, and registers the visitors, each with one client or two, in half
+// of the runs also one with the widget. The agents take their visitors over.
 func (w *nemesisWorld) populate(t *testing.T) {
 	t.Helper()
 	w.company = w.client(t, w.ClientBaseURL)
@@ -46,9 +48,16 @@ func (w *nemesisWorld) populate(t *testing.T) {
 	for range agents {
 		w.agents = append(w.agents, newAgent(t, w.place, w.panel))
 	}
+	for n := range writersOfAPI {
+		w.writers = append(w.writers, w.newCompanyWriter(t, fmt.Sprintf("company-%d", n+1)))
+	}
 	for n := range guests {
+		at := w.place
+		if w.model != nil && n%2 == 1 {
+			at.AppID = w.model.appID
+		}
 		g := &guest{
-			visitor: register(t, w.place, w.widget),
+			visitor: register(t, at, w.widget),
 			world:   w,
 			name:    fmt.Sprintf("visitor-%d", n+1),
 			byAgent: n < guestsOfAgents,
@@ -64,13 +73,18 @@ func (w *nemesisWorld) populate(t *testing.T) {
 		}
 		w.guests = append(w.guests, g)
 	}
+	if w.chance("widget").IntN(2) == 0 {
+		w.guests = append(w.guests, w.newWidgetGuest(t, fmt.Sprintf("visitor-%d", guests+1)))
+	}
 }
 
 // open opens one of the visitor's clients, on a way that chance selects.
 func (g *guest) open(t *testing.T, n int) {
 	t.Helper()
 	ways := transports()
-	g.tabs[n] = g.openTab(t, n+1, ways[g.chance.IntN(len(ways))])
+	way := ways[g.chance.IntN(len(ways))]
+	legacy := g.world.legacy && g.chance.IntN(legacyShare) == 0
+	g.tabs[n] = g.openTab(t, n+1, legacy, way)
 }
 
 // takeOver gives a chat to the agents.
@@ -92,8 +106,8 @@ func (w *nemesisWorld) act(ctx context.Context, t *testing.T) {
 	for _, g := range w.guests {
 		actors.Go(func() { g.act(ctx, t) })
 	}
-	for n := range writersOfAPI {
-		actors.Go(func() { w.writeAsCompany(ctx, fmt.Sprintf("company-%d", n+1)) })
+	for _, c := range w.writers {
+		actors.Go(func() { c.act(ctx, w) })
 	}
 	for n, a := range w.agents {
 		actors.Go(func() { w.answerAsAgent(ctx, t, fmt.Sprintf("agent-%d", n+1), a) })
@@ -113,6 +127,10 @@ func pause(ctx context.Context, chance *rand.Rand, most time.Duration) bool {
 
 // act lets the visitor act.
 func (g *guest) act(ctx context.Context, t *testing.T) {
+	if g.page != nil {
+		g.page.act(ctx)
+		return
+	}
 	for pause(ctx, g.chance, 800*time.Millisecond) {
 		n := g.chance.IntN(len(g.tabs))
 		switch action := g.chance.IntN(100); {
@@ -162,6 +180,10 @@ func (g *guest) newest() []string {
 
 // say writes a message.
 func (g *guest) say() {
+	if g.page != nil {
+		g.page.say()
+		return
+	}
 	write := g.write()
 	body := map[string]any{"type": "TEXT", "data": map[string]string{"text": write.Text}}
 	g.world.insist(g.chance, write, func(key header) (httpapitest.Response, error) {
@@ -217,13 +239,11 @@ func (w *nemesisWorld) insist(
 			_ = json.Unmarshal([]byte(got.Body), &answer)  // the contract is checked
 			write.MessageID = answer.ID + answer.MessageID // one of them
 		}
-		w.record.AddWrite(write)
+		w.noteAttempt(write)
 		if write.Accepted() {
-			w.accepted.Add(1)
 			w.noteSent(write)
 			return
 		}
-		w.failed.Add(1)
 		if !mayRetry(write.Status) {
 			w.breach(ruleAnswers, "%s: got %d %s, which no fault explains", write.Actor, got.Status, got.Body)
 			return
@@ -231,6 +251,16 @@ func (w *nemesisWorld) insist(
 		if chance.IntN(100) < givesUp || !pause(w.over, chance, time.Second) {
 			return
 		}
+	}
+}
+
+// noteAttempt records and counts an attempt.
+func (w *nemesisWorld) noteAttempt(write nemesis.Write) {
+	w.record.AddWrite(write)
+	if write.Accepted() {
+		w.accepted.Add(1)
+	} else {
+		w.failed.Add(1)
 	}
 }
 
@@ -251,40 +281,6 @@ func mayRetry(status int) bool {
 		return true
 	}
 	return false
-}
-
-// writeAsCompany writes to visitors through the Client API.
-func (w *nemesisWorld) writeAsCompany(ctx context.Context, name string) {
-	chance := w.chance(name)
-	for pause(ctx, chance, 500*time.Millisecond) {
-		if chance.IntN(100) < 80 {
-			w.sayAsCompany(chance, name, w.guests[chance.IntN(len(w.guests))])
-			continue
-		}
-		if id := w.anySent(chance); id != "" {
-			_ = w.tryStatus(id) // the next one says more
-		}
-	}
-}
-
-// anySent returns the id of one of the company's newest messages; empty: there is none.
-func (w *nemesisWorld) anySent(chance *rand.Rand) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	newest := w.sent[max(0, len(w.sent)-statusesAtEnd):]
-	if len(newest) == 0 {
-		return ""
-	}
-	return newest[chance.IntN(len(newest))]
-}
-
-// sayAsCompany writes a message to a visitor.
-func (w *nemesisWorld) sayAsCompany(chance *rand.Rand, name string, to *guest) {
-	write := w.write(nemesis.Company, name, to.chatID)
-	body := map[string]any{"type": "TEXT", "chatId": to.chatID, "data": map[string]string{"text": write.Text}}
-	w.insist(chance, write, func(key header) (httpapitest.Response, error) {
-		return w.company.try(http.MethodPost, "/message/send", body, accessToken(w.AccessToken), key)
-	})
 }
 
 // answerAsAgent writes to the visitors of the agents in the panel, and reads what they write.

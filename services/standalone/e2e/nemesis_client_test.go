@@ -21,6 +21,7 @@ type browserTab struct {
 	name  string
 	of    *guest
 	ended chan struct{}
+	draft reading // of the goroutine that reads: what the bot is writing
 
 	mu     sync.Mutex // guards the rest
 	online bool
@@ -34,14 +35,19 @@ const seenByWriter = 5
 // reconnectPause is how long a page waits before it connects a client again that has given up.
 const reconnectPause = 300 * time.Millisecond
 
-// openTab opens a client.
-func (g *guest) openTab(t *testing.T, number int, transports []string) *browserTab {
+// openTab opens a client, or one of version 2 if legacy is set: it recovers no session, and so loads at each connect.
+func (g *guest) openTab(t *testing.T, number int, legacy bool, transports []string) *browserTab {
 	t.Helper()
+	open := openSocket
+	if legacy {
+		open = openLegacySocket
+	}
 	b := &browserTab{
-		socket: openSocket(t, g.world.SocketURLs[0], g.token, transports...),
+		socket: open(t, g.world.SocketURLs[0], g.token, transports...),
 		name:   fmt.Sprintf("%s/%d", g.name, number),
 		of:     g,
 		ended:  make(chan struct{}),
+		draft:  reading{broken: true}, // faults may lose parts
 	}
 	go b.read(t)
 	return b
@@ -86,6 +92,8 @@ func (b *browserTab) read(t *testing.T) {
 			time.AfterFunc(reconnectPause, func() { b.reconnectUnlessClosed(t) })
 		case e.Kind == "event" && e.Event == "message":
 			b.receive(t, e.Args[0])
+		case e.Kind == "event" && e.Event == "message.part":
+			b.follow(t, e.Args[0])
 		case e.Kind == "closed":
 			return
 		}
@@ -167,6 +175,7 @@ func (b *browserTab) receive(t *testing.T, argument json.RawMessage) {
 	b.of.world.record.AddDelivery(nemesis.Delivery{
 		Client: b.name, ChatID: d.ChatID, MessageID: d.ID, Text: spoken(d.record), At: time.Now(),
 	})
+	b.replaceDraft(d.ID)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = d.ID
@@ -204,6 +213,13 @@ func spoken(r record) string {
 	var data struct{ Text, Caption string }
 	_ = json.Unmarshal(r.Data, &data) // other types have neither
 	return data.Text + data.Caption
+}
+
+// finishReason returns why the bot's answer ended early; empty: it did not.
+func finishReason(r record) string {
+	var data struct{ FinishReason string }
+	_ = json.Unmarshal(r.Data, &data) // other types have none
+	return data.FinishReason
 }
 
 // loadHistory loads the whole history, and tries again until it has it.

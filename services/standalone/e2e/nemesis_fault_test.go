@@ -29,6 +29,7 @@ const (
 	targetStore      = "store-disk"
 	targetLeaders    = "nats-leaders"
 	targetWebhook    = "webhook"
+	targetModel      = "model"
 	clockSuffix      = "-clock"
 )
 
@@ -71,6 +72,9 @@ func (w *nemesisWorld) addEngines(add func(kind, name string, faults ...string))
 		add("engine", "nats-sync", nemesis.Kill, nemesis.Term, nemesis.Pause)
 	}
 	add("engine", "redis", nemesis.Kill, nemesis.Term, nemesis.Pause, nemesis.Forget)
+	if w.model != nil {
+		add("model", targetModel, nemesis.Dead, nemesis.Slow)
+	}
 }
 
 // checkTimetable ends the test if a timetable was made for another topology.
@@ -151,14 +155,25 @@ func (w *nemesisWorld) begin(t *testing.T, f nemesis.Fault) (end func() error, e
 		return done, w.electLeaders(t.Context())
 	case nemesis.Power:
 		return w.losePower(t, f)
-	case nemesis.Slow:
-		return w.slowDisk(f)
 	case nemesis.Fill:
 		return w.fillDisk(f)
+	case nemesis.Slow:
+		if _, isDisk := w.disks[f.Target]; isDisk {
+			return w.slowDisk(f)
+		}
+		return w.dependency(f.Target).begin(f, w.chance(f.String())), nil
 	case nemesis.Dead:
-		return w.breakEndpoint(f), nil
+		return w.dependency(f.Target).begin(f, w.chance(f.String())), nil
 	}
 	return nil, fmt.Errorf("this topology has no fault %q", f.Kind)
+}
+
+// dependency returns the server beside Parley that a fault hits.
+func (w *nemesisWorld) dependency(target string) *dependency {
+	if target == targetModel {
+		return &w.model.dependency
+	}
+	return &w.endpoint.dependency
 }
 
 // done ends a fault that has ended by itself.
@@ -192,20 +207,6 @@ func (w *nemesisWorld) breakLink(f nemesis.Fault) (end func() error, err error) 
 		}
 	}
 	return func() error { mend(); return nil }, nil
-}
-
-// breakEndpoint lets the company's server fail. In half of the cases it hangs instead.
-func (w *nemesisWorld) breakEndpoint(f nemesis.Fault) (end func() error) {
-	if w.chance(f.String()).IntN(2) == 0 {
-		w.endpoint.hangs.Store(true)
-	} else {
-		w.endpoint.status.Store(int64(f.Arg))
-	}
-	return func() error {
-		w.endpoint.hangs.Store(false)
-		w.endpoint.status.Store(0)
-		return nil
-	}
 }
 
 // bendClock sets a service's clock wrong, or lets it drift.

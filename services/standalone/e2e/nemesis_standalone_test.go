@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/parley-chat/parley/testkit/nemesis"
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
@@ -48,6 +49,7 @@ func (on standaloneDisk) start(t *testing.T, w *nemesisWorld) {
 		"PARLEY_OPS_ADDR=" + w.ops[name],
 		"NEMESIS_CLOCK=" + w.clock(name),
 		"WEBHOOK_TIMEOUT=2s",
+		"BOT_FAILURE_TEXT=" + nemesis.FailureText,
 		"LIMITS=none",
 	}
 	if sync := os.Getenv("STREAM_SYNC"); sync != "" {

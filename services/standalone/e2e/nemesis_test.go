@@ -24,9 +24,10 @@ import (
 // number of runs, with the next seeds, until one breaks a promise. NEMESIS_REPORT is a folder for the report, the record
 // and the logs of each run. With SHRINK=1 the run that breaks a promise is repeated with fewer faults.
 //
-// nemesis_world_test.go has what faults hit, nemesis_fault_test.go the faults, nemesis_actor_test.go what people and
-// programs do, nemesis_client_test.go the browsers, nemesis_webhook_test.go the company's server, and
-// nemesis_view_test.go what readers have in the end.
+// nemesis_world_test.go has what faults hit, nemesis_fault_test.go the faults, nemesis_actor_test.go what visitors and
+// the agents do, nemesis_company_test.go what the company does, nemesis_client_test.go and nemesis_draft_test.go the
+// browsers, nemesis_widget_test.go the widget, nemesis_webhook_test.go the company's server, nemesis_model_test.go the
+// language model, nemesis_dependency_test.go how both fail, and nemesis_view_test.go what readers have in the end.
 func TestNemesis(t *testing.T) {
 	if os.Getenv("MINUTES") == "" {
 		t.Skip("takes minutes, and a new seed may find a fault: make test-nemesis")
@@ -179,8 +180,7 @@ func (w *nemesisWorld) awaitRecovery() {
 	}
 }
 
-// settle opens the closed clients again, waits until all are connected, and lets all write a little. A client whose
-// connection a half-open link has lost notices that when its gateway's ping does not come, after 45 seconds.
+// settle opens the closed clients again, waits until all are connected, and lets all write a little.
 func (w *nemesisWorld) settle(t *testing.T) {
 	t.Helper()
 	for _, g := range w.guests {
@@ -191,7 +191,6 @@ func (w *nemesisWorld) settle(t *testing.T) {
 		}
 	}
 	deadline := time.Now().Add(quietLimit)
-	until(deadline, func() bool { return w.links[linkOfClients].Lost() == 0 })
 	for _, g := range w.guests {
 		for _, b := range g.tabs {
 			b.awaitOnline(t, deadline)
@@ -201,7 +200,7 @@ func (w *nemesisWorld) settle(t *testing.T) {
 	for range lastWords {
 		for _, g := range w.guests {
 			g.say()
-			w.sayAsCompany(chance, "company-1", g)
+			w.writers[0].say(w, chance, g)
 			if g.byAgent {
 				w.sayAsAgent(chance, "agent-1", w.agents[0], g)
 			}
@@ -215,6 +214,9 @@ func (w *nemesisWorld) closeTabs(t *testing.T) {
 	for _, g := range w.guests {
 		for _, b := range g.tabs {
 			b.close(t)
+		}
+		if g.page != nil {
+			g.page.close(t)
 		}
 	}
 }

@@ -27,22 +27,24 @@ const (
 	statusesAtEnd = 200
 )
 
-// awaitQuiet waits until each history has what was accepted, and nothing arrives any more.
+// awaitQuiet waits until nothing arrives any more, and each client has the newest message: a client of which the
+// connection was lost notices that after the time of two pings.
 func (w *nemesisWorld) awaitQuiet(t *testing.T) {
 	t.Helper()
 	before, since := 0, time.Now()
 	until(time.Now().Add(quietLimit), func() bool {
-		arrived := w.countArrived(t)
+		arrived, current := w.countArrived(t)
 		if arrived != before {
 			before, since = arrived, time.Now()
 		}
 		time.Sleep(quietTime / 8)
-		return time.Since(since) > quietTime
+		return current && time.Since(since) > quietTime
 	})
 }
 
-// countArrived counts what readers have.
-func (w *nemesisWorld) countArrived(t *testing.T) (n int) {
+// countArrived counts what readers have, and reports whether each client has the newest message to its visitor.
+func (w *nemesisWorld) countArrived(t *testing.T) (n int, current bool) {
+	current = true
 	for _, g := range w.guests {
 		history, err := g.tryHistory()
 		if err != nil {
@@ -50,14 +52,26 @@ func (w *nemesisWorld) countArrived(t *testing.T) (n int) {
 		}
 		n += len(history)
 		for _, b := range g.tabs {
-			n += len(b.shown())
+			shown := b.shown()
+			n += len(shown)
+			current = current && hasNewest(shown, history)
 		}
 		for _, a := range w.agents {
 			shown, _ := a.shown(g.chatID)
 			n += len(shown)
 		}
 	}
-	return n + w.endpoint.count()
+	return n + w.endpoint.count(), current
+}
+
+// hasNewest reports whether a client shows the newest message to its visitor.
+func hasNewest(shown, history []record) bool {
+	for _, newest := range slices.Backward(history) {
+		if newest.IsFromSupport {
+			return slices.ContainsFunc(shown, func(r record) bool { return r.ID == newest.ID })
+		}
+	}
+	return true
 }
 
 // collect records what each reader has in the end.
@@ -69,6 +83,9 @@ func (w *nemesisWorld) collect(t *testing.T) {
 		w.collectPanel(t, g)
 		w.collectUnreadOfPanel(t, g, history)
 		w.collectLive(g, history)
+		if g.page != nil {
+			g.page.collect(history)
+		}
 		for _, b := range g.tabs {
 			w.addView("page of "+b.name, g, b.shown(), nemesis.View{Owner: g.name, Live: true})
 		}
@@ -82,7 +99,7 @@ func (w *nemesisWorld) addView(reader string, of *guest, messages []record, v ne
 	v.Reader, v.ChatID = reader, of.chatID
 	for _, r := range messages {
 		v.Messages = append(v.Messages, nemesis.ViewedMessage{
-			ID: r.ID, Side: w.sideOf(r), Text: spoken(r), CreatedAt: r.CreatedAt,
+			ID: r.ID, Side: w.sideOf(r), Text: spoken(r), CreatedAt: r.CreatedAt, FinishReason: finishReason(r),
 		})
 	}
 	w.record.AddView(v)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,10 +15,9 @@ import (
 
 // nemesisEndpoint is a company's server that receives webhooks and records them.
 type nemesisEndpoint struct {
+	dependency
 	id     string
 	record *nemesis.Record
-	status atomic.Int64 // with which it fails; 0: it succeeds
-	hangs  atomic.Bool  // instead of that
 
 	mu  sync.Mutex
 	got map[string]bool // ids of messages
@@ -52,12 +50,7 @@ func (e *nemesisEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	if e.hangs.Load() {
-		<-r.Context().Done()
-		return
-	}
-	if status := e.status.Load(); status != 0 {
-		w.WriteHeader(int(status))
+	if !e.admit(w, r) {
 		return
 	}
 	var body webhookBody

@@ -42,8 +42,11 @@ type nemesisWorld struct {
 	company, widget, panel *api
 
 	endpoint *nemesisEndpoint // of the company
+	model    *nemesisModel    // nil: the demo bot answers
+	legacy   bool             // some clients have version 2
 	guests   []*guest
 	agents   []*agent
+	writers  []*companyWriter
 	over     context.Context // ends when actors give up what they began
 
 	texts            atomic.Int64 // makes each text unique
@@ -114,9 +117,21 @@ func startCluster(t *testing.T, w *nemesisWorld)  { w.startServices(t, true) }
 func (w *nemesisWorld) startServices(t *testing.T, clustered bool) {
 	t.Helper()
 	w.clustered = clustered
-	t.Logf("services; disks that forget: %v; three NATS servers: %v", mayCut(), clustered)
 	w.streams = []string{"STREAM_PARTITIONS=4"} // fewer consumers: the server starts faster
-	w.settings = []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", "WEBHOOK_TIMEOUT=2s"}
+	w.settings = []string{
+		"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8",
+		"WEBHOOK_TIMEOUT=2s",
+		"BOT_FAILURE_TEXT=" + nemesis.FailureText,
+	}
+	if w.chance("model").IntN(2) == 0 {
+		w.model = w.newModel(t)
+	}
+	w.legacy = w.chance("legacy clients").IntN(2) == 0
+	if w.legacy {
+		w.settings = append(w.settings, "SOCKETIO_LEGACY=true", "TMPDIR="+w.dir) // a killed gateway leaves its socket
+	}
+	t.Logf("services; disks that forget: %v; three NATS servers: %v", mayCut(), clustered)
+	t.Logf("a language model: %v; clients of version 2: %v", w.model != nil, w.legacy)
 	if mayCut() {
 		disk := newCuttable(t, filepath.Join(w.dir, "store"))
 		w.createData(t, disk.mount)
@@ -141,6 +156,9 @@ func (w *nemesisWorld) startServices(t *testing.T, clustered bool) {
 		gateways = append(gateways, gatewayName(n))
 	}
 	w.linkClients(t, gateways, "client-api", "panel", "widget-api", "widget-api-2")
+	if w.model != nil {
+		w.model.configure(t)
+	}
 	for _, name := range w.services {
 		w.startService(t, name)
 	}
@@ -252,14 +270,11 @@ func (w *nemesisWorld) log(t *testing.T, name string) io.Writer {
 // linkClients starts a link for the clients of each API. The place has their addresses.
 func (w *nemesisWorld) linkClients(t *testing.T, gateways []string, company, panel string, widget ...string) {
 	t.Helper()
-	w.SocketURLs = []string{w.link(t, linkOfClients, gateways...)}
+	w.SocketURLs = []string{w.link(t, "clients-gateways", gateways...)}
 	w.WidgetBaseURL = w.link(t, "clients-widget-api", widget...)
 	w.ClientBaseURL = w.link(t, "clients-client-api", company)
 	w.PanelURL = w.link(t, "clients-panel", panel)
 }
-
-// linkOfClients is the link of the official clients.
-const linkOfClients = "clients-gateways"
 
 // link starts a link to processes, and returns its URL.
 func (w *nemesisWorld) link(t *testing.T, name string, to ...string) string {

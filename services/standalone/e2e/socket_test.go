@@ -107,6 +107,22 @@ func (s *sockets) command(t testing.TB, c map[string]any) {
 // openSocket starts a client; nil: without a token. It closes with the test.
 func openSocket(t testing.TB, url string, token any, transports ...string) *socket {
 	t.Helper()
+	open := map[string]any{"url": url, "transports": transports}
+	if token != nil {
+		open["token"] = token
+	}
+	return startSocket(t, open)
+}
+
+// openLegacySocket starts a client of Socket.IO 2, which has no recovery.
+func openLegacySocket(t testing.TB, url string, token any, transports ...string) *socket {
+	t.Helper()
+	return startSocket(t, map[string]any{"url": url, "transports": transports, "token": token, "legacy": true})
+}
+
+// startSocket starts a client with the members of the command to open one.
+func startSocket(t testing.TB, open map[string]any) *socket {
+	t.Helper()
 	needs.Program(t, "node")
 	all, err := startSockets()
 	if err != nil {
@@ -116,10 +132,7 @@ func openSocket(t testing.TB, url string, token any, transports ...string) *sock
 	all.mu.Lock()
 	all.byID[s.id] = s
 	all.mu.Unlock()
-	open := map[string]any{"op": "open", "id": s.id, "url": url, "transports": transports}
-	if token != nil {
-		open["token"] = token
-	}
+	open["op"], open["id"] = "open", s.id
 	all.command(t, open)
 	t.Cleanup(func() { all.command(t, map[string]any{"op": "close", "id": s.id}) })
 	return s

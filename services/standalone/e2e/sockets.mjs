@@ -1,12 +1,13 @@
-// Runs the official socket.io-client: it reads one JSON command per line from stdin, and prints one JSON event per line on stdout.
-// It exits when stdin closes.
+// Runs the official socket.io-client, also its version 2: it reads one JSON command per line from stdin, and prints one JSON event per line
+// on stdout. It exits when stdin closes.
 //
-//   {"op":"open","id":"a","url":"http://...","token":"...","transports":["websocket"]}
+//   {"op":"open","id":"a","url":"http://...","token":"...","transports":["websocket"],"legacy":true}
 //   {"op":"emit","id":"a","event":"name","args":[...],"ack":true}
 //   {"op":"drop","id":"a"}       ends the connection; the client stays away
 //   {"op":"reconnect","id":"a"}  with the session of before
 //   {"op":"close","id":"a"}
 
+import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { io } from 'socket.io-client';
 
@@ -16,21 +17,36 @@ function report(id, kind, more = {}) {
   process.stdout.write(JSON.stringify({ id, kind, ...more }) + '\n');
 }
 
+const reconnecting = { forceNew: true, reconnectionDelay: 100, reconnectionDelayMax: 500 };
+
+function openCurrent({ id, url, token, transports }) {
+  const socket = io(`${url}/message`, { auth: token === undefined ? {} : { token }, transports, ...reconnecting });
+  socket.on('connect_error', (err) => report(id, 'connect_error', { message: err.message, data: err.data ?? null, active: socket.active }));
+  socket.onAny((event, ...args) => report(id, 'event', { event, args }));
+  return socket;
+}
+
+/** Opens a client of version 2: it sends its token in the query, never recovers a session, and does not connect again after a refusal. */
+function openLegacy({ id, url, token, transports }) {
+  const legacy = createRequire(import.meta.url)('socket.io-client-v2');
+  const socket = legacy(`${url}/message`, { query: { token }, transports, ...reconnecting });
+  socket.on('connect_error', (err) => report(id, 'connect_error', { message: err.message, active: true }));
+  socket.on('error', (refusal) => {
+    const isRefusal = !(refusal instanceof Error); // otherwise the connection broke
+    if (isRefusal) report(id, 'connect_error', { message: refusal.message ?? refusal, active: false });
+  });
+  for (const event of ['message', 'message.part']) socket.on(event, (...args) => report(id, 'event', { event, args }));
+  return socket;
+}
+
 const operations = {
-  open({ id, url, token, transports }) {
-    const socket = io(`${url}/message`, {
-      auth: token === undefined ? {} : { token },
-      transports,
-      forceNew: true,
-      reconnectionDelay: 100,
-      reconnectionDelayMax: 500,
-    });
+  open(command) {
+    const { id } = command;
+    const socket = command.legacy ? openLegacy(command) : openCurrent(command);
     sockets.set(id, socket);
     socket.io.on('open', () => socket.io.engine.once('upgrade', (t) => report(id, 'upgrade', { transport: t.name })));
-    socket.on('connect', () => report(id, 'connect', { transport: socket.io.engine.transport.name, recovered: socket.recovered }));
-    socket.on('connect_error', (err) => report(id, 'connect_error', { message: err.message, data: err.data ?? null, active: socket.active }));
+    socket.on('connect', () => report(id, 'connect', { transport: socket.io.engine.transport.name, recovered: !!socket.recovered }));
     socket.on('disconnect', (reason) => report(id, 'disconnect', { message: reason }));
-    socket.onAny((event, ...args) => report(id, 'event', { event, args }));
   },
   emit({ id, event, args, ack }) {
     sockets.get(id).emit(event, ...(args ?? []), ...(ack ? [(data) => report(id, 'ack', { data })] : []));

@@ -43,7 +43,7 @@ func (r *reading) take(t testing.TB, p shownPart) {
 		return
 	case p.Offset == 0:
 		r.id, r.n, r.text, r.chat, r.sender = p.MessageID, p.N, p.Text, p.ChatID, p.NameOfSender
-	case p.MessageID == r.id && p.N == r.n+1 && p.Offset == len(utf16.Encode([]rune(r.text))):
+	case r.precedes(p):
 		r.n, r.text = p.N, r.text+p.Text
 	case r.broken:
 		return
@@ -51,6 +51,11 @@ func (r *reading) take(t testing.TB, p shownPart) {
 		t.Errorf("got %+v after %d units of %s, want what follows", p, len(utf16.Encode([]rune(r.text))), r.id)
 	}
 	r.parts++
+}
+
+// precedes reports whether a part follows on the text so far.
+func (r *reading) precedes(p shownPart) bool {
+	return p.MessageID == r.id && p.N == r.n+1 && p.Offset == len(utf16.Encode([]rune(r.text)))
 }
 
 // read reads parts until enough, or the message that ends them.

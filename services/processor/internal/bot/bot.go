@@ -62,6 +62,12 @@ type Chats interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 }
 
+// ReplyLog finds what was published for visitors.
+type ReplyLog interface {
+	// Published reports whether the stream has a reply to a visitor with that id, published since a time.
+	Published(ctx context.Context, appID, chatUserID, id string, since time.Time) (bool, error)
+}
+
 // PartLog returns the last part published for a visitor; NotFound if there is none.
 type PartLog interface {
 	LastPart(ctx context.Context, appID, chatUserID string) (event.MessagePart, error)
@@ -75,6 +81,7 @@ type Config struct {
 	Controls     Controls
 	Publisher    event.Publisher
 	Parts        PartLog
+	Replies      ReplyLog                 // of all processes; nil: there is no other process
 	FailureText  string                   // the reply to a message that is given up; empty: none
 	Signal       func(event.Signal) error // publishes the typing indicator; nil: none
 	Now          func() time.Time
@@ -103,9 +110,18 @@ func New(cfg Config) *Bot {
 // VisitorMessage answers one message. It skips messages that are older than the conversation window, as after
 // a long outage or in the backlog of a disabled bot. While an agent has the chat the bot is silent: it checks
 // before it asks for answers, which may take long, and again before it publishes them.
-func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) (err error) {
+func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
+	return b.handle(ctx, e, false)
+}
+
+// Replay answers a message that was given up, and that an operator has replayed: also one with a failure text.
+func (b *Bot) Replay(ctx context.Context, e event.VisitorMessageAccepted) error {
+	return b.handle(ctx, e, true)
+}
+
+func (b *Bot) handle(ctx context.Context, e event.VisitorMessageAccepted, replayed bool) (err error) {
 	defer func() { b.typists.tried(e.Message.ID, err) }() // also if the answerer panics: the bus recovers
-	err = b.answer(ctx, e)
+	err = b.answer(ctx, e, replayed)
 	if err == nil {
 		b.cfg.Answerer.Forget(e.Message.ID)
 	}
@@ -115,9 +131,28 @@ func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted
 // failureIndex gives the failure text an id that no answer has.
 const failureIndex = maxAnswers
 
+// takeover is the age from which another process may have answered a message or given it up: the time after which a
+// silent process counts as gone.
+const takeover = 2 * time.Second
+
+// isPublished reports whether another process has published the answer with a number, or the failure text, to a message.
+// The stream drops the same answer from two processes, but not an answer of one beside the failure text of another: a
+// process that stood still goes on with what it had begun. The store may not have the reply yet.
+func (b *Bot) isPublished(ctx context.Context, e event.VisitorMessageAccepted, number int) (bool, error) {
+	if b.cfg.Replies == nil || b.cfg.Now().Sub(e.Message.CreatedAt) < takeover {
+		return false, nil
+	}
+	id := chat.AnswerID(e.Message.ID, number)
+	found, err := b.cfg.Replies.Published(ctx, e.AppID, e.ChatUserID, id, e.Message.CreatedAt)
+	if err != nil {
+		return false, fmt.Errorf("finding what another process has answered: %w", err)
+	}
+	return found, nil
+}
+
 // GaveUp sends the visitor the failure text; a repeated call sends nothing new. again: the message was given
 // up before and an operator has replayed it, so the visitor has the text. Nothing is sent while an agent has
-// the chat, or for an old message.
+// the chat, for an old message, or if another process has answered.
 func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again bool) error {
 	b.typists.stop(e.Message.ID)
 	b.cfg.Answerer.Forget(e.Message.ID)
@@ -125,6 +160,9 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 		return nil
 	}
 	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
+		return err
+	}
+	if answered, err := b.isPublished(ctx, e, 0); err != nil || answered {
 		return err
 	}
 	application, err := b.cfg.Applications.Application(ctx, e.AppID)
@@ -159,7 +197,7 @@ func (b *Bot) apologize(ctx context.Context, e event.VisitorMessageAccepted, sor
 	return err
 }
 
-func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error {
+func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted, replayed bool) error {
 	if b.tooOld(e) {
 		return nil
 	}
@@ -179,6 +217,11 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 	if result.stream == nil {    // otherwise the visitor has read it
 		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 			return err
+		}
+	}
+	if !replayed {
+		if givenUp, err := b.isPublished(ctx, e, failureIndex); err != nil || givenUp {
+			return b.withdraw(result, err)
 		}
 	}
 	if err := b.publish(ctx, e, result, application.BotName); err != nil {
@@ -202,6 +245,14 @@ func (b *Bot) publish(ctx context.Context, e event.VisitorMessageAccepted, resul
 		result.stream.Done()
 	}
 	return nil
+}
+
+// withdraw ends what the visitor has read of a result that is not published; an error lets it be tried again.
+func (b *Bot) withdraw(result Result, err error) error {
+	if err == nil && result.stream != nil {
+		result.stream.Done()
+	}
+	return err
 }
 
 // tooOld reports whether a message is older than the conversation window.

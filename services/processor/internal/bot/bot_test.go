@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -170,6 +171,52 @@ func TestFailureText(t *testing.T) {
 		}
 		if at := asked.Message.CreatedAt.Add(test.age); test.want > 0 && !replies[0].Message.CreatedAt.Equal(at) {
 			t.Errorf("%s: got the time %s, want now, %s, or the history shows it after the next answer", name, replies[0].Message.CreatedAt, at)
+		}
+	}
+}
+
+// elsewhere has the ids of what another process has published.
+type elsewhere []string
+
+func (p elsewhere) Published(_ context.Context, _, _, id string, _ time.Time) (bool, error) {
+	return slices.Contains(p, id), nil
+}
+
+// A process that stood still goes on with what it had begun, while another one has taken its messages over. The visitor
+// gets an answer or the failure text, not both.
+func TestAnAnswerAndAFailureTextExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	asked := wrote(chat.Text, `{"text":"thanks"}`)
+	givenUp := elsewhere{chat.AnswerID(asked.Message.ID, failureIndex)}
+	answered := elsewhere{chat.AnswerID(asked.Message.ID, 0)}
+	for name, test := range map[string]struct {
+		others elsewhere
+		age    time.Duration
+		handle func(b *Bot) error
+		want   int // messages
+	}{
+		"answered":              {nil, takeover, func(b *Bot) error { return b.VisitorMessage(t.Context(), asked) }, 1},
+		"given up elsewhere":    {givenUp, takeover, func(b *Bot) error { return b.VisitorMessage(t.Context(), asked) }, 0},
+		"too early for that":    {givenUp, 0, func(b *Bot) error { return b.VisitorMessage(t.Context(), asked) }, 1},
+		"replayed":              {givenUp, time.Hour, func(b *Bot) error { return b.Replay(t.Context(), asked) }, 1},
+		"given up":              {nil, takeover, func(b *Bot) error { return b.GaveUp(t.Context(), asked, false) }, 1},
+		"given up, twice":       {givenUp, takeover, func(b *Bot) error { return b.GaveUp(t.Context(), asked, false) }, 1},
+		"answered elsewhere":    {answered, takeover, func(b *Bot) error { return b.GaveUp(t.Context(), asked, false) }, 0},
+		"answered a second ago": {answered, time.Second, func(b *Bot) error { return b.GaveUp(t.Context(), asked, false) }, 1},
+	} {
+		var replies published
+		b := New(Config{
+			Answerer:     NewDemo(""),
+			Applications: application{BotName: "Nora"},
+			Chats:        &controls{},
+			Publisher:    &replies,
+			Parts:        noParts{},
+			Replies:      test.others,
+			FailureText:  "Sorry.",
+			Now:          func() time.Time { return asked.Message.CreatedAt.Add(test.age) },
+		})
+		if err := test.handle(b); err != nil || len(replies) != test.want {
+			t.Errorf("%s: got %d messages and %v, want %d", name, len(replies), err, test.want)
 		}
 	}
 }
