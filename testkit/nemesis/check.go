@@ -39,6 +39,7 @@ func Rules() []Rule {
 		{"nothing-invented", "Each message that was read was written, on that side and with that text, and no view " +
 			"has it twice.", nothingInvented},
 		{"key-once", "The attempts under one key write one message, and no other key has its id.", keyOnce},
+		{"event-once", "A stream has an event once, also if it was published again.", eventOnce},
 		{"answered", "The bot answers each accepted message that it should answer.", answered},
 		{"answered-once", "The bot answers no message twice.", answeredOnce},
 		{"answer-of-model", "An answer of the model is what it wrote to the question, or the beginning of that if it " +
@@ -224,6 +225,17 @@ func keyOnce(x *index) (broken []Violation) {
 				detail := "readers have %q also with the id %s"
 				broken = append(broken, violation(m.chatID, m.id(), detail, m.text, id))
 			}
+		}
+	}
+	return broken
+}
+
+func eventOnce(x *index) (broken []Violation) {
+	times := map[Event]int{}
+	for _, e := range x.Events {
+		times[e]++
+		if times[e] == 2 {
+			broken = append(broken, violation("", "", "%s has the event %s again", e.Stream, e.ID))
 		}
 	}
 	return broken

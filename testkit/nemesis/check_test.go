@@ -77,9 +77,7 @@ func kept() *Record {
 			r.AddView(v)
 		}
 	}
-	r.AddView(View{
-		Reader: "panel live", ChatID: "chat-1", SinceFirst: true, Live: true, Messages: slices.Clone(lists["chat-1"][2:]),
-	})
+	r.AddView(View{Reader: "panel live", ChatID: "chat-1", Live: true, Messages: slices.Clone(lists["chat-1"][2:])})
 	for n, name := range []string{"accepted", "stored", "failed", "delivered", "delivered", "read"} {
 		r.AddStatus(Status{MessageID: "m2", Name: name, Source: "api", At: at(5 + float64(n))})
 	}
@@ -319,8 +317,14 @@ var breaks = map[string]struct {
 	}, []string{"accepted-stored"}},
 	"a message that a reader since later lacks": {func(r *Record) {
 		v := r.view("panel live")
+		v.SinceFirst = true
 		v.Messages = slices.Delete(v.Messages, 1, 2)
 	}, []string{"accepted-stored"}},
+	"an event twice in a stream": {func(r *Record) {
+		r.AddEvent(Event{Stream: "REPLIES", ID: "m2"})
+		r.AddEvent(Event{Stream: "OUTBOUND", ID: "m2"})
+		r.AddEvent(Event{Stream: "REPLIES", ID: "m2"})
+	}, []string{"event-once"}},
 	"a message twice in one view": {func(r *Record) {
 		r.Views[0].Messages = append(r.Views[0].Messages, r.Views[0].Messages[0])
 	}, []string{"accepted-stored"}},

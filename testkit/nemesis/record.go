@@ -28,6 +28,7 @@ type notes struct {
 
 	Completions []Completion `json:",omitempty"`
 	Drafts      []Draft      `json:",omitempty"`
+	Events      []Event      `json:",omitempty"`
 }
 
 // AddWrite notes a request to write a message, after its end.
@@ -59,6 +60,9 @@ func (r *Record) AddCompletion(c Completion) { add(r, &r.Completions, c) }
 
 // AddDraft notes a message that a client has put together from its parts.
 func (r *Record) AddDraft(d Draft) { add(r, &r.Drafts, d) }
+
+// AddEvent notes an event of a stream at the end of the run.
+func (r *Record) AddEvent(e Event) { add(r, &r.Events, e) }
 
 func add[T any](r *Record, to *[]T, note T) {
 	r.mu.Lock()
@@ -213,6 +217,12 @@ type Draft struct {
 	Text      string
 	Whole     bool // all parts came, up to the last one
 	At        time.Time
+}
+
+// Event is an event that a stream has.
+type Event struct {
+	Stream string
+	ID     string // the header Nats-Msg-Id
 }
 
 // FaultSpan is a fault that was injected.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/nemesis"
 )
@@ -90,6 +91,7 @@ func (w *nemesisWorld) collect(t *testing.T) {
 			w.addView("page of "+b.name, g, b.shown(), nemesis.View{Owner: g.name, Live: true})
 		}
 	}
+	w.collectEvents(t)
 	w.collectStatuses()
 	w.collectPending(t)
 }
@@ -249,6 +251,17 @@ func (w *nemesisWorld) collectLive(g *guest, history []record) {
 		}
 		view := nemesis.View{Company: w.CompanyID, Whole: whole, SinceFirst: true}
 		w.addView(fmt.Sprintf("panel live agent-%d", n+1), g, shown, view)
+	}
+}
+
+// collectEvents records the events of the streams that connectors and other systems may read.
+func (w *nemesisWorld) collectEvents(t *testing.T) {
+	t.Helper()
+	js := plainJetStream(t, w.natsURL("operator"))
+	for _, stream := range []string{subject.Inbound, subject.Replies, subject.Sends, subject.Outbound} {
+		eachStreamed(t, js, stream, func(id string) {
+			w.record.AddEvent(nemesis.Event{Stream: stream, ID: id})
+		})
 	}
 }
 

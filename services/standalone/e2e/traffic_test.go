@@ -170,13 +170,13 @@ func streamed(t testing.TB, url string) map[string]bool {
 	js := plainJetStream(t, url)
 	ids := map[string]bool{}
 	for _, name := range []string{subject.Inbound, subject.Sends} {
-		addStreamed(t, js, name, ids)
+		eachStreamed(t, js, name, func(id string) { ids[id] = true })
 	}
 	return ids
 }
 
-// addStreamed adds the ids of a stream's events.
-func addStreamed(t testing.TB, js jetstream.JetStream, name string, ids map[string]bool) {
+// eachStreamed calls each with the id of every event of a stream.
+func eachStreamed(t testing.TB, js jetstream.JetStream, name string, each func(id string)) {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), name)
 	check(t, err)
@@ -193,7 +193,7 @@ func addStreamed(t testing.TB, js jetstream.JetStream, name string, ids map[stri
 	for {
 		m, err := messages.Next()
 		check(t, err)
-		ids[m.Headers().Get(nats.MsgIdHdr)] = true
+		each(m.Headers().Get(nats.MsgIdHdr))
 		meta, err := m.Metadata()
 		check(t, err)
 		if meta.Sequence.Stream >= info.State.LastSeq {

@@ -69,10 +69,10 @@ func (u *unit) runAgain(ended *child) {
 	if u.off || u.child != ended {
 		return
 	}
-	if last := lastLine(ended.stderr.String()); strings.Contains(last, "has lost its messages") {
+	if noticedLoss(ended) {
 		u.restarts.Add(1)
 	} else {
-		u.ends = append(u.ends, fmt.Sprintf("code %d: %s", ended.code(), last))
+		u.ends = append(u.ends, fmt.Sprintf("code %d: %s", ended.code(), lastLine(ended.stderr.String())))
 	}
 	if err := u.runLocked(); err != nil {
 		u.ends = append(u.ends, err.Error())
@@ -109,6 +109,11 @@ func (u *unit) signal(s os.Signal) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.child.cmd.Process.Signal(s)
+}
+
+// noticedLoss reports whether a process has ended because a stream has lost messages.
+func noticedLoss(ended *child) bool {
+	return strings.Contains(lastLine(ended.stderr.String()), "has lost its messages")
 }
 
 func lastLine(text string) string {
