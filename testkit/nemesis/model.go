@@ -9,7 +9,8 @@ import (
 
 // This file has the rules of answers that a language model writes, and finds the question of a failure text.
 
-// FailureText is what a visitor gets if the model gives no answer. It has no text of the run: its id tells the question.
+// FailureText is what a visitor gets if the model gives no answer. It has no text of the run: the id of the message
+// tells the question.
 const FailureText = "The model has not answered."
 
 // failureNumber is the number of the failure text among the answers to a question: no answer has it.

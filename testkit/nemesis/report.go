@@ -70,8 +70,9 @@ func (r Report) writeSummary(to *strings.Builder, x *index) {
 		failures := slices.DeleteFunc(slices.Collect(maps.Keys(x.questions)), func(id string) bool {
 			return x.failures[id] == nil
 		})
-		fmt.Fprintf(to, "\nThe model wrote %d answers, %d questions got the failure text; clients put %d messages together.\n",
-			len(x.Completions), len(failures), len(x.Drafts))
+		const line = "\nThe model wrote %d answers, %d questions got the failure text. " +
+			"Clients put %d messages together.\n"
+		fmt.Fprintf(to, line, len(x.Completions), len(failures), len(x.Drafts))
 	}
 }
 

@@ -66,7 +66,7 @@ func TestReportOfAModel(t *testing.T) {
 	if err := WriteReport(&got, Report{Record: r}); err != nil {
 		t.Fatal(err)
 	}
-	want := "\nThe model wrote 3 answers, 1 questions got the failure text; clients put 2 messages together.\n"
+	want := "\nThe model wrote 3 answers, 1 questions got the failure text. Clients put 2 messages together.\n"
 	if !strings.Contains(got.String(), want) {
 		t.Errorf("want %q in\n%s", want, got.String())
 	}

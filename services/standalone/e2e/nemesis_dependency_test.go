@@ -9,8 +9,8 @@ import (
 	"github.com/parley-chat/parley/testkit/nemesis"
 )
 
-// dependency is how a server beside Parley fails, such as a webhook or a language model. The zero value is a server that
-// works. A fault begins and ends while the server handles requests.
+// dependency is how a server beside Parley fails, such as a webhook or a language model. The zero value is a server
+// that works. A fault begins and ends while the server handles requests.
 type dependency struct {
 	status atomic.Int64 // with which it fails; 0: it succeeds
 	hangs  atomic.Bool  // instead of that

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/testkit/nemesis"
 )
 
-// The models of a run with a language model. One answers in one piece, the other, of an application of its own, streams.
+// The models of a run with a language model. One answers in one piece, the other streams, for an application alone.
 const (
 	modelBrief = "brief"
 	modelWordy = "wordy"

@@ -73,7 +73,7 @@ func TestWidget(t *testing.T) {
 		{"./widget/tabs.mjs", []string{"tabs", "takeover"}},
 		{"./widget/files.mjs", []string{"files"}},
 		{"./widget/page.mjs", []string{"navigation", "packaged", "life"}},
-		{"./widget/history.mjs", []string{"scale"}},
+		{"./widget/history.mjs", []string{"scale", "heights"}},
 		{"./widget/failures.mjs", []string{"broken", "refused"}},
 		{"./widget/screens.mjs", []string{"screens"}},
 	} {

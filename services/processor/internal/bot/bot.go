@@ -135,9 +135,9 @@ const failureIndex = maxAnswers
 // silent process counts as gone.
 const takeover = 2 * time.Second
 
-// isPublished reports whether another process has published the answer with a number, or the failure text, to a message.
-// The stream drops the same answer from two processes, but not an answer of one beside the failure text of another: a
-// process that stood still goes on with what it had begun. The store may not have the reply yet.
+// isPublished reports whether another process has published the answer with a number, or the failure text, to a
+// message. The stream drops the same answer from two processes, but not an answer of one beside the failure text of
+// another: a process that stood still goes on with what it had begun. The store may not have the reply yet.
 func (b *Bot) isPublished(ctx context.Context, e event.VisitorMessageAccepted, number int) (bool, error) {
 	if b.cfg.Replies == nil || b.cfg.Now().Sub(e.Message.CreatedAt) < takeover {
 		return false, nil

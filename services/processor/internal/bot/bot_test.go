@@ -189,20 +189,23 @@ func TestAnAnswerAndAFailureTextExcludeEachOther(t *testing.T) {
 	asked := wrote(chat.Text, `{"text":"thanks"}`)
 	givenUp := elsewhere{chat.AnswerID(asked.Message.ID, failureIndex)}
 	answered := elsewhere{chat.AnswerID(asked.Message.ID, 0)}
+	answer := func(b *Bot) error { return b.VisitorMessage(t.Context(), asked) }
+	replay := func(b *Bot) error { return b.Replay(t.Context(), asked) }
+	giveUp := func(b *Bot) error { return b.GaveUp(t.Context(), asked, false) }
 	for name, test := range map[string]struct {
 		others elsewhere
 		age    time.Duration
 		handle func(b *Bot) error
 		want   int // messages
 	}{
-		"answered":              {nil, takeover, func(b *Bot) error { return b.VisitorMessage(t.Context(), asked) }, 1},
-		"given up elsewhere":    {givenUp, takeover, func(b *Bot) error { return b.VisitorMessage(t.Context(), asked) }, 0},
-		"too early for that":    {givenUp, 0, func(b *Bot) error { return b.VisitorMessage(t.Context(), asked) }, 1},
-		"replayed":              {givenUp, time.Hour, func(b *Bot) error { return b.Replay(t.Context(), asked) }, 1},
-		"given up":              {nil, takeover, func(b *Bot) error { return b.GaveUp(t.Context(), asked, false) }, 1},
-		"given up, twice":       {givenUp, takeover, func(b *Bot) error { return b.GaveUp(t.Context(), asked, false) }, 1},
-		"answered elsewhere":    {answered, takeover, func(b *Bot) error { return b.GaveUp(t.Context(), asked, false) }, 0},
-		"answered a second ago": {answered, time.Second, func(b *Bot) error { return b.GaveUp(t.Context(), asked, false) }, 1},
+		"answered":              {nil, takeover, answer, 1},
+		"given up elsewhere":    {givenUp, takeover, answer, 0},
+		"too early for that":    {givenUp, 0, answer, 1},
+		"replayed":              {givenUp, time.Hour, replay, 1},
+		"given up":              {nil, takeover, giveUp, 1},
+		"given up, twice":       {givenUp, takeover, giveUp, 1},
+		"answered elsewhere":    {answered, takeover, giveUp, 0},
+		"answered a second ago": {answered, time.Second, giveUp, 1},
 	} {
 		var replies published
 		b := New(Config{

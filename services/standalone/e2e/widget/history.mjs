@@ -61,3 +61,32 @@ export async function scale({ config, open, report }) {
   await messageWith(page, 'message 1999').waitFor();
   assert.deepEqual(page.errors, []);
 }
+
+/** The beginning of the chat leaves the rendered part, and comes back, at each height of the window: the note above it must not decide that. */
+export async function heights({ config, open, report }) {
+  const start = Date.parse('2026-01-01T10:00:00Z');
+  const all = Array.from({ length: 36 }, (_, n) => ({
+    id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, createdAt: new Date(start + n * 1_000).toISOString(), type: 'TEXT',
+    data: { text: `message ${n}` }, nameOfSender: 'Polly', isFromSupport: n % 2 !== 0,
+  }));
+  const page = await open({ url: `${config.base}/demo`, before: (p) => withHistory(p, all) });
+  await register(page);
+  await messageWith(page, 'message 35').waitFor();
+  const beginning = messageWith(page, 'This is the beginning of the conversation.');
+  await eventually('the beginning is loaded', async () => {
+    await page.locator('[role=log]').evaluate((e) => { e.scrollTop = 0; });
+    assert.ok(await beginning.isVisible());
+  });
+  await page.getByRole('button', { name: 'Go to the newest' }).click();
+  const rendered = new Set();
+  for (let height = 900; height >= 300; height -= 4) {
+    await page.setViewportSize({ width: 1100, height });
+    const alive = page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+    const late = new Promise((_, fail) => setTimeout(() => fail(new Error(`the page hangs at the height ${height}`)), 10_000));
+    await Promise.race([alive, late]);
+    rendered.add(await rows(page).count());
+  }
+  assert.ok(rendered.size > 1, `the beginning is rendered at some heights only: ${[...rendered]}`);
+  assert.deepEqual(page.errors, []);
+  report('widget: no height of the window makes the list render for ever');
+}

@@ -14,6 +14,11 @@ import { StreamedRow } from './streamed.js';
 const ESTIMATED_ROW_HEIGHT = 76;
 /** Distance above and below the viewport within which pages are rendered, in pixels. */
 const OVERSCAN = 900;
+/**
+ * Distance beyond that within which rendered pages stay, in pixels. It exceeds the height of the notes above the first
+ * page: they come and go with that page and move it, so without a margin it could come and go for ever.
+ */
+const KEEP = 200;
 
 export interface TranscriptProps {
   session: Session;
@@ -181,8 +186,9 @@ export class Transcript extends Component<TranscriptProps, TranscriptState> {
     const bottom = log.scrollTop + log.clientHeight + OVERSCAN;
     this.#pages.forEach((p, i) => {
       const height = this.#heightOf(p);
-      if (y + height > top && from < 0) from = i;
-      if (y < bottom) to = i + 1;
+      const margin = i >= this.state.from && i < this.state.to ? KEEP : 0;
+      if (y + height > top - margin && from < 0) from = i;
+      if (y < bottom + margin) to = i + 1;
       y += height;
     });
     if (this.#stickToEnd) to = this.#pages.length;
