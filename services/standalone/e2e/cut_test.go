@@ -17,9 +17,6 @@ import (
 // CUTS sets the number of cuts (the long form has 200), which the worlds share, SEED what people do, RENAME the file
 // system's way, and STREAM_SYNC what the streams promise: with none the test must fail.
 func TestPowerCut(t *testing.T) {
-	if !longForm() && os.Getenv("CUTS") == "" {
-		t.Skip("a client of the tester may not come back (seen once in twelve worlds): make test-faults, or CUTS")
-	}
 	needs.FUSE(t)
 	needs.Packages(t)
 	starts := map[string]func(*testing.T, *nemesisWorld){"nats-server alone": startServices}

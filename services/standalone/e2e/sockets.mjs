@@ -3,7 +3,7 @@
 //
 //   {"op":"open","id":"a","url":"http://...","token":"...","transports":["websocket"],"legacy":true}
 //   {"op":"emit","id":"a","event":"name","args":[...],"ack":true}
-//   {"op":"drop","id":"a"}       ends the connection; the client stays away
+//   {"op":"drop","id":"a"}       ends the connection, if there is one; the client stays away
 //   {"op":"reconnect","id":"a"}  with the session of before
 //   {"op":"close","id":"a"}
 
@@ -52,7 +52,8 @@ const operations = {
     sockets.get(id).emit(event, ...(args ?? []), ...(ack ? [(data) => report(id, 'ack', { data })] : []));
   },
   drop({ id }) {
-    const { io: manager } = sockets.get(id);
+    const { connected, io: manager } = sockets.get(id);
+    if (!connected) return; // closed while it opens, a client stays "opening", and never tries again
     manager.reconnection(false);
     manager.engine.close();
   },
