@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/testkit/nemesis"
 )
 
-// TestPowerCut cuts the power under load, again and again, of a whole machine, of its streams or its store alone, and of
-// nats-server while the services keep running. testkit/nemesis has what must hold.
+// TestPowerCut cuts the power under load, again and again: of a whole machine, of its streams or its store alone, and
+// of nats-server while the services keep running. testkit/nemesis has what must hold.
 //
 // CUTS sets the number of cuts (the long form has 200), which the worlds share, SEED what people do, RENAME the file
 // system's way, and STREAM_SYNC what the streams promise: with none the test must fail.

@@ -180,8 +180,8 @@ func (w *nemesisWorld) dependency(target string) *dependency {
 func done() error { return nil }
 
 // terminate stops a process as an orchestrator does. A service that runs must end by itself, with code 0, unless it
-// notices now that a stream has lost messages. One that starts may not handle signals yet, and the engines have codes of
-// their own.
+// notices now that a stream has lost messages. One that starts may not handle signals yet, and the engines have codes
+// of their own.
 func (w *nemesisWorld) terminate(u *unit) error {
 	_, notRunning := opstest.Read("http://" + w.ops[u.name])
 	code, err := u.stop()

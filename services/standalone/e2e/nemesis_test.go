@@ -21,8 +21,8 @@ import (
 // their clocks and their disk, and checks afterwards that every promise was kept: testkit/nemesis has the rules.
 //
 // SEED decides what happens, for MINUTES; TIMETABLE, a text, replaces the faults that the seed yields. RUNS is the
-// number of runs, with the next seeds, until one breaks a promise. NEMESIS_REPORT is a folder for the report, the record
-// and the logs of each run. With SHRINK=1 the run that breaks a promise is repeated with fewer faults.
+// number of runs, with the next seeds, until one breaks a promise. NEMESIS_REPORT is a folder for the report, the
+// record and the logs of each run. With SHRINK=1 the run that breaks a promise is repeated with fewer faults.
 //
 // nemesis_world_test.go has what faults hit, nemesis_fault_test.go the faults, nemesis_actor_test.go what visitors and
 // the agents do, nemesis_company_test.go what the company does, nemesis_client_test.go and nemesis_draft_test.go the

@@ -132,7 +132,7 @@ func (b *Bot) handle(ctx context.Context, e event.VisitorMessageAccepted, replay
 const failureIndex = maxAnswers
 
 // takeover is the age from which another process may have answered a message or given it up: the time after which a
-// silent process counts as gone.
+// silent process counts as gone (memberTimeout in pkg/bus).
 const takeover = 2 * time.Second
 
 // isPublished reports whether another process has published the answer with a number, or the failure text, to a
