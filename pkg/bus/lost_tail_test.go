@@ -164,6 +164,49 @@ func TestLostTailIsNoticedByAnotherMessageAtItsSequence(t *testing.T) {
 	}
 }
 
+// No process knows that a message was lost, but a browser has it: its place shows that another one is there.
+func TestPlaceOfALostMessage(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	b := bustest.Open(t, e.nats.URL())
+	publishReplies(t, b, "v", 0, 5)
+	restore := e.snapshot()
+	bustest.AwaitReady(t, b)
+	kept := lastPlace(t, b)
+	publishReplies(t, b, "v", 5, 1)
+	lost := lastPlace(t, b)
+	b.Close()
+
+	restore()
+	fresh := bustest.Open(t, e.nats.URL())
+	publishReplies(t, fresh, "v", 6, 2)
+	for _, test := range []struct {
+		name string
+		at   bus.Place
+		want bool
+	}{
+		{"what was kept", kept, true},
+		{"what was lost, and replaced by another message", lost, false},
+		{"what came last", lastPlace(t, fresh), true},
+		{"what is not there", bus.Place{Sequence: 100, Time: lost.Time}, true},
+		{"the beginning", bus.Place{}, true},
+	} {
+		got, err := fresh.Holds(t.Context(), subject.Replies, test.at)
+		if err != nil || got != test.want {
+			t.Errorf("%s: got %v and %v, want %v", test.name, got, err, test.want)
+		}
+	}
+}
+
+func lastPlace(t *testing.T, b *bus.Bus) bus.Place {
+	t.Helper()
+	d, err := b.Last(t.Context(), subject.Replies, subject.Reply("app", "v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Place()
+}
+
 // A server that comes back with all of its messages has lost none, also if some were purged.
 func TestRestartLosesNothing(t *testing.T) {
 	t.Parallel()

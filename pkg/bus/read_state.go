@@ -16,7 +16,8 @@ import (
 
 // StreamState is the state of a stream.
 type StreamState struct {
-	First, Last uint64 // sequences; First is Last+1 if the stream is empty
+	First, Last uint64    // sequences; First is Last+1 if the stream is empty
+	LastTime    time.Time // when the stream stored Last
 	Replicas    int
 	// Epoch identifies the sequences of the stream: they are comparable within an epoch only. It is the creation time,
 	// or the time of the last lost tail.
@@ -39,6 +40,7 @@ func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 	state := StreamState{
 		First:    info.State.FirstSeq,
 		Last:     info.State.LastSeq,
+		LastTime: info.State.LastTime,
 		Replicas: info.Config.Replicas,
 		Epoch:    epochOf(info.Created, lost),
 		Lost:     lost,

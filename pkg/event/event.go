@@ -432,6 +432,19 @@ func (e MessageStatusChanged) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// Reported returns what the event adds to the status of its message.
+func (e MessageStatusChanged) Reported() (s chat.MessageStatus) {
+	switch e.Status {
+	case chat.StatusDelivered:
+		s.DeliveredAt = e.At
+	case chat.StatusRead:
+		s.ReadAt = e.At
+	case chat.StatusFailed:
+		s.Failure = chat.Failure{At: e.At, Reason: e.Reason}
+	}
+	return s
+}
+
 // maxReasonLength bounds the reason of a report; a longer one is truncated.
 const maxReasonLength = 512
 

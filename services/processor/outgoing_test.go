@@ -181,6 +181,11 @@ func TestWebhookEvents(t *testing.T) {
 	first := w.wrote(chat.Text, `{"text":"opens"}`)
 	first.Message.CreatedAt = w.chat.CreatedAt // it opened the chat, which the registration's event has announced already
 	status := event.MessageStatusChanged{CompanyID: w.company.ID, MessageID: uuid.NewString(), Status: chat.StatusFailed, At: now(), Reason: "full", ChatID: w.chat.ID}
+	seen := event.MessageStatusChanged{
+		CompanyID: w.company.ID, MessageID: uuid.NewString(), Status: chat.StatusRead, At: now(), ChatID: w.chat.ID,
+	}
+	elsewhere := seen // the visitor has two devices
+	elsewhere.Status, elsewhere.At = chat.StatusDelivered, seen.At.Add(time.Second)
 	closed := event.ChatControlChanged{
 		ID: uuid.NewString(), CompanyID: w.company.ID, ChatID: w.chat.ID, AppID: w.application.ID, ChatUserID: w.visitor.ID, Control: event.ControlBot,
 		ChangedAt: now(), ClosedAt: now(),
@@ -196,7 +201,8 @@ func TestWebhookEvents(t *testing.T) {
 		types string
 	}{
 		{registered, "visitor.registered chat.opened"}, {back, "visitor.updated"}, {text, "message.received"}, {image, "message.received file.received"},
-		{first, "message.received"}, {status, "message.status"}, {closed, "chat.closed"},
+		{first, "message.received"}, {status, "message.status"},
+		{seen, "message.status"}, {elsewhere, ""}, {closed, "chat.closed"},
 		{rated, "chat.rated"}, {better, "chat.rated"},
 	} {
 		w.publish(step.event)
@@ -206,7 +212,7 @@ func TestWebhookEvents(t *testing.T) {
 		}
 	}
 	ids, got := map[string]bool{}, map[string]int{}
-	for range 11 {
+	for range 12 {
 		d := r.next()
 		if ids[d.id] {
 			t.Errorf("got %s twice", d.id)
@@ -231,8 +237,8 @@ func TestWebhookEvents(t *testing.T) {
 		}
 	}
 	all, _, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID}, store.Page{})
-	if err != nil || len(all) != 11 {
-		t.Errorf("got %d deliveries, %v, want 11", len(all), err)
+	if err != nil || len(all) != 12 {
+		t.Errorf("got %d deliveries, %v, want 12", len(all), err)
 	}
 }
 

@@ -89,7 +89,7 @@ func (f *feed) start(ctx context.Context) error {
 	}
 	at := Cursor{epochs: epochsOf(states)}
 	for i := range states {
-		at.last[i] = states[i].Last
+		at.advance(i, bus.Place{Sequence: states[i].Last, Time: states[i].LastTime})
 	}
 	f.mu.Lock()
 	f.at = at
@@ -137,7 +137,7 @@ func (f *feed) publish(d bus.Delivery) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.at.last[sourceOf(d.Stream)] = d.Sequence
+	f.at.advance(sourceOf(d.Stream), d.Place())
 	for s := range f.subscribers {
 		for _, e := range events {
 			if len(s.events) == cap(s.events) {

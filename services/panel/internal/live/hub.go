@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/rpc"
 	"github.com/parley-chat/parley/pkg/slot"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -216,13 +217,26 @@ func (h *Hub) replayBetween(ctx context.Context, f *feed, at, to Cursor, emit fu
 			if remaining < 0 {
 				return errMissedTooMuch
 			}
-			at.last[i] = d.Sequence
+			at.advance(i, d.Place())
 			if err := f.read(d, at.emitter(emit)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// advance moves the cursor to an event of a stream.
+func (c *Cursor) advance(source int, to bus.Place) {
+	c.last[source] = to.Sequence
+	c.time = laterTime(c.time, to.Time)
+}
+
+func laterTime(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // before returns the cursor a number of messages earlier in each stream.
@@ -238,6 +252,7 @@ func laterOf(a, b Cursor) Cursor {
 	for i := range a.last {
 		a.last[i] = max(a.last[i], b.last[i])
 	}
+	a.time = laterTime(a.time, b.time)
 	return a
 }
 
@@ -249,15 +264,21 @@ func (c *Cursor) emitter(emit func(Event) error) func(Event) error {
 	}
 }
 
-// outOfReach reports whether the streams no longer have everything after a cursor, or are in another epoch.
+// outOfReach reports whether the streams no longer have everything after a cursor, are in another epoch, or have lost
+// what the browser has.
 func (h *Hub) outOfReach(ctx context.Context, from Cursor) (bool, error) {
 	states, err := statesOf(ctx, h.bus)
 	if err != nil || from.epochs != epochsOf(states) {
 		return true, err
 	}
-	for i, last := range from.last {
+	for i, stream := range streams() {
+		last := from.last[i]
 		if last > states[i].Last || last+1 < states[i].First {
 			return true, nil
+		}
+		held, err := h.bus.Holds(ctx, stream, bus.Place{Sequence: last, Time: from.time})
+		if err != nil || !held {
+			return true, err
 		}
 	}
 	return false, nil
@@ -288,10 +309,10 @@ func (h *Hub) follow(
 			if !open {
 				return endOf(s)
 			}
-			if e.sequence <= at.last[e.source] {
+			if e.place.Sequence <= at.last[e.source] {
 				continue
 			}
-			at.last[e.source] = e.sequence
+			at.advance(e.source, e.place)
 			err = emitAt(e)
 		}
 		if err != nil {

@@ -26,6 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type memoryBus struct {
 	Bus
 	events uint64
+	// replaced is when the streams got other events in the place of those that they have lost; zero: they lost none.
+	replaced time.Time
 
 	mu      sync.Mutex
 	notice  func(Notice)
@@ -52,6 +54,10 @@ func (b *memoryBus) Read(_ context.Context, s bus.Range) iter.Seq2[bus.Delivery,
 			}
 		}
 	}
+}
+
+func (b *memoryBus) Holds(_ context.Context, _ string, at bus.Place) (bool, error) {
+	return !at.Time.Before(b.replaced), nil
 }
 
 // feeds returns the feeds that read, and those that have begun to.
@@ -209,12 +215,21 @@ func TestCatchUpEnds(t *testing.T) {
 				again++
 			}
 		}
-		want := Cursor{[4]uint64{0, 0, 0, 100 * catchUpEvents}, epochsOf([4]bus.StreamState{})}.String()
+		want := Cursor{
+			last: [4]uint64{0, 0, 0, 100 * catchUpEvents}, epochs: epochsOf([4]bus.StreamState{}),
+		}.String()
 		if got["status"]-again > catchUpEvents || got["reset"] != 1 || last.Name != "ready" || last.ID != want {
 			t.Errorf("missed more: got %v and %+v, want at most %d events, a reset, and ready at %s", got, last, catchUpEvents, want)
 		}
 		if again != resetMessages { // the recorder may not have stored them when the browser loads its pages
 			t.Errorf("got %d events after the reset, want the last %d", again, resetMessages)
+		}
+		replaced := browse(t, hubOf(t, &memoryBus{events: 5, replaced: time.Now()}), companyA, false)
+		synctest.Wait()
+		replaced.stop()
+		<-replaced.done
+		if got := replaced.names(); got["reset"] != 1 || got["ready"] != 1 {
+			t.Errorf("what the browser has was lost and replaced: got %v, want a reset and ready", got)
 		}
 		for range catchUpsOfCompany { // not slow: busy elsewhere
 			_, err := h.catchUps.Acquire(t.Context(), 0, slot.Share{Of: "company", Key: companyA, Most: catchUpsOfCompany})

@@ -30,6 +30,7 @@ import (
 // Bus is what a [Hub] reads of the streams.
 type Bus interface {
 	State(ctx context.Context, stream string) (bus.StreamState, error)
+	Holds(ctx context.Context, stream string, at bus.Place) (bool, error)
 	Read(ctx context.Context, s bus.Range) iter.Seq2[bus.Delivery, error]
 	Tail(ctx context.Context, ranges ...bus.Range) iter.Seq2[bus.Delivery, error]
 }
@@ -38,6 +39,8 @@ type Bus interface {
 // the first event of a stream it is 0.
 type Cursor struct {
 	last [4]uint64
+	// time is that of the newest of these events, or of the state of the streams: see [bus.Place].
+	time time.Time
 	// epochs identifies the epochs of the four streams. Cursors of other epochs are not comparable.
 	epochs uint64
 }
@@ -58,21 +61,23 @@ func streams() [4]string {
 
 // String returns the cursor as an event's id.
 func (c Cursor) String() string {
-	return fmt.Sprintf("%d-%d-%d-%d-%x", c.last[0], c.last[1], c.last[2], c.last[3], c.epochs)
+	return fmt.Sprintf("%d-%d-%d-%d-%x-%x", c.last[0], c.last[1], c.last[2], c.last[3], c.time.UnixMilli(), c.epochs)
 }
 
 // ParseCursor parses an event's id. For anything else it returns the cursor of no epoch: the browser loads its pages.
 func ParseCursor(s string) Cursor {
 	var c Cursor
 	parts := strings.Split(s, "-")
-	if len(parts) != len(c.last)+1 {
+	if len(parts) != len(c.last)+2 {
 		return Cursor{}
 	}
-	var errs [5]error
+	var errs [6]error
 	for i := range c.last {
 		c.last[i], errs[i] = strconv.ParseUint(parts[i], 10, 64)
 	}
-	c.epochs, errs[4] = strconv.ParseUint(parts[4], 16, 64)
+	ms, err := strconv.ParseInt(parts[4], 16, 64)
+	c.time, errs[4] = time.UnixMilli(ms), err
+	c.epochs, errs[5] = strconv.ParseUint(parts[5], 16, 64)
 	if errors.Join(errs[:]...) != nil {
 		return Cursor{}
 	}
@@ -95,8 +100,8 @@ type Event struct {
 	Name string
 	Data json.RawMessage
 
-	source   int    // index of its stream in a [Cursor]
-	sequence uint64 // in that stream; 0: not durable
+	source int       // index of its stream in a [Cursor]
+	place  bus.Place // in that stream; the zero value: not durable
 }
 
 type messageEvent struct {
@@ -208,7 +213,7 @@ func (f source) read(d bus.Delivery, emit func(Event) error) error {
 // durable marks what is emitted with its place in the stream.
 func durable(d bus.Delivery, emit func(Event) error) func(Event) error {
 	return func(e Event) error {
-		e.source, e.sequence = sourceOf(d.Stream), d.Sequence
+		e.source, e.place = sourceOf(d.Stream), d.Place()
 		return emit(e)
 	}
 }

@@ -47,16 +47,7 @@ func (r *Recorder) storedForWidget(ctx context.Context, e event.Reply) error {
 
 // StatusChanged stores a reported status of a message.
 func (r *Recorder) StatusChanged(ctx context.Context, e event.MessageStatusChanged) error {
-	var more chat.MessageStatus
-	switch e.Status {
-	case chat.StatusDelivered:
-		more.DeliveredAt = e.At
-	case chat.StatusRead:
-		more.ReadAt = e.At
-	case chat.StatusFailed:
-		more.Failure = chat.Failure{At: e.At, Reason: e.Reason}
-	}
-	if _, err := r.cfg.Statuses.JoinMessageStatus(ctx, e.CompanyID, e.MessageID, more); err != nil {
+	if _, err := r.cfg.Statuses.JoinMessageStatus(ctx, e.CompanyID, e.MessageID, e.Reported()); err != nil {
 		return err
 	}
 	if e.ChatID == "" || e.Status == chat.StatusFailed {

@@ -142,8 +142,21 @@ func (s *Service) ChatRated(ctx context.Context, e event.ChatRated, at time.Time
 	}, at, "")
 }
 
-// MessageStatusChanged delivers message.status.
+// MessageStatusChanged delivers message.status. It skips a delivery to another device of a visitor by whom the message
+// was read before: a status only goes up.
 func (s *Service) MessageStatusChanged(ctx context.Context, e event.MessageStatusChanged, at time.Time) error {
+	hooks, err := s.cfg.Cache.Webhooks(ctx, e.CompanyID)
+	if err != nil || len(hooks.Endpoints) == 0 {
+		return err
+	}
+	// The recorder does so too, but perhaps later.
+	known, err := s.cfg.Store.JoinMessageStatus(ctx, e.CompanyID, e.MessageID, e.Reported())
+	if err != nil {
+		return err
+	}
+	if e.Status == chat.StatusDelivered && !known.ReadAt.IsZero() && !e.At.Before(known.ReadAt) {
+		return nil
+	}
 	return s.deliver(ctx, e.CompanyID, webhook.Event{
 		Type: webhook.TypeMessageStatus, Timestamp: chat.Time(e.At), Key: e.EventID(), ChatID: e.ChatID,
 		Data: webhook.MessageStatus{

@@ -18,10 +18,16 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// Store stores endpoints and deliveries; see [store.WebhookEndpoints] and [store.WebhookDeliveries].
+// Store stores endpoints, deliveries and the statuses that they report; see [store.WebhookEndpoints],
+// [store.WebhookDeliveries] and [store.Store].
 type Store interface {
 	WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error)
 	UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error
+	JoinMessageStatus(
+		ctx context.Context,
+		companyID, messageID string,
+		more chat.MessageStatus,
+	) (chat.MessageStatus, error)
 	store.WebhookDeliveries
 }
 

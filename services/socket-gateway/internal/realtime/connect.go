@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
@@ -196,7 +197,7 @@ func (a *authenticator) join(
 	if err := a.revocations.check(ctx, claims); err != nil { // again: it may have been revoked during the join
 		return err
 	}
-	pid := newPID(watermark, epoch)
+	pid := newPID(bus.Place{Sequence: watermark, Time: a.replies.bus.Now()}, epoch)
 	if shown.PID == "" {
 		a.metrics.recovery(recoveryNone)
 	} else {
@@ -266,7 +267,7 @@ func (a *authenticator) recover(
 		return fresh, nil
 	}
 	for _, e := range found.events {
-		if err := s.Emit(eventMessage, e.payload, formatOffset(e.offset)); err != nil {
+		if err := s.Emit(eventMessage, e.payload, formatOffset(e.at)); err != nil {
 			return "", err
 		}
 	}

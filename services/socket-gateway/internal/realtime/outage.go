@@ -211,7 +211,7 @@ func (o *outageReplay) replayReply(d bus.Delivery) int {
 	if err != nil {
 		return 0 // malformed: the consumer makes it a dead letter
 	}
-	b := toRoom(room, encodeReply(&reply, d.Sequence, len(d.Data)))
+	b := toRoom(room, encodeReply(&reply, d.Place(), len(d.Data)))
 	m := metadata.Metadata{Offset: d.Sequence, Receipt: receiptOf(&reply)}
 	m.Put(b)
 	return o.rooms.replay(b)

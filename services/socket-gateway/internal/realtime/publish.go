@@ -116,7 +116,7 @@ func (p *replyPublisher) encodeBroadcast(delivery *bus.Delivery) (*socketio.Broa
 		p.metrics.published(publishStale)
 		return nil, nil
 	}
-	data := encodeReply(&e, delivery.Sequence, len(delivery.Data))
+	data := encodeReply(&e, delivery.Place(), len(delivery.Data))
 	if !utf8.Valid(data) { // the decoder has validated the JSON
 		return nil, apperr.New(apperr.Invalid, "MALFORMED_EVENT", "Event is not UTF-8")
 	}

@@ -205,7 +205,7 @@ func (r *recoveryReports) take(
 ) (receipts []metadata.Receipt, lost int) {
 	reported, known := r.reported.Get(room)
 	for _, e := range found.events {
-		if e.receipt != (metadata.Receipt{}) && !reported.has(e.offset) {
+		if e.receipt != (metadata.Receipt{}) && !reported.has(e.at.Sequence) {
 			receipts = append(receipts, e.receipt)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
@@ -25,7 +26,7 @@ func aReply(receipt bool, text string) *event.Reply {
 func TestOnlyWhatAsksGetsAReceipt(t *testing.T) {
 	t.Parallel()
 	asks := aReply(true, `{"text":"x"}`)
-	if data := encodeReply(asks, 7, 0); !strings.HasSuffix(string(data), `"chatId":"k","receipt":true},"7"]`) {
+	if data := encodeReply(asks, bus.Place{Sequence: 7, Time: time.UnixMilli(36)}, 0); !strings.HasSuffix(string(data), `"chatId":"k","receipt":true},"7.10"]`) {
 		t.Errorf("got %s, want it to say so to the widget", data)
 	}
 	if got, want := receiptOf(asks), (metadata.Receipt{MessageID: "m", ChatID: "k"}); got != want {
@@ -166,7 +167,7 @@ func TestRecoveredRepliesAreReportedOnce(t *testing.T) {
 		found := missed{upTo: upTo, span: offsetRange{after, upTo}}
 		for offset := after + 1; offset <= upTo; offset++ {
 			receipt := metadata.Receipt{MessageID: strconv.FormatUint(offset, 10)}
-			found.events = append(found.events, missedEvent{offset: offset, receipt: receipt})
+			found.events = append(found.events, missedEvent{at: bus.Place{Sequence: offset}, receipt: receipt})
 		}
 		return found
 	}
@@ -196,7 +197,7 @@ func TestReportsOfRecoveriesAreBounded(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	r := newRecoveryReports(nil, func() time.Time { return began })
-	one := missed{events: []missedEvent{{offset: 1, receipt: metadata.Receipt{MessageID: "1"}}}, span: offsetRange{0, 1}}
+	one := missed{events: []missedEvent{{at: bus.Place{Sequence: 1}, receipt: metadata.Receipt{MessageID: "1"}}}, span: offsetRange{0, 1}}
 	r.take(t.Context(), "other", "first", one)
 	for n := range 2 * recoveredVisitors {
 		r.take(t.Context(), "company", strconv.Itoa(n), missed{span: offsetRange{0, 1}})

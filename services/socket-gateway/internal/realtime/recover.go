@@ -28,7 +28,7 @@ var errNotRecoverable = errors.New("the session cannot be recovered")
 // missedEvent is an event that a client has not received.
 type missedEvent struct {
 	payload json.RawMessage
-	offset  uint64
+	at      bus.Place
 	receipt metadata.Receipt
 }
 
@@ -50,23 +50,32 @@ func (r *replyStream) missed(ctx context.Context, appID, chatUserID, pid, offset
 	}
 	after, ok := parsePID(pid, state.Epoch)
 	if ok && offset != "" {
-		var last uint64
+		var last bus.Place
 		last, ok = parseOffset(offset)
 		// A client whose last recovery failed still sends its offset from before.
-		after = max(after, last)
+		if last.Sequence > after.Sequence {
+			after = last
+		}
 	}
-	if !ok || after > state.Last || after+1 < state.First {
+	if !ok || after.Sequence > state.Last || after.Sequence+1 < state.First {
 		return missed{}, errNotRecoverable // invalid, of another epoch, or not in the stream
+	}
+	held, err := r.bus.Holds(ctx, subject.Replies, after)
+	if err != nil {
+		return missed{}, err
+	}
+	if !held {
+		return missed{}, errNotRecoverable // the stream has lost what the client has
 	}
 	stored, err := r.bus.Stored(ctx, subject.Replies, subject.Reply(appID, chatUserID))
 	if err != nil {
 		return missed{}, err
 	}
-	found, err := r.missedSince(ctx, stored, after)
+	found, err := r.missedSince(ctx, stored, after.Sequence)
 	if err == nil && state.Replicas > 1 {
 		err = r.confirm(ctx, stored, &found)
 	}
-	found.span = offsetRange{after: after, upTo: found.upTo}
+	found.span = offsetRange{after: after.Sequence, upTo: found.upTo}
 	if err != nil && !errors.Is(err, errNotRecoverable) {
 		err = apperr.Unreachable("NATS", err)
 	}
@@ -86,7 +95,7 @@ func (r *replyStream) missedSince(ctx context.Context, stored string, after uint
 			return nil //nolint:nilerr // malformed: the consumer makes it a dead letter
 		}
 		p := payload(&reply)
-		found.events = append(found.events, missedEvent{payload: p, offset: d.Sequence, receipt: receiptOf(&reply)})
+		found.events = append(found.events, missedEvent{payload: p, at: d.Place(), receipt: receiptOf(&reply)})
 		found.bytes += len(p)
 		if found.bytes > replayBytes || len(found.events) > replayEvents {
 			return errNotRecoverable

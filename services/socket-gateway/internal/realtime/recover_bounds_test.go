@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/slot"
@@ -134,7 +135,7 @@ func TestUnrecoverableRepliesAreCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := newPID(0, stream.CachedInfo().Created)
+	pid := newPID(bus.Place{}, stream.CachedInfo().Created)
 	a := recoverer(t, newReplyStream(b))
 	left := func() int { return a.recoveries.bytes.TakeN(t.Context(), "company", 0).Left }
 	before := left()

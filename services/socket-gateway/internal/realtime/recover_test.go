@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,23 +65,28 @@ func TestMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	created := stream.CachedInfo().Created
-	pid := func(position uint64) string { return newPID(position, created) }
+	now := time.Now()
+	pid := func(position uint64) string { return newPID(bus.Place{Sequence: position, Time: now}, created) }
+	offset := func(sequence uint64) string { return formatOffset(bus.Place{Sequence: sequence, Time: now}) }
+	lost := bus.Place{Sequence: 7, Time: created.Add(-time.Second)} // the stream has another message there
 	tests := []struct {
 		name, pid, offset string
 		want              string
 	}{
 		{"all", pid(0), "", "1 5 7 9"},
 		{"after the pid", pid(5), "", "7 9"},
-		{"after the offset", pid(0), "7", "9"},
-		{"after an offset of another visitor's event", pid(0), "6", "7 9"},
-		{"an offset from before the session", pid(8), "1", "9"},
+		{"after the offset", pid(0), offset(7), "9"},
+		{"after an offset of another visitor's event", pid(0), offset(6), "7 9"},
+		{"an offset from before the session", pid(8), offset(1), "9"},
 		{"nothing", pid(10), "", ""},
-		{"nothing after the offset", pid(0), "9", ""},
-		{"an offset from the future", pid(0), "12", "no"},
+		{"nothing after the offset", pid(0), offset(9), ""},
+		{"an offset from the future", pid(0), offset(12), "no"},
 		{"a pid from the future", pid(12), "", "no"},
 		{"a malformed offset", pid(0), "1x", "no"},
-		{"a malformed pid", "nonsense", "1", "no"},
-		{"a pid of another stream", newPID(0, created.Add(time.Second)), "", "no"},
+		{"a malformed pid", "nonsense", offset(1), "no"},
+		{"a pid of another stream", newPID(bus.Place{}, created.Add(time.Second)), "", "no"},
+		{"an offset that was lost and used again", pid(0), formatOffset(lost), "no"},
+		{"a pid that was lost and used again", newPID(lost, created), "", "no"},
 	}
 	for _, test := range tests {
 		for _, replicas := range []int{1, 3} { // with replicas the leader is queried too
@@ -114,7 +120,7 @@ func offsets(t *testing.T, log *replyStream, replicas int, pid, offset string) s
 	}
 	var got []string
 	for _, e := range found.events {
-		got = append(got, formatOffset(e.offset))
+		got = append(got, strconv.FormatUint(e.at.Sequence, 10))
 	}
 	return strings.Join(got, " ")
 }
@@ -148,7 +154,7 @@ func TestMissedIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := newPID(0, stream.CachedInfo().Created)
+	pid := newPID(bus.Place{}, stream.CachedInfo().Created)
 	if found, err := log.missed(t.Context(), "app", "sara", pid, ""); err != nil || len(found.events) != replayEvents {
 		t.Errorf("got %d events and %v, want %d", len(found.events), err, replayEvents)
 	}

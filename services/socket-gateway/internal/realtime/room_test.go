@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
@@ -172,19 +173,24 @@ func TestRoomsAreForgotten(t *testing.T) {
 
 func TestOffsets(t *testing.T) {
 	t.Parallel()
-	for shown, want := range map[string]uint64{"12": 12, "": 0, "012": 0, "-1": 0, "1x": 0, "18446744073709551616": 0} {
-		if got, ok := parseOffset(shown); got != want || ok != (want > 0) {
-			t.Errorf("%q: got %d %t, want %d", shown, got, ok, want)
+	stream := time.Unix(1_800_000_000, 5)
+	place := bus.Place{Sequence: 123456, Time: time.UnixMilli(1_800_000_000_789)}
+	shown := formatOffset(place)
+	if got, ok := parseOffset(shown); got != place || !ok {
+		t.Errorf("got %v %t from %s, want %v", got, ok, shown, place)
+	}
+	for _, wrong := range []string{"", "12", "12.", ".1", "0" + shown, "-" + shown, shown + "Z", "18446744073709551616.1"} {
+		if got, ok := parseOffset(wrong); ok {
+			t.Errorf("%q: got %v, want it refused", wrong, got)
 		}
 	}
-	stream := time.Unix(1_800_000_000, 5)
-	pid := newPID(123456, stream)
-	if got, ok := parsePID(pid, stream); got != 123456 || !ok || pid == newPID(123456, stream) {
-		t.Errorf("got %d %t from %s, want 123456 and another one next time", got, ok, pid)
+	pid := newPID(place, stream)
+	if got, ok := parsePID(pid, stream); got != place || !ok || pid == newPID(place, stream) {
+		t.Errorf("got %v %t from %s, want %v and another one next time", got, ok, pid, place)
 	}
-	for _, wrong := range []string{"", "x", "1.2", "-1" + pid[3:], pid + ".x", newPID(1, stream.Add(1))} {
+	for _, wrong := range []string{"", "x", "1.2", "1.2.3", "-1" + pid[3:], pid + ".x", newPID(place, stream.Add(1))} {
 		if got, ok := parsePID(wrong, stream); ok {
-			t.Errorf("%q: got %d, want it refused", wrong, got)
+			t.Errorf("%q: got %v, want it refused", wrong, got)
 		}
 	}
 }
