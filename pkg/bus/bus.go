@@ -224,7 +224,7 @@ func (b *Bus) start() error {
 		b.gauging.Go(func() { gauge(b.ctx, b.measureStreams) })
 	}
 	if slices.Contains(b.cfg.Streams, subject.Replies) && !b.cfg.Observe {
-		b.gauging.Go(func() { gauge(b.ctx, b.measureClock) })
+		b.gauging.Go(func() { gauge(b.ctx, b.refreshClock) })
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func (w *streamWatcher) measureClock() error {
 	}
 	ctx, cancel := w.bus.state.request(w.bus.ctx, checkTimeout)
 	defer cancel()
-	if err := w.bus.measureClock(ctx); err != nil {
+	if err := w.bus.measureClock(ctx, firstClockTries); err != nil {
 		return fmt.Errorf("reading the clock of NATS: %w", err)
 	}
 	return nil

@@ -182,6 +182,9 @@ type repeats struct {
 	stored   messages
 	lastLoss func() time.Time // when a stream was last noticed to have lost messages; zero: not in the last day
 	now      func() time.Time
+
+	// found is called with the message of an event that is skipped, and the event's time; nil: nothing is left to do.
+	found func(ctx context.Context, chatID string, m chat.Message, at time.Time) error
 }
 
 // lastLoss returns the [repeats] function of a bus. [streammark.Keeper.Await] has read the records before a consumer
@@ -208,11 +211,14 @@ func (r repeats) before(answerID func(eventID string) string, h handler) handler
 		if d.Attempt > 1 || replayed || !r.possible(d.EventTime()) {
 			return h(ctx, d)
 		}
-		_, _, err := r.stored.FindMessage(ctx, answerID(d.EventID()))
+		chatID, m, err := r.stored.FindMessage(ctx, answerID(d.EventID()))
 		if apperr.Is(err, apperr.NotFound) {
 			return h(ctx, d)
 		}
-		return err
+		if err != nil || r.found == nil {
+			return err
+		}
+		return r.found(ctx, chatID, m, d.EventTime())
 	}
 }
 

@@ -87,3 +87,23 @@ func TestAnsweredMessageIsNotAnsweredAgain(t *testing.T) {
 		t.Errorf("got the answer %s, want only one for the message without an answer", first)
 	}
 }
+
+// The recorder died between a company's message and its status, and the power took what it had read: the status follows
+// from the event that comes again.
+func TestStoredMessageGetsItsStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := message(chat.Text, `{"text":"stored"}`, "Acme")
+	m.CreatedAt = now().Add(-3 * time.Minute)
+	w.must(w.store.AppendMessage(t.Context(), w.chat.ID, m))
+	replies := w.collect(subject.AllReplies)
+	w.publish(event.CompanyMessageAccepted{CompanyID: w.company.ID, ChatID: w.chat.ID, Message: m})
+	w.run(w.config())
+	timetest.Until(t, "the message has its status", func() bool {
+		got, err := w.store.MessageStatus(t.Context(), w.company.ID, m.ID)
+		return err == nil && got.Status() == chat.StatusStored && got.ChatID == w.chat.ID && !got.AcceptedAt.IsZero()
+	})
+	if got := replies.Pending(); got != 0 {
+		t.Errorf("got %d replies, want that it is not dispatched again", got)
+	}
+}

@@ -191,7 +191,9 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		consumers = append(consumers, recorderRoutes(s.recorder(r))...)
 	}
 	if s.cfg.Dispatcher {
-		consumers = append(consumers, dispatcherRoutes(dispatcher.New(r.cache, r.store, r.bus), again)...)
+		dispatched := again
+		dispatched.found = s.recorder(r).StoredBefore
+		consumers = append(consumers, dispatcherRoutes(dispatcher.New(r.cache, r.store, r.bus), dispatched)...)
 	}
 	if s.cfg.Bot != BotExternal {
 		answering, err := s.bot(p, r)

@@ -35,7 +35,8 @@ func Rules() []Rule {
 			"another one only if they were written at the same time.", oneOrder},
 		{"order-of-writer", "Messages that one writer wrote one after the other stand in that order.", orderOfWriter},
 		{"cause-before-effect", "A message stands after those that its writer had seen at the first attempt, " +
-			"and an answer after its question.", causeBeforeEffect},
+			"and an answer after its question. What was seen and then lost with the power is a later message.",
+			causeBeforeEffect},
 		{"nothing-invented", "Each message that was read was written, on that side and with that text, and no view " +
 			"has it twice.", nothingInvented},
 		{"key-once", "The attempts under one key write one message, and no other key has its id.", keyOnce},

@@ -399,6 +399,17 @@ var breaks = map[string]struct {
 		r.swap("m3", "m6")
 		r.swapDeliveries("m3", "m6")
 	}, []string{"cause-before-effect"}},
+	"a message before what its writer had seen and what the power then took": {func(r *Record) {
+		r.swap("m3", "m6")
+		r.swapDeliveries("m3", "m6")
+		r.change("m3", func(m *ViewedMessage) { m.CreatedAt = at(12.5).Format(time.RFC3339Nano) })
+		r.AddFault(FaultSpan{Fault: Fault{Kind: Power, Target: "nats-disk"}, Begun: at(12.1), Ended: at(12.2)})
+	}, nil},
+	"a message before what its writer had seen, written again without a power cut": {func(r *Record) {
+		r.swap("m3", "m6")
+		r.swapDeliveries("m3", "m6")
+		r.change("m3", func(m *ViewedMessage) { m.CreatedAt = at(12.5).Format(time.RFC3339Nano) })
+	}, []string{"cause-before-effect"}},
 	"an answer before its question": {func(r *Record) {
 		r.swap("m1", "a1")
 		r.swapDeliveries("m1", "a1")

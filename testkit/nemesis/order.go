@@ -3,6 +3,7 @@ package nemesis
 import (
 	"maps"
 	"slices"
+	"time"
 )
 
 // This file has the rules of order. All compare with the history: lists that agree with it agree with each other.
@@ -127,6 +128,18 @@ func (c *chat) overtaken(messages []*message) (broken []Violation) {
 	return broken
 }
 
+// storedAgain reports whether a message that was seen by a time is a later one in the history: the power failed before
+// it was on the disk, and its publisher, which had no answer, has published it again.
+func (x *index) storedAgain(history *view, id string, seen time.Time) bool {
+	at, err := time.Parse(time.RFC3339, history.Messages[history.place[id]].CreatedAt)
+	if err != nil || !at.After(seen) {
+		return false
+	}
+	return slices.ContainsFunc(x.Faults, func(f FaultSpan) bool {
+		return f.Fault.Kind == Power && f.Begun.Before(at)
+	})
+}
+
 func causeBeforeEffect(x *index) (broken []Violation) {
 	for _, c := range x.chats {
 		if c.history == nil {
@@ -138,7 +151,7 @@ func causeBeforeEffect(x *index) (broken []Violation) {
 		}
 		for _, m := range c.messages {
 			for _, seen := range m.first().SeenIDs {
-				if after(seen, m.id()) {
+				if after(seen, m.id()) && !x.storedAgain(c.history, seen, m.first().Begun) {
 					detail := "%q stands before %s, which its writer had seen"
 					broken = append(broken, violation(c.id, m.id(), detail, m.text, seen))
 				}

@@ -45,6 +45,20 @@ func (r *Recorder) storedForWidget(ctx context.Context, e event.Reply) error {
 	})
 }
 
+// StoredBefore records the status of a company's message that the history has and whose event comes again: a recorder
+// may have died between the two, and what it read may be lost.
+func (r *Recorder) StoredBefore(ctx context.Context, chatID string, m chat.Message, accepted time.Time) error {
+	c, err := r.cfg.Chats.Chat(ctx, chatID)
+	if err != nil {
+		return err
+	}
+	if c.Channel == chat.ChannelWidget {
+		return r.storedForWidget(ctx, event.Reply{CompanyID: c.CompanyID, ChatID: c.ID, Message: m, WrittenAt: accepted})
+	}
+	_, err = r.stored(ctx, c.CompanyID, c.ID, m.ID, accepted)
+	return err
+}
+
 // StatusChanged stores a reported status of a message.
 func (r *Recorder) StatusChanged(ctx context.Context, e event.MessageStatusChanged) error {
 	if _, err := r.cfg.Statuses.JoinMessageStatus(ctx, e.CompanyID, e.MessageID, e.Reported()); err != nil {
