@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Violation is a promise that a record breaks.
@@ -43,6 +44,8 @@ func Rules() []Rule {
 		{"event-once", "A stream has an event once, also if it was published again.", eventOnce},
 		{"answered", "The bot answers each accepted message that it should answer.", answered},
 		{"answered-once", "The bot answers no message twice.", answeredOnce},
+		{"silent-for-agents", "The bot writes nothing while the agents have the chat, if the question came after they " +
+			"took it.", silentForAgents},
 		{"answer-of-model", "An answer of the model is what it wrote to the question, or the beginning of that if it " +
 			"says so.", answerOfModel},
 		{"parts-agree", "The parts of an answer, put together, are the text of the message, or the beginning of what " +
@@ -268,6 +271,45 @@ func answeredOnce(x *index) (broken []Violation) {
 		}
 	}
 	return broken
+}
+
+func silentForAgents(x *index) (broken []Violation) {
+	for _, c := range x.chats {
+		if c.history == nil {
+			continue
+		}
+		for _, m := range c.messages {
+			until, agents := x.agentsHave(c.id, m.first().Begun)
+			if !agents {
+				continue
+			}
+			for _, id := range slices.Sorted(maps.Keys(m.answers)) {
+				at, known := c.history.timeOf(id)
+				if known && at.Before(until) {
+					detail := "the bot answers %q while the agents have the chat"
+					broken = append(broken, violation(c.id, id, detail, m.text))
+				}
+			}
+		}
+	}
+	return broken
+}
+
+// agentsHave reports whether the agents certainly have a chat at a time, and until when.
+func (x *index) agentsHave(chatID string, at time.Time) (until time.Time, agents bool) {
+	until = farAway
+	for _, t := range x.Turns { // of a chat by one agent: one after the other
+		switch {
+		case t.ChatID != chatID:
+		case t.Begun.After(at):
+			if until == farAway && !t.Agent {
+				until = t.Begun
+			}
+		default:
+			agents = t.Agent && t.Done && t.Ended.Before(at)
+		}
+	}
+	return until, agents
 }
 
 // statuses is the order of statuses. A retry may deliver what has failed.

@@ -288,6 +288,20 @@ var breaks = map[string]struct {
 	"a failure text for no question": {func(r *Record) {
 		r.insert(5, ViewedMessage{ID: "sorry", Side: Bot, Text: FailureText})
 	}, []string{"nothing-invented"}},
+	"an answer while the agents have the chat": {func(r *Record) {
+		r.change("a1", func(m *ViewedMessage) { m.CreatedAt = at(1.5).Format(time.RFC3339Nano) })
+		r.AddTurn(Turn{ChatID: "chat-1", Agent: true, Begun: at(0.1), Ended: at(0.2), Done: true})
+		r.AddTurn(Turn{ChatID: "chat-1", Begun: at(1.8), Ended: at(1.9), Done: true})
+	}, []string{"silent-for-agents"}},
+	"an answer after the chat was handed back": {func(r *Record) {
+		r.change("a1", func(m *ViewedMessage) { m.CreatedAt = at(1.5).Format(time.RFC3339Nano) })
+		r.AddTurn(Turn{ChatID: "chat-1", Agent: true, Begun: at(0.1), Ended: at(0.2), Done: true})
+		r.AddTurn(Turn{ChatID: "chat-1", Begun: at(1.4), Ended: at(1.9), Done: true})
+	}, nil},
+	"an answer while the agents may have the chat": {func(r *Record) {
+		r.change("a1", func(m *ViewedMessage) { m.CreatedAt = at(1.5).Format(time.RFC3339Nano) })
+		r.AddTurn(Turn{ChatID: "chat-1", Agent: true, Begun: at(0.1), Ended: at(0.2)})
+	}, nil},
 	"an answer that the model did not write": {func(r *Record) {
 		r.ofModel()
 		r.change("a20", func(m *ViewedMessage) { m.Text = Text(20) + " First. Second." })

@@ -254,6 +254,16 @@ func newView(v View) *view {
 	return known
 }
 
+// timeOf returns when a message of a view entered its chat.
+func (v *view) timeOf(id string) (at time.Time, known bool) {
+	place, known := v.place[id]
+	if !known {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, v.Messages[place].CreatedAt)
+	return at, err == nil
+}
+
 // since reports whether a view has every message since its first one, and a message of the history is not older.
 func (v *view) since(history *view, id string) bool {
 	if !v.SinceFirst || len(v.Messages) == 0 {

@@ -131,8 +131,8 @@ func (c *chat) overtaken(messages []*message) (broken []Violation) {
 // storedAgain reports whether a message that was seen by a time is a later one in the history: the power failed before
 // it was on the disk, and its publisher, which had no answer, has published it again.
 func (x *index) storedAgain(history *view, id string, seen time.Time) bool {
-	at, err := time.Parse(time.RFC3339, history.Messages[history.place[id]].CreatedAt)
-	if err != nil || !at.After(seen) {
+	at, known := history.timeOf(id)
+	if !known || !at.After(seen) {
 		return false
 	}
 	return slices.ContainsFunc(x.Faults, func(f FaultSpan) bool {

@@ -29,6 +29,7 @@ type notes struct {
 	Completions []Completion `json:",omitempty"`
 	Drafts      []Draft      `json:",omitempty"`
 	Events      []Event      `json:",omitempty"`
+	Turns       []Turn       `json:",omitempty"`
 }
 
 // AddWrite notes a request to write a message, after its end.
@@ -57,6 +58,9 @@ func (r *Record) AddFault(f FaultSpan) { add(r, &r.Faults, f) }
 
 // AddCompletion notes an answer of the model, after its end.
 func (r *Record) AddCompletion(c Completion) { add(r, &r.Completions, c) }
+
+// AddTurn notes a request to give a chat to a side, after its end.
+func (r *Record) AddTurn(t Turn) { add(r, &r.Turns, t) }
 
 // AddDraft notes a message that a client has put together from its parts.
 func (r *Record) AddDraft(d Draft) { add(r, &r.Drafts, d) }
@@ -130,6 +134,15 @@ type Write struct {
 
 // Accepted reports whether the write was answered with a success.
 func (w Write) Accepted() bool { return w.Status >= 200 && w.Status < 300 }
+
+// Turn is one request to give a chat to the agents or to the bot.
+type Turn struct {
+	ChatID string
+	Agent  bool // otherwise to the bot
+	Begun  time.Time
+	Ended  time.Time
+	Done   bool // it was answered with a success; otherwise it may have had an effect or none
+}
 
 // Connect begins a session of a client: what it has received before is void, unless it is recovered. Or the client has
 // left: then nothing is owed to it until it connects again.

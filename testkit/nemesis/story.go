@@ -54,6 +54,12 @@ func (x *index) story(v Violation) []string {
 				c.Client, c.Recovered, c.Gone, len(c.Loaded), loaded)
 		}
 	}
+	for _, t := range x.Turns {
+		if t.ChatID == v.ChatID && t.Begun.Before(until) && t.Ended.After(from) {
+			add(t.Begun, "the chat is given to the agents %t", t.Agent)
+			add(t.Ended, "which is answered with a success %t", t.Done)
+		}
+	}
 	for _, f := range x.Faults {
 		if f.Begun.Before(until) && f.Ended.After(from) {
 			add(f.Begun, "fault: %s %s, until %s", f.Fault.Kind, f.Fault.Target, clock(f.Ended))

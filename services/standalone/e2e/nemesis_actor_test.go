@@ -19,7 +19,8 @@ import (
 // The actors of a run.
 const (
 	guests         = 12
-	guestsOfAgents = 3 // of these, the visitors that agents answer; the bot answers the others
+	guestsOfAgents = 3 // of these, the visitors that agents answer
+	guestsInTurns  = 2 // those after them, whose chats an agent takes and hands back; the bot answers the others
 	writersOfAPI   = 3 // of the company
 	agents         = 2
 	legacyShare    = 3 // one in so many clients has version 2, in a run with such clients
@@ -35,6 +36,9 @@ type guest struct {
 	chance  *rand.Rand
 	tabs    []*browserTab // open ones; nil: closed
 	page    *widgetPage   // instead of tabs; nil: there is none
+
+	inTurns    bool // an agent takes the chat and hands it back, until the last faults have ended
+	handedBack bool // for the last time
 }
 
 // populate registers the webhook, signs the agents in, and registers the visitors, each with one client or two, in half
@@ -61,12 +65,13 @@ func (w *nemesisWorld) populate(t *testing.T) {
 			world:   w,
 			name:    fmt.Sprintf("visitor-%d", n+1),
 			byAgent: n < guestsOfAgents,
+			inTurns: n >= guestsOfAgents && n < guestsOfAgents+guestsInTurns,
 		}
 		_, g.chatID = w.chatUser(t, g.visitor)
 		g.chance = w.chance(g.name)
 		g.tabs = make([]*browserTab, 1+g.chance.IntN(2))
 		if g.byAgent {
-			w.agents[0].takeOver(t, w, g.chatID)
+			eventually(t, "an agent takes a chat over", func() error { return w.giveChat(g, true) })
 		}
 		for n := range g.tabs {
 			g.open(t, n)
@@ -87,17 +92,32 @@ func (g *guest) open(t *testing.T, n int) {
 	g.tabs[n] = g.openTab(t, n+1, legacy, way)
 }
 
-// takeOver gives a chat to the agents.
-func (a *agent) takeOver(t *testing.T, w *nemesisWorld, chatID string) {
-	t.Helper()
-	path := "/api/chats/" + chatID + "/control?companyId=" + w.CompanyID
-	eventually(t, "an agent takes a chat over", func() error {
-		got, err := a.api.try(http.MethodPut, path, map[string]string{"control": "agent"}, a.cookie, a.csrf)
-		if err == nil && got.Status != http.StatusOK {
-			err = &refusedError{"PUT " + path, got.Status, got.Body}
+// giveChat gives a visitor's chat to the agents or to the bot. After an error it may have had an effect.
+func (w *nemesisWorld) giveChat(g *guest, toAgents bool) error {
+	a, path := w.agents[0], w.panelPath(g, "/control")
+	side := map[bool]string{true: "agent", false: "bot"}[toAgents]
+	turn := nemesis.Turn{ChatID: g.chatID, Agent: toAgents, Begun: time.Now()}
+	got, err := a.api.try(http.MethodPut, path, map[string]string{"control": side}, a.cookie, a.csrf)
+	if err == nil && got.Status != http.StatusOK {
+		err = &refusedError{"PUT " + path, got.Status, got.Body}
+	}
+	turn.Ended, turn.Done = time.Now(), err == nil
+	w.record.AddTurn(turn)
+	return err
+}
+
+// takeTurns lets an agent take a chat over and hand it back, again and again. At the end the bot has it.
+func (w *nemesisWorld) takeTurns(ctx context.Context, g *guest) {
+	chance, byAgent := w.chance("turns of "+g.name), false
+	for pause(ctx, chance, 6*time.Second) {
+		byAgent = !byAgent
+		_ = w.giveChat(g, byAgent) // the record knows that it is uncertain
+	}
+	for w.giveChat(g, false) != nil {
+		if !pause(w.over, chance, time.Second) {
+			return
 		}
-		return err
-	})
+	}
 }
 
 // act lets all actors act until ctx ends, and returns when all have finished what they began.
@@ -105,6 +125,9 @@ func (w *nemesisWorld) act(ctx context.Context, t *testing.T) {
 	var actors sync.WaitGroup
 	for _, g := range w.guests {
 		actors.Go(func() { g.act(ctx, t) })
+		if g.inTurns {
+			actors.Go(func() { w.takeTurns(ctx, g) })
+		}
 	}
 	for _, c := range w.writers {
 		actors.Go(func() { c.act(ctx, w) })
@@ -195,7 +218,7 @@ func (g *guest) say() {
 func (g *guest) write() nemesis.Write {
 	write := g.world.write(nemesis.Visitor, g.name, g.chatID)
 	write.SeenIDs = g.newest()
-	write.AnswerExpected = !g.byAgent
+	write.AnswerExpected = !g.byAgent && (!g.inTurns || g.handedBack)
 	write.WebhookExpected = true
 	return write
 }

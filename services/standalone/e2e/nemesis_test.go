@@ -192,6 +192,7 @@ func (w *nemesisWorld) settle(t *testing.T) {
 	}
 	deadline := time.Now().Add(quietLimit)
 	for _, g := range w.guests {
+		g.handedBack = g.inTurns
 		for _, b := range g.tabs {
 			b.awaitOnline(t, deadline)
 		}
