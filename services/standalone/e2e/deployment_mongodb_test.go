@@ -19,19 +19,16 @@ func TestDeploymentOnMongoDB(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	own := os.Getenv("MONGODB_URI") == ""
 	if own {
-		addr, err := nettest.FreeAddr()
-		check(t, err)
-		f.addr["mongodb"] = addr
+		f.addMongoDB(t)
 		f.start(t, "mongodb")
 	}
 	f.start(t, "seed")
 	if _, err := f.run["seed"].stop(); err != nil {
 		t.Fatal(err)
 	}
-	if f.MongoDB = os.Getenv("MONGODB_URI"); own {
-		f.MongoDB = "mongodb://" + f.addr["mongodb"] + "/?directConnection=true&retryWrites=false"
+	if !own {
+		f.MongoDB = os.Getenv("MONGODB_URI")
 	}
-	f.Database = "e2e_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	f.migrate(t)
 	for _, name := range append([]string{"nats", "redis"}, f.services...) {
 		f.start(t, name)
@@ -49,9 +46,22 @@ func TestDeploymentOnMongoDB(t *testing.T) {
 	}
 }
 
-// migrate copies the seeded records.
+// addMongoDB allocates the address of FerretDB.
+func (f *deployment) addMongoDB(t *testing.T) {
+	t.Helper()
+	f.addr["mongodb"] = nettest.Addr(t)
+	f.MongoDB = mongoDBURI(f.addr["mongodb"])
+}
+
+// mongoDBURI returns the URI of FerretDB, which has no transactions to retry in.
+func mongoDBURI(addr string) string {
+	return "mongodb://" + addr + "/?directConnection=true&retryWrites=false"
+}
+
+// migrate copies the seeded records to a new database of MongoDB, which the services use.
 func (f *deployment) migrate(t *testing.T) {
 	t.Helper()
+	f.Database = "e2e_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "migrate", "--from", "sqlite:"+f.SQLitePath, "--to", "mongodb")
 	c.Dir, c.Env = t.TempDir(), append(os.Environ(), f.storeSettings()...)
 	if out, err := c.CombinedOutput(); err != nil {

@@ -71,6 +71,9 @@ func (w *nemesisWorld) addEngines(add func(kind, name string, faults ...string))
 	} else {
 		add("engine", "nats-sync", nemesis.Kill, nemesis.Term, nemesis.Pause)
 	}
+	if w.units["mongodb"] != nil {
+		add("engine", "mongodb", nemesis.Kill, nemesis.Term, nemesis.Pause)
+	}
 	add("engine", "redis", nemesis.Kill, nemesis.Term, nemesis.Pause, nemesis.Forget)
 	if w.model != nil {
 		add("model", targetModel, nemesis.Dead, nemesis.Slow)

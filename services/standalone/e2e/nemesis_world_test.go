@@ -131,8 +131,9 @@ func (w *nemesisWorld) startServices(t *testing.T, clustered bool) {
 		w.settings = append(w.settings, "SOCKETIO_LEGACY=true", "TMPDIR="+w.dir) // a killed gateway leaves its socket
 	}
 	t.Logf("services; disks that forget: %v; three NATS servers: %v", mayCut(), clustered)
-	t.Logf("a language model: %v; clients of version 2: %v", w.model != nil, w.legacy)
-	if mayCut() {
+	onMongoDB := w.chance("store").IntN(3) == 0
+	t.Logf("a language model: %v; clients of version 2: %v; MongoDB: %v", w.model != nil, w.legacy, onMongoDB)
+	if mayCut() && !onMongoDB {
 		disk := newCuttable(t, filepath.Join(w.dir, "store"))
 		w.createData(t, disk.mount)
 		w.disks[targetStore] = machine{disks: []*cuttable{disk}}
@@ -140,6 +141,9 @@ func (w *nemesisWorld) startServices(t *testing.T, clustered bool) {
 	w.start(t, "seed")
 	_, err := w.run["seed"].stop()
 	check(t, err)
+	if onMongoDB {
+		w.startMongoDB(t)
+	}
 	if clustered {
 		w.startServers(t)
 	} else {
@@ -150,6 +154,9 @@ func (w *nemesisWorld) startServices(t *testing.T, clustered bool) {
 	for _, name := range w.services {
 		w.link(t, name+"-nats", w.nats...)
 		w.link(t, name+"-redis", "redis")
+		if onMongoDB {
+			w.link(t, name+"-mongodb", "mongodb")
+		}
 	}
 	var gateways []string
 	for n := range nemesisGateways + 1 {
@@ -214,6 +221,21 @@ func (w *nemesisWorld) startServer(t *testing.T) {
 			w.applyStreams(t)
 		}
 	}
+}
+
+// startMongoDB starts FerretDB, and moves what is seeded there.
+func (w *nemesisWorld) startMongoDB(t *testing.T) {
+	t.Helper()
+	w.addMongoDB(t)
+	path, settings, args := w.command(t, "mongodb")
+	w.supervise(t, "mongodb", func() (*child, error) {
+		c, err := spawn("mongodb", settings, path, args...)
+		if err == nil {
+			_, err = c.await("MONGODB_URI=")
+		}
+		return c, err
+	})
+	w.migrate(t)
 }
 
 // startServers starts three NATS servers that sync each event.
@@ -300,6 +322,9 @@ func (w *nemesisWorld) startService(t *testing.T, name string) {
 		"REDIS_URL=redis://"+w.links[name+"-redis"].Addr(),
 		"NEMESIS_CLOCK="+w.clock(name),
 	)
+	if store := w.links[name+"-mongodb"]; store != nil {
+		settings = append(settings, "MONGODB_URI="+mongoDBURI(store.Addr()))
+	}
 	path = filepath.Join(dir, filepath.Base(path))
 	w.supervise(t, name, func() (*child, error) { return spawn(name, settings, path, args...) })
 }

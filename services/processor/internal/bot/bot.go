@@ -273,6 +273,14 @@ func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
 			return nil, err
 		}
 		b.typists.stop(e.Message.ID)
+		answered, err := b.isPublished(ctx, e, 0)
+		if err != nil {
+			return nil, err
+		}
+		to := b.cfg.Publisher
+		if answered {
+			to = discard{} // NATS has lost that the message was handled; the visitor has the answer
+		}
 		first := event.MessagePart{
 			CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
 			MessageID:    chat.AnswerID(e.Message.ID, 0),
@@ -285,9 +293,15 @@ func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
 			n = last.N + 1
 		}
 		release := b.writers.add(subject.Stop(e.AppID, e.ChatUserID, first.MessageID), stop)
-		return newPartWriter(b.cfg.Publisher, b.cfg.Now, first, n, release), nil
+		return newPartWriter(to, b.cfg.Now, first, n, release), nil
 	}
 }
+
+// discard publishes nothing.
+type discard struct{}
+
+// Publish implements [event.Publisher].
+func (discard) Publish(context.Context, event.Account, event.Event) error { return nil }
 
 // agentInControl reports whether an agent has the chat. A chat that is not stored yet belongs to the bot.
 func (b *Bot) agentInControl(ctx context.Context, chatID string) (bool, error) {

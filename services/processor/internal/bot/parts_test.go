@@ -274,6 +274,21 @@ func TestAnotherProcessStreamsAgain(t *testing.T) {
 	})
 }
 
+// The answer is published, but NATS has lost that the message was handled: the model writes another one. The stream
+// drops it, and the visitor must not read its parts.
+func TestAnAnsweredMessageIsNotStreamedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, asked := &stage{}, newMessage("x")
+		b := s.bot(&script{pieces: []string{"another ", "answer"}, pause: partInterval})
+		b.cfg.Replies = elsewhere{chat.AnswerID(asked.Message.ID, 0)}
+		b.cfg.Now = func() time.Time { return asked.Message.CreatedAt.Add(takeover) }
+		if err := b.VisitorMessage(t.Context(), asked); err != nil || len(s.parts) != 0 {
+			t.Errorf("got %d parts and %v, want none", len(s.parts), err)
+		}
+	})
+}
+
 func TestNothingIsShownWhileAnAgentHasTheChat(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
