@@ -18,7 +18,7 @@ import (
 const eventRetry = 100 * time.Millisecond
 
 // agent is a signed-in user's panel: it follows the company's events, and loads its chats after a reset, as the web
-// panel does. It begins with newAgent; follow and leave connect it and end that, one after the other.
+// panel does. It begins with newAgent; follow and leave connect it and end that, in turn.
 type agent struct {
 	api     *api
 	events  *http.Client
@@ -30,7 +30,7 @@ type agent struct {
 
 	mu     sync.Mutex    // guards the rest
 	last   string        // id of the last event
-	ready  chan struct{} // closed when it is live; nil: it was
+	live   chan struct{} // closed when it has everything
 	stale  bool          // a reset was sent, and the chats are not loaded yet
 	resets int
 	chats  map[string]*shownChat
@@ -69,19 +69,18 @@ func newAgent(t *testing.T, p place, panel *api) *agent {
 		csrf:   header{"X-CSRF-Token", session.CSRFToken},
 		chats:  map[string]*shownChat{},
 	}
-	a.follow(t)
+	a.follow()
 	t.Cleanup(a.leave)
+	a.awaitLive(t, time.Now().Add(limit))
 	return a
 }
 
-// follow connects the panel, which then connects again whenever it is disconnected, and returns when it is live.
-func (a *agent) follow(t *testing.T) {
-	t.Helper()
+// follow connects the panel, which then connects again whenever it is disconnected.
+func (a *agent) follow() {
 	ctx, cancel := context.WithCancel(context.Background())
-	ready := make(chan struct{})
 	a.leaving, a.left = cancel, make(chan struct{})
 	a.mu.Lock()
-	a.ready = ready
+	a.live = make(chan struct{})
 	a.mu.Unlock()
 	go func() {
 		defer close(a.left)
@@ -93,10 +92,18 @@ func (a *agent) follow(t *testing.T) {
 			}
 		}
 	}()
+}
+
+// awaitLive waits until the panel has everything up to now, for the first time since it follows.
+func (a *agent) awaitLive(t *testing.T, deadline time.Time) {
+	t.Helper()
+	a.mu.Lock()
+	live := a.live
+	a.mu.Unlock()
 	select {
-	case <-ready:
-	case <-time.After(limit):
-		t.Fatal("the panel's events: not live in time")
+	case <-live:
+	case <-time.After(time.Until(deadline)):
+		t.Error("the panel's events: not live in time")
 	}
 }
 
@@ -176,11 +183,19 @@ func (a *agent) receive(event serverEvent) error {
 	if event.id != "" {
 		a.last = event.id
 	}
-	if event.name == "ready" && a.ready != nil {
-		close(a.ready)
-		a.ready = nil
+	if event.name == "ready" {
+		a.sawLive()
 	}
 	return nil
+}
+
+// sawLive ends [agent.awaitLive]. The caller holds mu.
+func (a *agent) sawLive() {
+	select {
+	case <-a.live:
+	default:
+		close(a.live)
+	}
 }
 
 // chat returns a chat. The caller holds mu.

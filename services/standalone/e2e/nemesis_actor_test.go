@@ -133,7 +133,7 @@ func (w *nemesisWorld) act(ctx context.Context, t *testing.T) {
 		actors.Go(func() { c.act(ctx, w) })
 	}
 	for n, a := range w.agents {
-		actors.Go(func() { w.answerAsAgent(ctx, t, fmt.Sprintf("agent-%d", n+1), a) })
+		actors.Go(func() { w.answerAsAgent(ctx, fmt.Sprintf("agent-%d", n+1), a) })
 	}
 	actors.Wait()
 }
@@ -307,7 +307,7 @@ func mayRetry(status int) bool {
 }
 
 // answerAsAgent writes to the visitors of the agents in the panel, and reads what they write.
-func (w *nemesisWorld) answerAsAgent(ctx context.Context, t *testing.T, name string, a *agent) {
+func (w *nemesisWorld) answerAsAgent(ctx context.Context, name string, a *agent) {
 	chance := w.chance(name)
 	for pause(ctx, chance, 1500*time.Millisecond) {
 		to := w.guests[chance.IntN(guestsOfAgents)]
@@ -317,7 +317,7 @@ func (w *nemesisWorld) answerAsAgent(ctx context.Context, t *testing.T, name str
 		case action < 75:
 			a.leave()
 			pause(ctx, chance, 4*time.Second)
-			a.follow(t)
+			a.follow()
 		case action < 87:
 			_, _ = a.api.try(http.MethodPost, w.panelPath(to, "/read"), map[string]any{}, a.cookie, a.csrf)
 		default:

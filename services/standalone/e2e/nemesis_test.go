@@ -197,6 +197,9 @@ func (w *nemesisWorld) settle(t *testing.T) {
 			b.awaitOnline(t, deadline)
 		}
 	}
+	for _, a := range w.agents {
+		a.awaitLive(t, deadline)
+	}
 	chance := w.chance("last words")
 	for range lastWords {
 		for _, g := range w.guests {

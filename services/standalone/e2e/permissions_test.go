@@ -49,7 +49,8 @@ func (f *deployment) permissions(t *testing.T) {
 
 // operator returns parleyctl with the operator's user.
 func (f *deployment) operator(t *testing.T) *operator {
-	return &operator{t: t, path: program(t, "parleyctl"), env: []string{"NATS_URL=" + f.natsURL("operator"), "SQLITE_PATH=" + f.SQLitePath, "SECRETS_KEY_FILE=" + f.Secrets}}
+	env := []string{"NATS_URL=" + f.natsURL("operator"), "SECRETS_KEY_FILE=" + f.Secrets}
+	return &operator{t: t, path: program(t, "parleyctl"), env: append(env, f.storeSettings()...)}
 }
 
 // operatorTraces asks the processes of each consumer about a message: requests that cross from the streams'
