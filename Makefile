@@ -125,9 +125,10 @@ test-faults: deps ## the long forms of the fault tests
 # Starting and settling take a few minutes more. SHRINK=1 repeats a run that breaks a promise up to eight times.
 MINUTES ?= 10
 RUNS ?= 1
+SEED ?= $(shell date +%s)
 test-nemesis: assets ## people and programs talk for MINUTES (default 10) while faults hit everything; SEED, RUNS, TIMETABLE, NEMESIS_REPORT, SHRINK=1
 	@scripts/require redis-server redis-server
-	MINUTES=$(MINUTES) RUNS=$(RUNS) go test -count=1 -v -vet=off -timeout=$$((($(MINUTES) + 10) * ($(RUNS) + $(if $(SHRINK),8,0)) + 10))m -run 'TestNemesis$$' ./services/standalone/e2e
+	SEED=$(SEED) MINUTES=$(MINUTES) RUNS=$(RUNS) go test -count=1 -v -vet=off -timeout=$$((($(MINUTES) + 10) * ($(RUNS) + $(if $(SHRINK),8,0)) + 10))m -run 'TestNemesis$$' ./services/standalone/e2e
 
 race: deps ## all tests with the race detector
 	go test -race -timeout=25m $(PACKAGES)
