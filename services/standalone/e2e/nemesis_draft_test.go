@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ func (b *browserTab) follow(t *testing.T, argument json.RawMessage) {
 		t.Errorf("%s: decoding %s: %v", b.name, argument, err)
 		return
 	}
-	if p.Done && p.MessageID != b.draft.id {
+	if b.has(p.MessageID) || p.Done && p.MessageID != b.draft.id {
 		return
 	}
 	whole := p.Done && b.draft.precedes(p)
@@ -24,6 +25,13 @@ func (b *browserTab) follow(t *testing.T, argument json.RawMessage) {
 	if whole {
 		b.addDraft(true)
 	}
+}
+
+// has reports whether the client has the message itself.
+func (b *browserTab) has(messageID string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.seen, func(r record) bool { return r.ID == messageID })
 }
 
 // replaceDraft ends what the client has put together: the message has arrived.
