@@ -123,18 +123,29 @@ const util = `
   export const randomString = () =>
     Date.now().toString(36).substring(3) + Math.random().toString(36).substring(2, 5);`;
 
-/** Methods of the Socket of socket.io-client that are not called: no socket of the widget has the option `retries`. */
+/** Methods of socket.io-client's Socket that the widget does not use: retries, listeners to all events, and others. */
 const unused = `
   disconnected send emitWithAck compress volatile onAny prependAny offAny listenersAny onAnyOutgoing
-  prependAnyOutgoing offAnyOutgoing listenersAnyOutgoing _addToQueue
-`;
+  prependAnyOutgoing offAnyOutgoing listenersAnyOutgoing notifyOutgoingListeners _addToQueue _drainQueue
+`
+  .trim()
+  .split(/\s+/)
+  .map((name) => new RegExp(`\\n {4}(?:get )?${name}\\([^)\\n]*\\) \\{\\n[^]*?\\n {4}\\}(?=\\n)`, 'g'));
 
-/** Returns the source of a class without these methods. */
-function without(source, methods) {
-  for (const name of methods.trim().split(/\s+/)) {
-    const method = new RegExp(`\\n {4}(?:get )?${name}\\([^)\\n]*\\) \\{\\n[^]*?\\n {4}\\}(?=\\n)`, 'g');
-    if (source.match(method)?.length !== 1) throw new Error(`socket.io-client has no method ${name}`);
-    source = source.replace(method, '');
+/** Statements of other methods that serve them. */
+const serving = [
+  /if \(this\._opts\.retries [\s\S]*?\n {8}\}/g,
+  /if \(this\._anyListeners [\s\S]*?\n {8}\}/g,
+  /this\.notifyOutgoingListeners\(\w+\);/g,
+  /this\._drainQueue\(true\);/g,
+  /this\._queue(?:Seq)? = [^;]+;/g,
+];
+
+/** Returns a source without the parts that match. Each must be there: another version may have them elsewhere. */
+function without(source, parts) {
+  for (const part of parts) {
+    if (!part.test(source)) throw new Error(`socket.io-client has nothing like ${part}`);
+    source = source.replace(part, '');
   }
   return source;
 }
@@ -164,7 +175,7 @@ export const slim = {
         export const decode = (query) => Object.fromEntries(new URLSearchParams(query))`,
     }));
     b.onLoad({ filter: /socket\.io-client\/build\/esm\/socket\.js$/ }, async ({ path }) => ({
-      contents: without(await readFile(path, 'utf8'), unused),
+      contents: without(await readFile(path, 'utf8'), [...unused, ...serving]),
     }));
     b.onResolve({ filter: /^socket\.io-parser$/ }, () => ({ path: parser }));
     b.onLoad({ filter: /engine\.io-parser.*\/encodePacket\.browser\.js$/ }, () => ({
@@ -188,22 +199,21 @@ export const slim = {
  * not be listed.
  */
 export const names = `
-  acks ackTimeout _addToQueue addTrailingSlash agent _anyListeners _anyOutgoingListeners attempts _autoConnect
-  autoConnect autoUnref backoff _beforeunloadEventListener binaryType _callbacks _clearAcks clearTimeoutFn _close
-  closeOnBeforeunload compress cookieJar createTransport createUri doClose doOpen doPoll doWrite _drainQueue
-  emitBuffered emitEvent emitReserved factor _filterUpgrades filterUpgrades forceBase64 fromQueue
-  _getWritablePackets hasListeners _hasPingExpired _hostname jitter _lastOffset _maxPayload maybeReconnectOnOpen
-  notifyOutgoingListeners nsps _offlineEventListener onack _onClose onClose onconnect ondecoded ondisconnect
-  _onDrain _onError onevent onHandshake _onOpen onOpen onPacket onpacket _onPacket onping onreconnect
-  _onTransportOpen _open _opts _packet _parser perMessageDeflate _pid _pingInterval _pingTimeout _pingTimeoutTime
-  _pingTimeoutTimer _poll _polling _port _prevBufferLen priorWebsocketSuccess _probe _queue _queueSeq
+  acks ackTimeout addTrailingSlash agent attempts _autoConnect autoConnect autoUnref backoff
+  _beforeunloadEventListener binaryType _callbacks _clearAcks clearTimeoutFn _close closeOnBeforeunload compress
+  cookieJar createTransport createUri doClose doOpen doPoll doWrite emitBuffered emitEvent emitReserved factor
+  _filterUpgrades filterUpgrades forceBase64 _getWritablePackets hasListeners _hasPingExpired _hostname jitter
+  _lastOffset _maxPayload maybeReconnectOnOpen nsps _offlineEventListener onack _onClose onClose onconnect
+  ondecoded ondisconnect _onDrain _onError onevent onHandshake _onOpen onOpen onPacket onpacket _onPacket onping
+  onreconnect _onTransportOpen _open _opts _packet _parser perMessageDeflate _pid _pingInterval _pingTimeout
+  _pingTimeoutTime _pingTimeoutTimer _poll _polling _port _prevBufferLen priorWebsocketSuccess _probe
   _randomizationFactor randomizationFactor _readyState receiveBuffer reconnection _reconnection
   _reconnectionAttempts reconnectionAttempts reconnectionDelay _reconnectionDelay _reconnectionDelayMax
   reconnectionDelayMax recovered _registerAckCallback rejectUnauthorized rememberUpgrade _resetPingTimeout
   sendBuffer _sendConnectPacket _sendPacket setJitter setMax setMin setTimeoutFn setTransport skipReconnect
   subDestroy subEvents subs supportsBinary threshold _timeout timestampParam timestampRequests transmit
-  transportImplementations transportOptions transports _transportsByName tryAllTransports tryCount _upgrades
-  upgrading useNativeTimers volatile withError writable writeBuffer
+  transportImplementations transportOptions transports _transportsByName tryAllTransports _upgrades upgrading
+  useNativeTimers withError writable writeBuffer
 `
   .trim()
   .split(/\s+/);

@@ -162,7 +162,10 @@ function list(lines: string[], at: number, depth: number, unfinished: boolean): 
   return { node, next };
 }
 
-/** Adds the lines from `at` on that are indented by `least`, without up to `most` of it; returns the index after them. */
+/**
+ * Adds the lines from `at` on that are indented by `least`, without up to `most` of it. Returns the index of the line
+ * after them.
+ */
 function addIndented(lines: string[], at: number, least: number, most: number, to: string[]): number {
   for (;;) {
     const following = nextText(lines, at);

@@ -214,11 +214,9 @@ class ChatScreen implements Chat {
     if (!this.#language) return;
     const seen = state.open && document.visibilityState === 'visible' && document.hasFocus();
     const notice = noticeText(m, this.#language, Date.now());
-    if (state.open)
-      this.#announce(
-        notice ||
-          this.#language.t('saidBy', { name: m.nameOfSender, text: summary(m, (kind) => this.#language.t(kind)) }),
-      );
+    const spoken = this.#markdown.loaded?.withoutMarks(m) ?? m;
+    const said = summary(spoken, (kind) => this.#language.t(kind));
+    if (state.open) this.#announce(notice || this.#language.t('saidBy', { name: m.nameOfSender, text: said }));
     if (state.sound && !seen)
       void this.#extras
         .load()

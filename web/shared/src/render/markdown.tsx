@@ -1,4 +1,4 @@
-/** Draws the nodes of a Markdown text (../markdown.ts). A text is never HTML: elements are those of Tag, and no others. */
+/** Draws the nodes of a Markdown text (../markdown.ts). A text is never HTML: there are the elements of Tag, no others. */
 import type { ComponentChildren } from 'preact';
 import { parse, type Child } from '../markdown.js';
 import { Link, Linked, type TextProps } from './content.js';

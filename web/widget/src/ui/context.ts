@@ -1,5 +1,6 @@
 import { type ComponentType, createContext } from 'preact';
 import type { ChatState } from '@parley/shared/api.js';
+import type { Message } from '@parley/shared/message.js';
 import type { TextProps } from '@parley/shared/render/content.js';
 import { useContext } from '@parley/shared/render/hooks.js';
 import type { Language } from '../i18n.js';
@@ -15,9 +16,10 @@ export interface ExtrasModule {
   chime(key: string, id: string): void;
 }
 
-/** The component of ../markdown.ts. */
+/** The component and the function of ../markdown.ts. */
 export interface MarkdownModule {
   Markdown: ComponentType<TextProps>;
+  withoutMarks(m: Message): Message;
 }
 
 /** A module that is loaded on first use (./ondemand.ts). */
