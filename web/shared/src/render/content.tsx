@@ -78,7 +78,7 @@ export function Content(p: ContentProps) {
     case 'MULTIPLE_CHOICE_REPLY':
       return (
         <>
-          <Words text={text(d.text)} markdown={isMarkdown(p.message)} {...p} />
+          <Words text={text(d.text)} markdown={isMarkdown(p.message)} unfinished={!!d.finishReason} {...p} />
           {d.finishReason && <p class="foot">{p.render.t('cut')}</p>}
         </>
       );
