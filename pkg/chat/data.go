@@ -78,6 +78,7 @@ const (
 	webURL                   // an absolute http or https URL
 	phoneNumber              // a phone number
 	wholeNumber              // a non-negative integer
+	textFormat               // a [Format]
 	anyObject                // an object of the sender's own
 	objects                  // a list of objects
 )
@@ -179,6 +180,10 @@ func (r *rule) fault(value []byte) string {
 		return "must have at most " + strconv.Itoa(r.max) + " characters"
 	}
 	switch r.shape {
+	case textFormat:
+		if !Format(s).Valid() {
+			return FormatRule
+		}
 	case webURL:
 		return checkURL(string(s))
 	case phoneNumber:

@@ -34,6 +34,13 @@ func TestValidateData(t *testing.T) {
 		{"the longest text in escapes", chat.Text, `{"text":"` + strings.Repeat(`\ud83d\ude00`, 4096) + `"}`, nil},
 		{"too long a text", chat.Text, `{"text":"` + long(4097) + `"}`, []string{"data.text must have at most 4096 characters"}},
 		{"too much in all", chat.Text, `{"text":"hi","x":"` + strings.Repeat("x", chat.MaxDataBytes) + `"}`, []string{"data must have at most 65536 bytes"}},
+		{"Markdown", chat.Text, `{"text":"**hi**","format":"markdown"}`, nil},
+		{"plain", chat.Text, `{"text":"**hi**","format":"plain"}`, nil},
+		{"no format", chat.Text, `{"text":"**hi**","format":null}`, nil},
+		{"an unknown format", chat.Text, `{"text":"hi","format":"html"}`, []string{"data.format must be one of markdown, plain"}},
+		{"an empty format", chat.Text, `{"text":"hi","format":""}`, []string{"data.format must not be empty"}},
+		{"a format that is no string", chat.Text, `{"text":"hi","format":{}}`, []string{"data.format must be a string"}},
+		{"a format of another type", chat.Interactive, `{"body":"hi","format":"own"}`, nil},
 		{"wrong types, all at once", chat.Text, `{"text":1,"payload":{}}`, []string{"data.text must be a string", "data.payload must be a string"}},
 	})
 }

@@ -76,6 +76,7 @@ func rulesOf(t MessageType) []rule {
 		return []rule{
 			{name: "text", required: true, shape: fullText, max: MaxTextLength},
 			{name: "payload", max: MaxPayloadLength},
+			{name: "format", shape: textFormat, max: MaxLabelLength},
 		}
 	case Image, Video, Audio, File:
 		return mediaRules()

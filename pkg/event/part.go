@@ -22,7 +22,9 @@ type MessagePart struct {
 	Text         string    `json:"text"`
 	CreatedAt    time.Time `json:"createdAt"`
 	NameOfSender string    `json:"nameOfSender,omitempty"` // with Offset 0
-	Done         bool      `json:"done,omitempty"`
+
+	Format chat.Format `json:"format,omitempty"` // of the text, with Offset 0
+	Done   bool        `json:"done,omitempty"`
 }
 
 // Subject implements [Event], as do Type, EventID, OccurredAt and AppendJSON.
@@ -51,6 +53,9 @@ func (e MessagePart) appendShown(dst []byte) []byte {
 	if e.NameOfSender != "" {
 		dst = appendMember(append(dst, ','), "nameOfSender", e.NameOfSender)
 	}
+	if e.Format != "" {
+		dst = appendMember(append(dst, ','), "format", string(e.Format))
+	}
 	if e.Done {
 		dst = append(dst, `,"done":true`...)
 	}
@@ -69,6 +74,9 @@ func (e *MessagePart) check(f *apperr.Fields) {
 	}
 	if utf8.RuneCountInString(e.Text) > chat.MaxTextLength {
 		f.Add("text", "must have at most "+strconv.Itoa(chat.MaxTextLength)+" characters")
+	}
+	if !e.Format.Valid() {
+		f.Add("format", chat.FormatRule)
 	}
 }
 

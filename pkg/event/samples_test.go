@@ -158,7 +158,8 @@ func samples() []sample {
 			file: "message-part-whole", stream: subject.Parts, filter: subject.AllParts, source: "/processor",
 			event: event.MessagePart{
 				CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, ChatID: chatID, MessageID: messageID,
-				Text: "Your order 4711 ", CreatedAt: at("15:09:26.535"), NameOfSender: "Parley",
+				Text: "Your order **4711** ", CreatedAt: at("15:09:26.535"), NameOfSender: "Parley",
+				Format: chat.Markdown,
 			},
 			into:  read[event.MessagePart],
 			proto: func() proto.Message { return new(eventsv1.MessagePart) },

@@ -74,7 +74,7 @@ func TestWebhookBot(t *testing.T) {
 			t.Errorf("got webhook-id %s, want the message's, %s", id, question.Message.ID)
 		}
 	}
-	if string(one.Message.Data) != `{"text":"one"}` || two.Message.Type != chat.MultipleChoice || one.Message.NameOfSender != "Nora" {
+	if string(one.Message.Data) != inMarkdown("one") || two.Message.Type != chat.MultipleChoice || one.Message.NameOfSender != "Nora" {
 		t.Errorf("got %s and %s, want the webhook's messages from Nora", one.Message.Data, two.Message.Data)
 	}
 	asked.Next()
@@ -142,7 +142,7 @@ func TestAnUnansweredMessageIsAbandoned(t *testing.T) {
 	}
 	for _, want := range []string{"Sorry.", "one", "Sorry.", "two"} {
 		reply := decode[event.Reply](t, replies.Next())
-		if string(reply.Message.Data) != `{"text":"`+want+`"}` || reply.Message.NameOfSender != "Nora" {
+		if chat.TextOf(reply.Message.Data) != want || reply.Message.NameOfSender != "Nora" {
 			t.Errorf("got %s from %s, want %s from Nora", reply.Message.Data, reply.Message.NameOfSender, want)
 		}
 	}
@@ -179,7 +179,7 @@ func TestHangingChatsDelayNoOtherApplication(t *testing.T) {
 		e := w.wrote(chat.Text, `{"text":"`+text+`"}`)
 		e.AppID, e.ChatUserID, e.ChatID = other.ID, visitor.ID, c.ID
 		w.publish(e)
-		if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != `{"text":"`+text+`"}` {
+		if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != inMarkdown(text) {
 			t.Errorf("got %s, want %s", reply.Message.Data, text)
 		}
 	}
@@ -203,7 +203,7 @@ func TestHangingChatsDelayOthersUntilTheTimeout(t *testing.T) {
 	w.hang(2) // their failures do not open the breaker
 	for _, text := range []string{"one", "two", "three"} {
 		w.publish(w.wrote(chat.Text, `{"text":"`+text+`"}`))
-		if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != `{"text":"`+text+`"}` {
+		if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != inMarkdown(text) {
 			t.Errorf("got %s, want %s", reply.Message.Data, text)
 		}
 	}
@@ -239,7 +239,7 @@ func TestAnOperatorSkipsAMessage(t *testing.T) {
 	if _, err := w.bus.Skip(t.Context(), subject.Inbound, "bot", 1); err != nil {
 		t.Fatal(err)
 	}
-	if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != `{"text":"next"}` {
+	if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != inMarkdown("next") {
 		t.Errorf("got %s, want the answer to the next message", reply.Message.Data)
 	}
 	if got := dead.Next().Header.Get(bus.HeaderDeadReason); !strings.Contains(got, "Skipped by an operator") {
@@ -249,3 +249,6 @@ func TestAnOperatorSkipsAMessage(t *testing.T) {
 		t.Errorf("skipping an unknown message: got %v, want not found", err)
 	}
 }
+
+// inMarkdown is the data of a reply with a text of a webhook, which is Markdown by default.
+func inMarkdown(text string) string { return `{"text":"` + text + `","format":"markdown"}` }

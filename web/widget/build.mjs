@@ -1,11 +1,11 @@
 // Builds the widget into services/widget-api/internal/web/dist, where widget-api embeds it:
 //
 //   widget.js             the loader, referenced by the script tag
-//   widget/<name>-<hash>.js   everything else, immutable
+//   widget/<name>-<hash>.js   everything else, immutable: the chat, the languages, and what is loaded on demand
 //   *.br, *.gz            compressed copies
 //   manifest.json         sizes and integrity hash of each file
 //
-// The build fails if the loader, the total or the extras (loaded on demand) exceed their size budgets.
+// The build fails if the loader, the total, or what is loaded on demand (extras, markdown) exceed their size budgets.
 
 import { build, transform } from 'esbuild';
 import { createHash } from 'node:crypto';
@@ -23,7 +23,7 @@ const KB = 1024;
  * objects that connect them took 1,300 bytes more, of which shorter names and modules of socket.io-client gave back
  * 450.
  */
-const budgets = { loader: 3 * KB, everything: 46 * KB, extras: 3 * KB };
+const budgets = { loader: 3 * KB, everything: 46 * KB, extras: 3 * KB, markdown: 3 * KB };
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '../..');
@@ -105,19 +105,24 @@ async function languages() {
   };
 }
 
-/** Exports that the chat provides to the extras (src/ui/extras.ts). */
-const shared = 'Fragment jsx jsxs ApiError text useEffect useRef useState Icon useScreen'.split(' ');
+/** Modules that the chat loads on demand: src/<name>.ts. */
+const lazy = ['extras', 'markdown'];
+
+/** Exports that the chat provides to them (src/ui/ondemand.ts). */
+const shared = 'Fragment jsx jsxs ApiError text useEffect useRef useState Icon useScreen Link Linked safeLink'.split(
+  ' ',
+);
 
 /**
- * Resolves the modules that the extras share with the chat to a stub "chat", whose exports the chat sets through
- * `provide`.
+ * Resolves the modules that they share with the chat to a stub "chat", whose exports the chat sets through `provide`.
  */
 const fromChat = {
   name: 'fromChat',
   setup(b) {
     b.onResolve(
       {
-        filter: /^(chat|preact\/jsx-runtime|\.\/context\.js|@parley\/shared\/(api|message|render\/(hooks|icon))\.js)$/,
+        filter:
+          /^(chat|preact\/jsx-runtime|\.\/co(ntext|ntent)\.js|\.\/url\.js|@parley\/shared\/(api|message|render\/(hooks|icon))\.js)$/,
       },
       () => ({ path: 'chat', namespace: 'chat' }),
     );
@@ -128,13 +133,13 @@ const fromChat = {
 };
 
 /**
- * Builds the extras, which the chat loads on demand. `mangleCache` is that of the chat, so that both use the same
- * mangled names.
+ * Builds a module that the chat loads on demand. `mangleCache` is that of the chat, so that both use the same mangled
+ * names.
  */
-async function extras(mangleCache) {
+async function onDemand(name, mangleCache) {
   const result = await build({
     ...common,
-    entryPoints: ['src/extras.ts'],
+    entryPoints: [`src/${name}.ts`],
     format: 'esm',
     mangleProps,
     mangleCache,
@@ -143,8 +148,17 @@ async function extras(mangleCache) {
   return result.outputFiles[0].contents;
 }
 
-/** Builds the chat: everything except the loader, the languages and the extras. */
-async function chat(codes, hash, mangleCache, extrasFile = '', extrasBytes = '') {
+/**
+ * Builds the chat: everything except the loader, the languages and what is loaded on demand, the bytes of which are
+ * given by file.
+ */
+async function chat(codes, hash, mangleCache, later = new Map(lazy.map((name) => [name, '']))) {
+  const define = { ...common.define };
+  [...later].forEach(([file, bytes], i) => {
+    const name = lazy[i].toUpperCase();
+    define[`__${name}__`] = JSON.stringify(file);
+    define[`__${name}_INTEGRITY__`] = JSON.stringify(integrity(bytes));
+  });
   const result = await build({
     ...common,
     entryPoints: ['src/chat.tsx'],
@@ -152,11 +166,7 @@ async function chat(codes, hash, mangleCache, extrasFile = '', extrasBytes = '')
     mangleProps,
     mangleCache,
     plugins: [...common.plugins, languageTable(codes, hash)],
-    define: {
-      ...common.define,
-      __EXTRAS__: JSON.stringify(extrasFile),
-      __EXTRAS_INTEGRITY__: JSON.stringify(integrity(extrasBytes)),
-    },
+    define,
   });
   const { contents, text } = result.outputFiles[0];
   const quoted = clients.filter((name) => new RegExp(`\\.${name}\\b`).test(text));
@@ -203,10 +213,13 @@ async function main() {
   const languageFiles = [...files.keys()];
   const codes = Object.keys(texts);
   const { names } = await chat(codes, hash, {}); // first pass: only to compute the mangled names
-  const extrasBytes = await extras(names);
-  const extrasFile = hashed('extras', extrasBytes);
-  files.set(extrasFile, extrasBytes);
-  const { bytes: chatBytes, inputs } = await chat(codes, hash, names, extrasFile, extrasBytes);
+  const later = new Map();
+  for (const name of lazy) {
+    const contents = await onDemand(name, names);
+    later.set(hashed(name, contents), contents);
+  }
+  for (const [file, contents] of later) files.set(file, contents);
+  const { bytes: chatBytes, inputs } = await chat(codes, hash, names, later);
   const chatFile = hashed('chat', chatBytes);
   files.set(chatFile, chatBytes);
   const bytes = await loader(chatFile, chatBytes, texts, hash);
@@ -240,8 +253,8 @@ async function main() {
   const sizes = {
     loader: gz('widget.js'),
     everything: gz('widget.js') + gz(chatFile) + language,
-    extras: gz(extrasFile),
   };
+  [...later.keys()].forEach((file, i) => (sizes[lazy[i]] = gz(file)));
   for (const [name, size] of Object.entries(sizes)) {
     console.log(`widget ${name}: ${size} bytes gzip, budget ${budgets[name]}`);
     if (size > budgets[name]) {

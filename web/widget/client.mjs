@@ -1,6 +1,7 @@
 // Shrinks socket.io-client in the widget's bundle: drops code that browsers do not need or the gateway does not
 // support. File and property names are those of the pinned version.
 
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
 const parser = fileURLToPath(new URL('src/state/parser.ts', import.meta.url));
@@ -122,6 +123,33 @@ const util = `
   export const randomString = () =>
     Date.now().toString(36).substring(3) + Math.random().toString(36).substring(2, 5);`;
 
+/** Methods of socket.io-client's Socket that the widget does not use: retries, listeners to all events, and others. */
+const unused = `
+  disconnected send emitWithAck compress volatile onAny prependAny offAny listenersAny onAnyOutgoing
+  prependAnyOutgoing offAnyOutgoing listenersAnyOutgoing notifyOutgoingListeners _addToQueue _drainQueue
+`
+  .trim()
+  .split(/\s+/)
+  .map((name) => new RegExp(`\\n {4}(?:get )?${name}\\([^)\\n]*\\) \\{\\n[^]*?\\n {4}\\}(?=\\n)`, 'g'));
+
+/** Statements of other methods that serve them. */
+const serving = [
+  /if \(this\._opts\.retries [\s\S]*?\n {8}\}/g,
+  /if \(this\._anyListeners [\s\S]*?\n {8}\}/g,
+  /this\.notifyOutgoingListeners\(\w+\);/g,
+  /this\._drainQueue\(true\);/g,
+  /this\._queue(?:Seq)? = [^;]+;/g,
+];
+
+/** Returns a source without the parts that match. Each must be there: another version may have them elsewhere. */
+function without(source, parts) {
+  for (const part of parts) {
+    if (!part.test(source)) throw new Error(`socket.io-client has nothing like ${part}`);
+    source = source.replace(part, '');
+  }
+  return source;
+}
+
 /**
  * An esbuild plugin that replaces modules of socket.io-client. It drops features that the gateway lacks (WebTransport,
  * binary attachments and binary frames), support for Node.js, React Native and browsers without URL, and the entry
@@ -146,6 +174,9 @@ export const slim = {
       contents: `export const encode = (fields) => String(new URLSearchParams(fields));
         export const decode = (query) => Object.fromEntries(new URLSearchParams(query))`,
     }));
+    b.onLoad({ filter: /socket\.io-client\/build\/esm\/socket\.js$/ }, async ({ path }) => ({
+      contents: without(await readFile(path, 'utf8'), [...unused, ...serving]),
+    }));
     b.onResolve({ filter: /^socket\.io-parser$/ }, () => ({ path: parser }));
     b.onLoad({ filter: /engine\.io-parser.*\/encodePacket\.browser\.js$/ }, () => ({
       contents:
@@ -168,23 +199,21 @@ export const slim = {
  * not be listed.
  */
 export const names = `
-  acks ackTimeout _addToQueue addTrailingSlash agent _anyListeners _anyOutgoingListeners attempts _autoConnect
-  autoConnect autoUnref backoff _beforeunloadEventListener binaryType _callbacks _clearAcks clearTimeoutFn
-  _close closeOnBeforeunload compress cookieJar createTransport createUri doClose doOpen doPoll doWrite
-  _drainQueue emitBuffered emitEvent emitReserved emitWithAck factor _filterUpgrades filterUpgrades forceBase64
-  fromQueue _getWritablePackets hasListeners _hasPingExpired _hostname jitter _lastOffset listenersAny
-  listenersAnyOutgoing _maxPayload maybeReconnectOnOpen notifyOutgoingListeners nsps offAny offAnyOutgoing
-  _offlineEventListener onack onAny onAnyOutgoing _onClose onClose onconnect ondecoded ondisconnect _onDrain
-  _onError onevent onHandshake _onOpen onOpen onPacket onpacket _onPacket onping onreconnect _onTransportOpen
-  _open _opts _packet _parser perMessageDeflate _pid _pingInterval _pingTimeout _pingTimeoutTime
-  _pingTimeoutTimer _poll _polling _port prependAny prependAnyOutgoing _prevBufferLen priorWebsocketSuccess
-  _probe _queue _queueSeq _randomizationFactor randomizationFactor _readyState receiveBuffer reconnection
-  _reconnection _reconnectionAttempts reconnectionAttempts reconnectionDelay _reconnectionDelay
-  _reconnectionDelayMax reconnectionDelayMax recovered _registerAckCallback rejectUnauthorized rememberUpgrade
-  _resetPingTimeout sendBuffer _sendConnectPacket _sendPacket setJitter setMax setMin setTimeoutFn setTransport
-  skipReconnect subDestroy subEvents subs supportsBinary threshold _timeout timestampParam timestampRequests
-  transmit transportImplementations transportOptions transports _transportsByName tryAllTransports tryCount
-  _upgrades upgrading useNativeTimers volatile withError writable writeBuffer
+  acks ackTimeout addTrailingSlash agent attempts _autoConnect autoConnect autoUnref backoff
+  _beforeunloadEventListener binaryType _callbacks _clearAcks clearTimeoutFn _close closeOnBeforeunload compress
+  cookieJar createTransport createUri doClose doOpen doPoll doWrite emitBuffered emitEvent emitReserved factor
+  _filterUpgrades filterUpgrades forceBase64 _getWritablePackets hasListeners _hasPingExpired _hostname jitter
+  _lastOffset _maxPayload maybeReconnectOnOpen nsps _offlineEventListener onack _onClose onClose onconnect
+  ondecoded ondisconnect _onDrain _onError onevent onHandshake _onOpen onOpen onPacket onpacket _onPacket onping
+  onreconnect _onTransportOpen _open _opts _packet _parser perMessageDeflate _pid _pingInterval _pingTimeout
+  _pingTimeoutTime _pingTimeoutTimer _poll _polling _port _prevBufferLen priorWebsocketSuccess _probe
+  _randomizationFactor randomizationFactor _readyState receiveBuffer reconnection _reconnection
+  _reconnectionAttempts reconnectionAttempts reconnectionDelay _reconnectionDelay _reconnectionDelayMax
+  reconnectionDelayMax recovered _registerAckCallback rejectUnauthorized rememberUpgrade _resetPingTimeout
+  sendBuffer _sendConnectPacket _sendPacket setJitter setMax setMin setTimeoutFn setTransport skipReconnect
+  subDestroy subEvents subs supportsBinary threshold _timeout timestampParam timestampRequests transmit
+  transportImplementations transportOptions transports _transportsByName tryAllTransports _upgrades upgrading
+  useNativeTimers withError writable writeBuffer
 `
   .trim()
   .split(/\s+/);

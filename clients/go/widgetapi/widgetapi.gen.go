@@ -298,6 +298,24 @@ func (e TemplateMessageType) Valid() bool {
 	}
 }
 
+// Defines values for TextDataFormat.
+const (
+	Markdown TextDataFormat = "markdown"
+	Plain    TextDataFormat = "plain"
+)
+
+// Valid indicates whether the value is a known member of the TextDataFormat enum.
+func (e TextDataFormat) Valid() bool {
+	switch e {
+	case Markdown:
+		return true
+	case Plain:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TextMessageType.
 const (
 	TextMessageTypeTEXT TextMessageType = "TEXT"
@@ -1054,12 +1072,18 @@ type TextData struct {
 	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message or of the model's answer. Show it: the text is incomplete.
 	FinishReason *string `json:"finishReason,omitempty"`
 
+	// Format How to show the text: `plain`, as it is, or `markdown`: emphasis, links to http and https, lists, quotes, inline and fenced code, and headings as bold text; HTML and pictures are text. Absent: plain. The text is kept as it was sent. Clients show Markdown only in messages with `isFromSupport`.
+	Format *TextDataFormat `json:"format,omitempty"`
+
 	// Payload Present if the text is the choice of a button.
 	Payload *string `json:"payload,omitempty"`
 
 	// Text The text.
 	Text string `json:"text"`
 }
+
+// TextDataFormat How to show the text: `plain`, as it is, or `markdown`: emphasis, links to http and https, lists, quotes, inline and fenced code, and headings as bold text; HTML and pictures are text. Absent: plain. The text is kept as it was sent. Clients show Markdown only in messages with `isFromSupport`.
+type TextDataFormat string
 
 // TextMessage A message of type TEXT.
 type TextMessage struct {

@@ -36,6 +36,9 @@ export async function eventually(description, check) {
   }
 }
 
+/** How the items of the lists in an element are marked. */
+export const listMarks = (at) => at.locator('li').evaluateAll((all) => all.map((li) => getComputedStyle(li).listStyleType));
+
 export const button = (at, name) => at.getByRole('button', { name, exact: true });
 
 /** The row of a chat in the panel's inbox. */

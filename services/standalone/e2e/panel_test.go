@@ -12,7 +12,7 @@ func TestPanel(t *testing.T) {
 	needs.Program(t, "curl")
 	for _, file := range []scenarios{
 		{"./panel/tokens.mjs", []string{"tokens"}},
-		{"./panel/inbox.mjs", []string{"inbox", "queue", "live", "keyboard", "scale", "notLive"}},
+		{"./panel/inbox.mjs", []string{"inbox", "queue", "live", "keyboard", "scale", "notLive", "markdown"}},
 		{"./panel/applications.mjs", []string{"applications", "templates"}},
 		{"./panel/streams.mjs", []string{"streams"}},
 		{"./panel/people.mjs", []string{"people", "companies"}},

@@ -68,7 +68,7 @@ func TestWidget(t *testing.T) {
 	check(t, stored.PutApplication(t.Context(), guarded))
 	more := map[string]string{"otherAppId": other.ID, "guardedAppId": guarded.ID}
 	for _, file := range []scenarios{
-		{"./widget/session.mjs", []string{"flow", "streaming"}},
+		{"./widget/session.mjs", []string{"flow", "streaming", "markdown"}},
 		{"./widget/keyboard.mjs", []string{"keyboard", "sound", "phone"}},
 		{"./widget/tabs.mjs", []string{"tabs", "takeover"}},
 		{"./widget/files.mjs", []string{"files"}},

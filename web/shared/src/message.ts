@@ -102,6 +102,9 @@ export function summary(m: Message, name: (kind: 'picture' | 'video' | 'audio' |
   return text(d.text) || sections || titles.join(', ');
 }
 
+/** Whether the text of a message is Markdown. That of visitors never is: agents see what they have typed. */
+export const isMarkdown = (m: Message): boolean => m.isFromSupport && m.type === 'TEXT' && m.data.format === 'markdown';
+
 /** The text of an INTERACTIVE section, which is a string or an object with a `text` member. */
 export const sectionText = (value: unknown): string => text(value) || text(object(value).text);
 

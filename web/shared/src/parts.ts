@@ -11,6 +11,8 @@ export interface Part {
   createdAt: string;
   /** Set only if offset is 0. */
   nameOfSender: string;
+  /** How to show the text: `markdown`, or as it is. Set only if offset is 0. */
+  format: string;
   /** No further parts follow. */
   done: boolean;
 }
@@ -22,6 +24,7 @@ export interface StreamedMessage {
   text: string;
   createdAt: string;
   nameOfSender: string;
+  format: string;
   done: boolean;
 }
 
@@ -38,6 +41,7 @@ export function readPart(value: unknown): Part | undefined {
     text: text(p.text),
     createdAt: text(p.createdAt),
     nameOfSender: text(p.nameOfSender),
+    format: text(p.format),
     done: p.done === true,
   };
 }
@@ -54,6 +58,7 @@ export function applyPart(w: StreamedMessage | undefined, p: Part): StreamedMess
       text: p.text,
       createdAt: p.createdAt,
       nameOfSender: p.nameOfSender,
+      format: p.format,
       done: false,
     };
   if (!same || w!.done || p.n !== w!.n + 1 || p.offset !== w!.text.length) return w;

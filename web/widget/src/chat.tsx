@@ -6,7 +6,8 @@ import type { Chat, Host } from './host.js';
 import { loadLanguage, type Language } from './i18n.js';
 import { Session } from './state/session.js';
 import type { State } from './state/reducer.js';
-import { Extras, type LoadedExtras } from './ui/extras.js';
+import type { ExtrasModule, MarkdownModule } from './ui/context.js';
+import { type Loaded, OnDemand } from './ui/ondemand.js';
 import { Panel } from './ui/panel.js';
 import { Sheet } from './ui/sheet.js';
 import styles from './ui/styles.css';
@@ -18,9 +19,15 @@ import type { Transcript } from './ui/transcript.js';
 /** Interval at which relative times, and the state of agents, are updated. */
 const TIME_REFRESH_INTERVAL = 30_000;
 
-/** Checks when compiling that ./extras.ts, which is loaded by its URL, has the shape that ui/extras.ts expects. */
-type Conforms<T extends LoadedExtras> = T;
-export type CheckedExtras = Conforms<typeof import('./extras.js')>;
+declare const __EXTRAS__: string;
+declare const __EXTRAS_INTEGRITY__: string;
+declare const __MARKDOWN__: string;
+declare const __MARKDOWN_INTEGRITY__: string;
+
+/** Checks when compiling that the modules, which are loaded by their URLs, have the shape that is expected here. */
+type Conforms<T extends Expected, Expected> = T;
+type LoadedExtras = Conforms<typeof import('./extras.js'), ExtrasModule & Loaded>;
+type LoadedMarkdown = Conforms<typeof import('./markdown.js'), MarkdownModule & Loaded>;
 
 export async function mount(host: Host): Promise<Chat> {
   const screen = new ChatScreen(host);
@@ -35,7 +42,8 @@ class ChatScreen implements Chat {
   readonly #styles = new CSSStyleSheet();
   readonly #colours = new CSSStyleSheet();
   readonly #viewportSheet = new Sheet();
-  readonly #extras: Extras;
+  readonly #extras: OnDemand<LoadedExtras>;
+  readonly #markdown: OnDemand<LoadedMarkdown>;
   readonly #transcript: { current: Transcript | null } = { current: null };
   #language!: Language;
   #announcement = { text: '', count: 0 };
@@ -54,7 +62,9 @@ class ChatScreen implements Chat {
       isReading: () => this.isOpen && document.visibilityState === 'visible' && !!this.#transcript.current?.atEnd,
     });
     this.#session.subscribe(() => this.#onStateChange());
-    this.#extras = new Extras(host, () => this.#scheduleRender());
+    const onLoaded = () => this.#scheduleRender();
+    this.#extras = new OnDemand(host, __EXTRAS__, __EXTRAS_INTEGRITY__, onLoaded);
+    this.#markdown = new OnDemand(host, __MARKDOWN__, __MARKDOWN_INTEGRITY__, onLoaded);
     this.#styles.replaceSync(styles);
     this.#container.className = 'container';
     host.root.adoptedStyleSheets = [
@@ -204,11 +214,9 @@ class ChatScreen implements Chat {
     if (!this.#language) return;
     const seen = state.open && document.visibilityState === 'visible' && document.hasFocus();
     const notice = noticeText(m, this.#language, Date.now());
-    if (state.open)
-      this.#announce(
-        notice ||
-          this.#language.t('saidBy', { name: m.nameOfSender, text: summary(m, (kind) => this.#language.t(kind)) }),
-      );
+    const spoken = this.#markdown.loaded?.withoutMarks(m) ?? m;
+    const said = summary(spoken, (kind) => this.#language.t(kind));
+    if (state.open) this.#announce(notice || this.#language.t('saidBy', { name: m.nameOfSender, text: said }));
     if (state.sound && !seen)
       void this.#extras
         .load()
@@ -270,6 +278,7 @@ class ChatScreen implements Chat {
         state={this.#session.state}
         language={this.#language}
         extras={this.#extras}
+        markdown={this.#markdown}
         announce={this.#announce}
         close={this.close}
         sheet={this.#viewportSheet}

@@ -1,4 +1,4 @@
-// What is rarely used: rating, offline form, picture preview and sound. ui/extras.ts loads this module on first use.
+// What is rarely used: rating, offline form, picture preview and sound. ui/ondemand.ts loads this module on first use.
 
 export { provide } from 'chat';
 export { chime } from './sound.js';

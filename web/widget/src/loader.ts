@@ -27,7 +27,7 @@ const registry: Record<string, Api> = (before as { widgets?: Record<string, Api>
 
 // The state of the widget
 
-const listeners: [EventName, Listener][] = [];
+let listeners: [EventName, Listener][] = [];
 let chat: Chat | undefined;
 let loading: Promise<void> | undefined;
 let failures = 0;
@@ -68,7 +68,7 @@ const host: Host = {
   theme: (data.theme as Theme) || 'auto',
   websocket: data.websocket ? data.websocket !== 'off' : !nonce,
   emit(event, detail) {
-    for (const [name, f] of [...listeners]) {
+    for (const [name, f] of listeners) {
       try {
         if (name === event) f(detail);
       } catch (err) {
@@ -171,11 +171,10 @@ const api: Api = {
     chat?.close();
   },
   on(event: EventName, f: Listener) {
-    listeners.push([event, f]);
+    listeners = [...listeners, [event, f]];
   },
   off(event: EventName, f?: Listener) {
-    for (let i = listeners.length; i--; )
-      if (listeners[i]![0] === event && (!f || listeners[i]![1] === f)) listeners.splice(i, 1);
+    listeners = listeners.filter(([name, known]) => name !== event || (f && known !== f));
   },
   async ready(f?: (api: Api) => void) {
     f?.(api);
@@ -191,7 +190,7 @@ const api: Api = {
     removeEventListener('storage', onStorage);
     doc.removeEventListener('click', onClick);
     observer.disconnect();
-    listeners.length = 0;
+    listeners = [];
     element.remove();
     delete registry[appId];
     const [next] = Object.values(registry);

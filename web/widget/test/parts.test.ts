@@ -10,6 +10,7 @@ const part = (n: number, offset: number, text: string, more: Partial<Part> = {})
   text,
   createdAt: '2026-03-14T15:09:26.535Z',
   nameOfSender: offset ? '' : 'Polly',
+  format: offset ? '' : 'markdown',
   done: false,
   ...more,
 });
@@ -26,6 +27,7 @@ const final = {
 test('appends each part once; after a gap, ignores parts until one has the whole text', () => {
   let s = take(initial, part(0, 0, 'Hello '), part(1, 6, '👍'), part(2, 8, ' you'));
   assert.equal(s.streaming?.text, 'Hello 👍 you');
+  assert.equal(s.streaming?.format, 'markdown');
   assert.equal(take(s, part(1, 6, '👍'), part(4, 20, '!')), s, 'a duplicate and a part after a gap change nothing');
   s = take(s, part(5, 0, 'Hello 👍 you, dear!'), part(6, 19, ' Bye.'));
   assert.equal(s.streaming?.text, 'Hello 👍 you, dear! Bye.');
@@ -71,6 +73,7 @@ test('rejects malformed parts', () => {
     text: 'x',
     createdAt: '',
     nameOfSender: '',
+    format: '',
     done: false,
   });
 });

@@ -429,6 +429,11 @@ export interface components {
             text: string;
             /** @description Present if the text is the choice of a button. */
             payload?: string | null;
+            /**
+             * @description How to show the text: `plain`, as it is, or `markdown`: emphasis, links to http and https, lists, quotes, inline and fenced code, and headings as bold text; HTML and pictures are text. Absent: plain. The text is kept as it was sent. Clients show Markdown only in messages with `isFromSupport`.
+             * @enum {string}
+             */
+            format?: "markdown" | "plain";
             /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message or of the model's answer. Show it: the text is incomplete. */
             finishReason?: string;
         };

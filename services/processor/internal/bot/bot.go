@@ -268,7 +268,7 @@ func accountOf(e event.VisitorMessageAccepted) event.Account {
 // begin streams the first answer to a message, instead of the typing indicator. Its parts continue the
 // numbering of a process that has died.
 func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
-	return func(ctx context.Context, stop func()) (*PartWriter, error) {
+	return func(ctx context.Context, format chat.Format, stop func()) (*PartWriter, error) {
 		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 			return nil, err
 		}
@@ -286,6 +286,7 @@ func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
 			MessageID:    chat.AnswerID(e.Message.ID, 0),
 			CreatedAt:    b.cfg.Now().UTC(),
 			NameOfSender: sender,
+			Format:       format,
 		}
 		n := int32(0)
 		last, err := b.cfg.Parts.LastPart(ctx, e.AppID, e.ChatUserID)

@@ -129,11 +129,11 @@ func (d *Demo) showPicture() Answer {
 	return newAnswer(chat.Image, d.picture)
 }
 
-// demoText is the text that the demo bot streams word by word.
-const demoText = "This answer comes word by word, as that of a language model would: " +
+// demoText is the Markdown that the demo bot streams word by word.
+const demoText = "This answer comes **word by word**, as that of a *language model* would: " +
 	"the bot publishes what it has so far some sixteen times a second, " +
-	"and the gateway passes it on as the event message.part. " +
-	"You can stop me at any time, and what I have written until then stays. " +
+	"and the gateway passes it on as the event `message.part`. " +
+	"You can **stop me** at any time, and what I have written until then stays. " +
 	"When I am done, the whole text follows as an ordinary message, and only that is kept in the history. 👋"
 
 // stream streams [demoText].

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,9 +34,9 @@ const (
 	finishLength      = "length"      // the text has reached the maximum length of a message
 )
 
-// Begin starts to stream a TEXT message to the visitor. stop is called at most once, when the visitor stops
+// Begin starts to stream a TEXT message of a format to the visitor. stop is called at most once, when the visitor stops
 // the message. Begin returns nil if the visitor must not see it: an agent has the chat.
-type Begin func(ctx context.Context, stop func()) (*PartWriter, error)
+type Begin func(ctx context.Context, format chat.Format, stop func()) (*PartWriter, error)
 
 // PartWriter publishes a growing text in parts. It belongs to one goroutine.
 type PartWriter struct {
@@ -146,6 +147,7 @@ func (w *PartWriter) flush() {
 		part.Offset = int32(w.units)
 		part.Text = text[w.sent:]
 		part.NameOfSender = ""
+		part.Format = ""
 	}
 	w.n++
 	if err := w.publish(part); err != nil {
@@ -190,7 +192,7 @@ func (w *PartWriter) End(reason string) Result {
 		w.Done()
 		return Result{}
 	}
-	message := Answer{Type: chat.Text, Data: textData(text, reason)}
+	message := Answer{Type: chat.Text, Data: textData(text, w.first.Format, reason)}
 	return Result{Messages: []Answer{message}, stream: w}
 }
 
@@ -204,16 +206,18 @@ func (w *PartWriter) Done() {
 		part.N = w.n
 		part.Offset = int32(w.units)
 		part.NameOfSender = ""
+		part.Format = ""
 		part.Done = true
 		_ = w.publish(part) // readers that miss it get the message, or drop a text that is silent for long
 	})
 }
 
-func textData(text, reason string) json.RawMessage {
+func textData(text string, format chat.Format, reason string) json.RawMessage {
 	return newAnswer(chat.Text, struct {
-		Text         string `json:"text"`
-		FinishReason string `json:"finishReason,omitempty"`
-	}{text, reason}).Data
+		Text         string      `json:"text"`
+		Format       chat.Format `json:"format"`
+		FinishReason string      `json:"finishReason,omitempty"`
+	}{text, format, reason}).Data
 }
 
 // writers holds the messages that are being streamed, by the subject on which they can be stopped.
@@ -272,6 +276,8 @@ type piece struct {
 	text string
 	// replace replaces the text so far by this piece.
 	replace bool
+	// format is that of the whole text, in its first piece; empty: Markdown, which models write.
+	format chat.Format
 }
 
 // show streams a text from next, until io.EOF. Other errors of next after the first piece interrupt the text,
@@ -290,7 +296,8 @@ func show(
 	for {
 		p, err := next()
 		if p.text != "" && w == nil {
-			began, beginErr := begin(ctx, func() { cancel(errStopped) })
+			format := cmp.Or(p.format, chat.Markdown)
+			began, beginErr := begin(ctx, format, func() { cancel(errStopped) })
 			if beginErr != nil || began == nil {
 				return Result{}, beginErr
 			}

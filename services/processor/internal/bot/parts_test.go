@@ -360,6 +360,49 @@ func TestAWebhookMayStream(t *testing.T) {
 	}
 }
 
+// A bot's text is Markdown, also while it is written, unless the bot says that it is plain.
+func TestFormatsOfAnswers(t *testing.T) {
+	t.Parallel()
+	whole := func(data string) *Webhook {
+		return openWebhook(t, func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, `{"messages":[{"type":"TEXT","data":`+data+`}]}`)
+		})
+	}
+	for name, test := range map[string]struct {
+		answerer Answerer
+		format   string // empty: the answer is refused
+	}{
+		"a model":                     {openLLM(t, &model{words: []string{"**Hi**"}}, nil), "markdown"},
+		"a streaming webhook":         {streaming(t, "data: {\"text\":\"**Hi**\"}\n\ndata: [DONE]\n\n"), "markdown"},
+		"a plain streaming webhook":   {streaming(t, "data: {\"format\":\"plain\"}\n\ndata: {\"text\":\"**Hi**\"}\n\ndata: [DONE]\n\n"), "plain"},
+		"a streaming webhook in HTML": {streaming(t, "data: {\"format\":\"html\",\"text\":\"**Hi**\"}\n\ndata: [DONE]\n\n"), ""},
+		"a webhook":                   {whole(`{"text":"**Hi**"}`), "markdown"},
+		"a plain webhook":             {whole(`{"text":"**Hi**","format":"plain"}`), "plain"},
+		"a webhook in HTML":           {whole(`{"text":"**Hi**","format":"html"}`), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s stage
+			err := s.bot(test.answerer).VisitorMessage(t.Context(), newMessage("go"))
+			if test.format == "" {
+				if !apperr.Is(err, apperr.Invalid) || !strings.Contains(err.Error(), "must be one of markdown, plain") || len(s.replies) > 0 {
+					t.Errorf("got %v and %d replies, want the format refused", err, len(s.replies))
+				}
+				return
+			}
+			var d struct{ Text, Format string }
+			if err != nil || len(s.replies) != 1 || json.Unmarshal(s.replies[0].Message.Data, &d) != nil || d.Format != test.format || d.Text != "**Hi**" {
+				t.Errorf("got %v and %+v, want the text as it was sent, in the format %s", err, d, test.format)
+			}
+			for _, p := range s.parts {
+				if want := p.Offset == 0 && !p.Done; want != (p.Format == chat.Format(test.format)) {
+					t.Errorf("got %+v, want the format with a part of the whole text", p)
+				}
+			}
+		})
+	}
+}
+
 // A visitor's stop ends the request to the webhook.
 func TestAStopEndsTheCall(t *testing.T) {
 	t.Parallel()

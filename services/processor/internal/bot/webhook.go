@@ -2,6 +2,7 @@ package bot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,8 +101,8 @@ func (w *Webhook) post(
 	return w.parseAnswers(body)
 }
 
-// stream reads an answer in text/event-stream: events with {"text":"..."}, and at the end one with the data
-// [DONE] or of the type done, whose data may hold the messages after the text.
+// stream reads an answer in text/event-stream: events with {"text":"..."}, of which the first may have a format, and at
+// the end one with the data [DONE] or of the type done, whose data may hold the messages after the text.
 func (w *Webhook) stream(
 	ctx context.Context,
 	cancel context.CancelCauseFunc,
@@ -110,10 +111,13 @@ func (w *Webhook) stream(
 ) (Result, error) {
 	events := newEventReader(body, maxAnswer)
 	var after Result
+	var format chat.Format
 	result, err := show(ctx, cancel, begin, w.silence, func() (piece, error) {
-		text, more, err := w.next(events)
+		p, more, err := w.next(events)
 		after = more
-		return piece{text: text}, err
+		format = cmp.Or(format, p.format)
+		p.format = format
+		return p, err
 	})
 	if err != nil {
 		return result, err // with the text so far if the visitor has read a part of it
@@ -124,31 +128,35 @@ func (w *Webhook) stream(
 }
 
 // next returns the text of the next event, or io.EOF and what follows the text.
-func (w *Webhook) next(events *eventReader) (text string, after Result, err error) {
+func (w *Webhook) next(events *eventReader) (p piece, after Result, err error) {
 	e, err := events.next()
 	switch {
 	case errors.Is(err, io.EOF):
-		return "", Result{}, w.unavailable(errBrokenOff)
+		return piece{}, Result{}, w.unavailable(errBrokenOff)
 	case errors.Is(err, errTooLarge):
-		return "", Result{}, w.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)
+		return piece{}, Result{}, w.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)
 	case err != nil:
-		return "", Result{}, w.unavailable(fmt.Errorf("reading the answer: %w", err))
+		return piece{}, Result{}, w.unavailable(fmt.Errorf("reading the answer: %w", err))
 	case string(e.data) == doneData:
-		return "", Result{}, io.EOF
+		return piece{}, Result{}, io.EOF
 	case e.name == "done":
 		after, err = w.parseAnswers(e.data)
 		if err != nil {
-			return "", Result{}, err
+			return piece{}, Result{}, err
 		}
-		return "", after, io.EOF
+		return piece{}, after, io.EOF
 	}
 	var delta struct {
-		Text string `json:"text"`
+		Text   string      `json:"text"`
+		Format chat.Format `json:"format"`
 	}
 	if err := json.Unmarshal(e.data, &delta); err != nil {
-		return "", Result{}, w.wrongAnswer("has an event that is not a JSON object with a text", err)
+		return piece{}, Result{}, w.wrongAnswer("has an event that is not a JSON object with a text", err)
 	}
-	return delta.Text, Result{}, nil
+	if !delta.Format.Valid() {
+		return piece{}, Result{}, w.wrongAnswer("is wrong in format: "+chat.FormatRule, nil)
+	}
+	return piece{text: delta.Text, format: delta.Format}, Result{}, nil
 }
 
 func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (*http.Request, error) {
@@ -193,12 +201,26 @@ func (w *Webhook) parseAnswers(body []byte) (Result, error) {
 		if fault := faultOf(m, i); fault != "" {
 			return Result{}, w.wrongAnswer(fault, nil)
 		}
+		answer.Messages[i].Data = formatted(m)
 	}
 	handover, err := w.parseHandover(answer.Handover)
 	if err != nil {
 		return Result{}, err
 	}
 	return Result{Messages: answer.Messages, Handover: handover}, nil
+}
+
+// formatted returns the data of a valid message: a text is Markdown unless its data has a format, because most servers
+// pass on what a model has written. Data that would become too long stays as it is.
+func formatted(m Answer) json.RawMessage {
+	if m.Type != chat.Text {
+		return m.Data
+	}
+	data := chat.WithFormat(m.Data, chat.Markdown)
+	if len(data) > chat.MaxDataBytes {
+		return m.Data
+	}
+	return data
 }
 
 // faultOf describes what is invalid in message i of an answer; empty: nothing.

@@ -74,8 +74,8 @@ func TestWebhookPostsTheEventAndReadsTheAnswer(t *testing.T) {
 	if err != nil || len(answers.Messages) != 2 {
 		t.Fatalf("got %v and %v, want two answers", answers, err)
 	}
-	if answers.Messages[0].Type != chat.Text || string(answers.Messages[0].Data) != `{"text":"hi","n":1.50}` || answers.Messages[1].Type != chat.Image {
-		t.Errorf("got %v, want the webhook's messages as they were", answers)
+	if answers.Messages[0].Type != chat.Text || string(answers.Messages[0].Data) != `{"text":"hi","n":1.50,"format":"markdown"}` || answers.Messages[1].Type != chat.Image {
+		t.Errorf("got %v, want the webhook's messages, the text as Markdown", answers)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestWebhookKeepsItsAnswers(t *testing.T) {
 	asked := wrote(chat.Text, `{"text":"x"}`)
 	for range 2 { // the second time because publishing the first answer failed
 		answers, err := w.Answer(t.Context(), asked, nil)
-		if err != nil || len(answers.Messages) != 1 || string(answers.Messages[0].Data) != `{"text":"kept"}` || answers.Messages[0].NameOfSender != "Ada" {
+		if err != nil || len(answers.Messages) != 1 || string(answers.Messages[0].Data) != `{"text":"kept","format":"markdown"}` || answers.Messages[0].NameOfSender != "Ada" {
 			t.Fatalf("got %v and %v, want the answer from Ada", answers, err)
 		}
 	}

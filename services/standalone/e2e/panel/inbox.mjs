@@ -1,8 +1,9 @@
 // Scenarios of the panel: the inbox and its conversations. widget.mjs runs one exported function.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { button, chatRow, eventually, holdPosts, png, signIn, unique, write } from '../page.mjs';
+import { button, chatRow, eventually, holdPosts, listMarks, png, signIn, unique, write } from '../page.mjs';
 import { api, assertClean, dialog, invite, log, messageWith, navigate, openVisitorPage, registerVisitor, reply, waitForHeading } from './shared.mjs';
 
 /** A visitor and an agent see each other's typing, read receipts and presence. */
@@ -356,4 +357,34 @@ export async function queue(env) {
   await button(first, 'Assign to Bob').click();
   await first.getByText('With Bob', { exact: true }).first().waitFor();
   for (const page of [first, bob]) await assertClean(page, config);
+}
+
+/** An agent sees a bot's answer as the visitor does: drawn, and in lists as one line without marks. What people write stays as it is. */
+export async function markdown(env) {
+  const { config } = env;
+  const agent = await signIn(env);
+  await navigate(agent, '/inbox');
+  await registerVisitor(config, 'Ada', '**Where** is `it`?');
+  await chatRow(agent, 'Ada').waitFor();
+  const { chats } = await api(agent, 'GET', 'chats');
+  const send = (data) =>
+    fetch(`${config.clientBase}/message/send`, { method: 'POST', headers: { 'Content-Type': 'application/json', 'x-access-token': config.accessToken }, body: JSON.stringify({ type: 'TEXT', chatId: chats[0].id, data }) });
+  const refused = await send({ text: 'x', format: 'html' });
+  assert.deepEqual([refused.status, (await refused.json()).details], [400, [{ field: 'data.format', message: 'must be one of markdown, plain' }]]);
+  const text = readFileSync(new URL('../markdown.txt', import.meta.url), 'utf8');
+  assert.ok((await send({ text, format: 'markdown' })).ok);
+  await chatRow(agent, 'Ada').getByText('Your order It has free delivery, see our shop').waitFor();
+
+  await chatRow(agent, 'Ada').click();
+  const drawn = log(agent).locator('.md');
+  await drawn.locator('pre').getByText('# **no marks**').waitFor();
+  assert.deepEqual(await listMarks(drawn), ['decimal', 'disc', 'disc', 'decimal']);
+  assert.equal(await drawn.getByRole('link', { name: 'our shop' }).getAttribute('href'), 'https://shop.example.com/a_b');
+  assert.deepEqual([await drawn.locator('a').count(), await drawn.locator('img').count()], [2, 0]);
+  await messageWith(agent, '**Where** is `it`?').waitFor();
+  await reply(agent).fill('**It** is here.');
+  await reply(agent).press('Enter');
+  await messageWith(agent, '**It** is here.').waitFor();
+  await assertClean(agent, config);
+  await agent.screenshot({ path: join(config.shots, 'panel-markdown.png') });
 }

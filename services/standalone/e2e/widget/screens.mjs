@@ -18,6 +18,7 @@ function sampleHistory(base) {
     m('TEXT', { text: 'Hello, I am Polly. How can I help you today?' }, true, 3000),
     m('TEXT', { text: 'My parcel has not arrived yet.' }, false, 2990),
     m('TEMPLATE', { templateId: 'x', name: 'order', text: 'Hello Ada, your order 1042 is on its way: https://shop.example.com/orders/1042' }),
+    m('TEXT', { format: 'markdown', text: '**Order 1042** is on its *way*:\n\n- depot `B7`\n- [track it](https://shop.example.com/t)\n\n> Signed on delivery' }),
     m('INTERACTIVE', { header: 'Order 1042', body: 'It leaves the depot today.', footer: 'Open until 18:00', buttons: [{ type: 'reply', title: 'Change the address', payload: 'a' }, { type: 'url', title: 'Track it', url: 'https://shop.example.com/t' }, { type: 'phone', title: 'Call us', phone: '+982112345678' }] }),
     m('CAROUSEL', { cards: [{ title: 'Blue mug', subtitle: '0.3 l, stoneware', imageUrl: `${base}/demo/assets/parley.png`, buttons: [{ type: 'reply', title: 'Choose', payload: 'b' }] }, { title: 'Red mug', subtitle: 'Picture on another host', imageUrl: 'https://cdn.third.example/red.png', buttons: [{ type: 'reply', title: 'Choose', payload: 'r' }] }, { title: 'Green mug' }] }),
     m('IMAGE', { ...file('parcel.png', 'image/png'), caption: 'Your parcel at the depot' }),
@@ -136,7 +137,7 @@ export async function screens({ config, open, report }) {
         await page.context().setOffline(false);
         await page.reload();
         await page.addScriptTag({ path: axePath });
-        await page.getByRole('button', { name: /: 11$/ }).waitFor();
+        await page.getByRole('button', { name: /: 12$/ }).waitFor();
         await checkScreen('launcher-unread');
         assert.deepEqual(page.errors, []);
         await page.context().close();

@@ -1,8 +1,9 @@
 // Scenarios of the chat widget: a complete session, and streamed answers. widget.mjs runs one exported function.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventually, png, unique, write } from '../page.mjs';
+import { eventually, listMarks, png, unique, write } from '../page.mjs';
 import { composer, cors, ids, launcher, messageWith, picture, register, rows, sendFromCompany } from './shared.mjs';
 
 /** A complete session on a site with a strict Content-Security-Policy. */
@@ -146,4 +147,49 @@ export async function streaming({ config, open, report }) {
   await eventually('the whole answer is shown after a reload', async () => assert.equal(await whole().count(), 3));
   assert.deepEqual(page.errors, []);
   report('widget: a streamed answer grows, stops, and survives an outage and a reload');
+}
+
+/** Answers in Markdown are drawn from their first word on, within the policy of the site; plain texts stay as they are. */
+export async function markdown({ config, open, report }) {
+  const page = await open();
+  await page.route('**/widget/markdown-*.js', (route) => route.abort());
+  await register(page);
+  const last = rows(page).last().locator('.bubble');
+  await write(page, 'Where is my order?');
+  const source = readFileSync(new URL('../markdown.txt', import.meta.url), 'utf8');
+  await sendFromCompany(page, { text: source, format: 'markdown' });
+  await messageWith(page, '**free** delivery').waitFor(); // what draws it cannot be loaded
+  await page.unroute('**/widget/markdown-*.js');
+  await eventually('it is drawn once the file is there', async () => {
+    await page.evaluate(() => ['de', 'en'].forEach(Parley.setLanguage)); // draws all messages again
+    assert.equal(await last.locator('strong').first().textContent({ timeout: 500 }), 'Your order');
+  });
+
+  assert.deepEqual(await listMarks(last), ['decimal', 'disc', 'disc', 'decimal']);
+  assert.equal(await last.locator('li ul > li').first().textContent(), 'free delivery');
+  assert.match(await last.locator('pre').textContent(), /^curl -s "https:[^*]*\n {2}\| jq \.\n# \*\*no marks\*\*$/);
+  const link = last.getByRole('link', { name: 'our shop' });
+  assert.deepEqual(await Promise.all(['href', 'target', 'rel'].map((a) => link.getAttribute(a))), ['https://shop.example.com/a_b', '_blank', 'noopener noreferrer nofollow']);
+  assert.equal(await last.locator('a').count(), 2, 'an address of another scheme is no link');
+  assert.equal(await last.locator('img, script').count(), 0, 'HTML and pictures are not drawn');
+  assert.match(await last.textContent(), /<img src=x onerror=.*\[press\]\(javascript:/);
+  await page.screenshot({ path: join(config.shots, 'widget-markdown.png') });
+
+  await write(page, 'stream');
+  const writing = page.locator('[role=log] .writing .md');
+  await writing.locator('strong').first().waitFor();
+  let shown = '';
+  while (await writing.count()) {
+    assert.doesNotMatch(shown, /[*`]/, 'an open mark is not shown');
+    shown = (await writing.textContent({ timeout: 500 }).catch(() => '')) ?? '';
+  }
+  assert.equal(await last.locator('code').textContent(), 'message.part');
+
+  await sendFromCompany(page, { text: '**As it is**', format: 'plain' });
+  await messageWith(page, '**As it is**').waitFor();
+  await write(page, '**menu** `x`');
+  await page.locator('.mine .words').filter({ hasText: '**menu** `x`' }).waitFor();
+  assert.deepEqual(await page.evaluate(() => window.violations), [], 'the Content-Security-Policy is not violated');
+  assert.deepEqual(page.errors, []);
+  report('widget: Markdown is drawn, also while it is written');
 }

@@ -31,11 +31,13 @@ export async function register(page, { email = `ada${unique()}@example.com` } = 
   return email;
 }
 
-/** Sends a message from the company, with the curl command that the page shows. */
-export async function sendFromCompany(page) {
-  const command = page.locator('#curl');
-  await command.waitFor(); // it appears with the first reply that the widget reports to the page
-  assert.match(execFileSync('sh', ['-c', await command.textContent()], { encoding: 'utf8' }), /Message sent successfully/);
+/** Sends a message from the company, with the curl command that the page shows, and with other data if it is given. */
+export async function sendFromCompany(page, data) {
+  const shown = page.locator('#curl');
+  await shown.waitFor(); // it appears with the first reply that the widget reports to the page
+  let command = await shown.textContent();
+  if (data) command = command.replace(/"data":\{.*?\}/, () => `"data":${JSON.stringify(data).replaceAll("'", "'\\''")}`);
+  assert.match(execFileSync('sh', ['-c', command], { encoding: 'utf8' }), /Message sent successfully/);
 }
 
 /** Starts a site. It answers every path with the HTML that was last passed to `serve`. */

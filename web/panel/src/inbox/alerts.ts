@@ -1,7 +1,7 @@
-import { summary } from '@parley/shared/message.js';
 import type { Message } from '../api/types.js';
 import { Store } from '../lib/store.js';
 import { strings } from '../strings.js';
+import { lineOf } from './line.js';
 
 export interface Alerts {
   sound: boolean;
@@ -75,11 +75,7 @@ export function chime(): void {
 }
 
 export const notify = (name: string, message: Message, chatId: string): void =>
-  notifyOf(
-    strings.inbox.notification(name),
-    summary(message, (kind) => strings.render[kind]),
-    chatId,
-  );
+  notifyOf(strings.inbox.notification(name), lineOf(message), chatId);
 
 /** Shows a desktop notification that opens a chat, if they are enabled and the page has no focus. */
 export function notifyOf(title: string, body: string, chatId: string): void {

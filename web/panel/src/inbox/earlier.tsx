@@ -1,9 +1,9 @@
-import { summary } from '@parley/shared/message.js';
 import type { Agent, Chat } from '../api/types.js';
 import { formatDate } from '../lib/format.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Glyph } from '../ui/icon.js';
+import { lineOf } from './line.js';
 
 const s = strings.inbox;
 
@@ -15,10 +15,7 @@ export function Earlier({ chats }: { chats: Chat[] }) {
         <li key={c.id}>
           <a href={`#/inbox/${c.id}`}>{formatDate(c.activityAt)}</a>
           <span dir="auto">
-            {[
-              c.assignee && s.with(c.assignee.name),
-              c.lastMessage && summary(c.lastMessage, (kind) => strings.render[kind]),
-            ]
+            {[c.assignee && s.with(c.assignee.name), c.lastMessage && lineOf(c.lastMessage)]
               .filter(Boolean)
               .join(' · ')}
           </span>

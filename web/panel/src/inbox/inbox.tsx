@@ -1,5 +1,4 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { summary } from '@parley/shared/message.js';
 import { applications, chats as api, type ChatFilter } from '../api/api.js';
 import { live } from '../api/live.js';
 import type { Agent, Application, Chat } from '../api/types.js';
@@ -18,6 +17,7 @@ import { toast } from '../ui/toast.js';
 import { VirtualList } from '../ui/virtual.js';
 import { alerts, canNotify, chime, notify, requestDesktop, setAlerts } from './alerts.js';
 import { ConversationView } from './view.js';
+import { lineOf } from './line.js';
 import { ChatList } from './list.js';
 import { undoClose } from './closing.js';
 import { counts } from '../counts.js';
@@ -406,7 +406,7 @@ interface RowProps {
 
 function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
   const last = c.waiting ? (c.question ?? c.lastMessage) : c.lastMessage;
-  const words = last ? summary(last, (kind) => strings.render[kind]) || s.message : s.noMessage;
+  const words = last ? lineOf(last) || s.message : s.noMessage;
   const from = last?.isFromSupport ? `${last.nameOfSender || s.support}: ` : '';
   return (
     <a

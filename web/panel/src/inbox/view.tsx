@@ -1,5 +1,6 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Render } from '@parley/shared/render/content.js';
+import { Markdown } from '@parley/shared/render/markdown.js';
 import { throttle } from '@parley/shared/typing.js';
 import { chats as api } from '../api/api.js';
 import { isStatus } from '../api/client.js';
@@ -127,6 +128,7 @@ function renderOf(preview: (picture: { url: string; name: string }) => void): Re
     t: (key, values) => strings.render[key].replace(/\{(\w+)\}/g, (all, name: string) => String(values?.[name] ?? all)),
     n: (_, n) => count(n, strings.render.cards),
     bytes: formatBytes,
+    markdown: () => Markdown,
     base: widgetBaseUrl.replace(/\/?$/, '/'),
     origins: [new URL(widgetBaseUrl).origin, location.origin],
     preview,

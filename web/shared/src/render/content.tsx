@@ -1,6 +1,16 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, ComponentType } from 'preact';
 import { useRef, useState } from './hooks.js';
-import { buttonsOf, cardsOf, choicesOf, sectionText, text, type Button, type Data, type Message } from '../message.js';
+import {
+  buttonsOf,
+  cardsOf,
+  choicesOf,
+  isMarkdown,
+  sectionText,
+  text,
+  type Button,
+  type Data,
+  type Message,
+} from '../message.js';
 import { hostOf, isFromOrigins, linkify, safeLink, telLink } from '../url.js';
 import { Icon, type IconName } from './icon.js';
 import { Picture } from './picture.js';
@@ -36,6 +46,16 @@ export interface Render {
   /** Sends the selection; undefined if the message is read-only. */
   choose?: ((choice: { text: string; payload: string; replyTo: string }) => void) | undefined;
   preview(picture: { url: string; name: string }): void;
+  /** The component for Markdown (./markdown.tsx); undefined until it is loaded: then its text is shown as it is. */
+  markdown(): ComponentType<TextProps> | undefined;
+}
+
+export interface TextProps {
+  text: string;
+  render: Render;
+  reachable: boolean;
+  /** More of the text follows. */
+  unfinished?: boolean | undefined;
 }
 
 export interface ContentProps {
@@ -58,7 +78,7 @@ export function Content(p: ContentProps) {
     case 'MULTIPLE_CHOICE_REPLY':
       return (
         <>
-          <LinkedText text={text(d.text)} {...p} />
+          <Words text={text(d.text)} markdown={isMarkdown(p.message)} unfinished={!!d.finishReason} {...p} />
           {d.finishReason && <p class="foot">{p.render.t('cut')}</p>}
         </>
       );
@@ -119,10 +139,25 @@ export function Content(p: ContentProps) {
 
 const tabIndexOf = (reachable: boolean) => (reachable ? undefined : -1);
 
-/** A text with clickable links. */
-export function LinkedText({ text: value, render, reachable }: { text: string; render: Render; reachable: boolean }) {
+/** A text, which may be Markdown. */
+export function Words({ markdown, ...p }: TextProps & { markdown: boolean }) {
+  const Markdown = markdown && p.render.markdown();
+  return Markdown ? <Markdown {...p} /> : <LinkedText {...p} />;
+}
+
+/** A plain text with clickable links. */
+function LinkedText(p: TextProps) {
   return (
     <p class="words" dir="auto">
+      <Linked {...p} />
+    </p>
+  );
+}
+
+/** A text in which addresses are links. */
+export function Linked({ text: value, render, reachable }: TextProps) {
+  return (
+    <>
       {linkify(value).map((segment) =>
         segment.href ? (
           <Link href={segment.href} render={render} reachable={reachable}>
@@ -132,11 +167,11 @@ export function LinkedText({ text: value, render, reachable }: { text: string; r
           segment.text
         ),
       )}
-    </p>
+    </>
   );
 }
 
-function Link(p: {
+export function Link(p: {
   href: string;
   render: Render;
   reachable: boolean;

@@ -1,5 +1,7 @@
 import { type ComponentType, createContext } from 'preact';
 import type { ChatState } from '@parley/shared/api.js';
+import type { Message } from '@parley/shared/message.js';
+import type { TextProps } from '@parley/shared/render/content.js';
 import { useContext } from '@parley/shared/render/hooks.js';
 import type { Language } from '../i18n.js';
 import type { Host } from '../host.js';
@@ -14,18 +16,28 @@ export interface ExtrasModule {
   chime(key: string, id: string): void;
 }
 
+/** The component and the function of ../markdown.ts. */
+export interface MarkdownModule {
+  Markdown: ComponentType<TextProps>;
+  withoutMarks(m: Message): Message;
+}
+
+/** A module that is loaded on first use (./ondemand.ts). */
+interface Lazy<Module> {
+  readonly loaded: Module | undefined;
+  /** Returns the module if loaded; otherwise starts loading, after which the components render again. */
+  getOrLoad(): Module | undefined;
+  load(): Promise<Module>;
+}
+
 /** The context of all UI components. */
 export interface Screen {
   host: Host;
   session: Session;
   state: State;
   language: Language;
-  /** Loads the extras (./extras.ts). */
-  extras: {
-    /** Returns the extras if loaded; otherwise starts loading, after which the components render again. */
-    getOrLoad(): ExtrasModule | undefined;
-    load(): Promise<ExtrasModule>;
-  };
+  extras: Lazy<ExtrasModule>;
+  markdown: Lazy<MarkdownModule>;
   /** Announces a text in the polite live region. */
   announce(text: string): void;
   close(): void;

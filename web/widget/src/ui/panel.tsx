@@ -20,7 +20,7 @@ export interface PanelProps extends Screen {
 
 /** The chat dialog. */
 export function Panel(p: PanelProps) {
-  const { state, language, session, host, extras } = p;
+  const { state, language, session, host, extras, markdown } = p;
   const panel = useRef<HTMLDivElement>();
   const opener = useRef<HTMLElement>();
   const [picture, setPicture] = useState<{ url: string; name: string }>();
@@ -48,8 +48,9 @@ export function Panel(p: PanelProps) {
           () => p.announce(language.t('unavailable')),
         );
       },
+      markdown: () => markdown.getOrLoad()?.Markdown,
     }),
-    [language],
+    [language, markdown.loaded],
   );
   useEffect(() => {
     if (sent) p.transcript.current?.scrollToEnd();

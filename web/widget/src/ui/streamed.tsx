@@ -1,5 +1,5 @@
 import type { StreamedMessage } from '@parley/shared/parts.js';
-import { LinkedText, type Render } from '@parley/shared/render/content.js';
+import { Words, type Render } from '@parley/shared/render/content.js';
 import type { Language } from '../i18n.js';
 import type { Session } from '../state/session.js';
 import { Avatar } from './avatar.js';
@@ -31,7 +31,13 @@ export function StreamedRow({
             {m.nameOfSender}
           </p>
           <div class="bubble">
-            <LinkedText text={m.text} render={render} reachable={false} />
+            <Words
+              text={m.text}
+              markdown={m.format === 'markdown'}
+              unfinished={!m.done}
+              render={render}
+              reachable={false}
+            />
           </div>
           <p class="meta">
             {!m.done && (

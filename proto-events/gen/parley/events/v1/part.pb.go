@@ -54,7 +54,10 @@ type MessagePart struct {
 	NameOfSender string `protobuf:"bytes,10,opt,name=name_of_sender,json=nameOfSender,proto3" json:"name_of_sender,omitempty"`
 	// True in the last part, which has no text. The message has been published as a Reply, or there will be none, and its
 	// shown parts must be removed.
-	Done          bool `protobuf:"varint,11,opt,name=done,proto3" json:"done,omitempty"`
+	Done bool `protobuf:"varint,11,opt,name=done,proto3" json:"done,omitempty"`
+	// How to show the text: "markdown", or "plain", as it is; the message has the same format in its data. Absent: plain.
+	// Only in parts with offset 0.
+	Format        string `protobuf:"bytes,12,opt,name=format,proto3" json:"format,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -166,11 +169,18 @@ func (x *MessagePart) GetDone() bool {
 	return false
 }
 
+func (x *MessagePart) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
 var File_parley_events_v1_part_proto protoreflect.FileDescriptor
 
 const file_parley_events_v1_part_proto_rawDesc = "" +
 	"\n" +
-	"\x1bparley/events/v1/part.proto\x12\x10parley.events.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcc\x02\n" +
+	"\x1bparley/events/v1/part.proto\x12\x10parley.events.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe4\x02\n" +
 	"\vMessagePart\x12\x1d\n" +
 	"\n" +
 	"company_id\x18\x01 \x01(\tR\tcompanyId\x12\x15\n" +
@@ -187,7 +197,8 @@ const file_parley_events_v1_part_proto_rawDesc = "" +
 	"created_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12$\n" +
 	"\x0ename_of_sender\x18\n" +
 	" \x01(\tR\fnameOfSender\x12\x12\n" +
-	"\x04done\x18\v \x01(\bR\x04doneBJZHgithub.com/parley-chat/parley/proto-events/gen/parley/events/v1;eventsv1b\x06proto3"
+	"\x04done\x18\v \x01(\bR\x04done\x12\x16\n" +
+	"\x06format\x18\f \x01(\tR\x06formatBJZHgithub.com/parley-chat/parley/proto-events/gen/parley/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_parley_events_v1_part_proto_rawDescOnce sync.Once
