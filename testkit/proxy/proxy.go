@@ -35,7 +35,8 @@ type Proxy struct {
 // connection is a client's connection and the one to its server.
 type connection struct {
 	client, server net.Conn
-	lost           atomic.Bool // what is sent disappears, until the end of the connection
+	// What the client or the server sends disappears, until the end of the connection.
+	losesRequests, losesAnswers atomic.Bool
 }
 
 // close closes both.
@@ -86,7 +87,17 @@ func (p *Proxy) Lose() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
-		c.lost.Store(true)
+		c.losesRequests.Store(true)
+		c.losesAnswers.Store(true)
+	}
+}
+
+// LoseAnswers is Lose for what the servers send: requests have their effects, of which the clients hear nothing.
+func (p *Proxy) LoseAnswers() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.losesAnswers.Store(true)
 	}
 }
 
@@ -140,8 +151,8 @@ func (p *Proxy) connect(client net.Conn) {
 	}
 	defer p.remove(c)
 	ended := make(chan struct{}, 2)
-	p.running.Go(func() { p.forward(c, server, client, ended) })
-	p.running.Go(func() { p.forward(c, client, server, ended) })
+	p.running.Go(func() { p.forward(server, client, &c.losesRequests, ended) })
+	p.running.Go(func() { p.forward(client, server, &c.losesAnswers, ended) })
 	select {
 	case <-ended:
 	case <-p.stopped:
@@ -177,7 +188,7 @@ func (p *Proxy) remove(c *connection) {
 	delete(p.conns, c)
 }
 
-func (p *Proxy) forward(c *connection, to, from net.Conn, ended chan<- struct{}) {
+func (p *Proxy) forward(to, from net.Conn, loses *atomic.Bool, ended chan<- struct{}) {
 	defer func() { ended <- struct{}{} }()
 	buffer := make([]byte, 32<<10)
 	for {
@@ -188,7 +199,7 @@ func (p *Proxy) forward(c *connection, to, from net.Conn, ended chan<- struct{})
 		if !p.pass() {
 			return
 		}
-		if c.lost.Load() {
+		if loses.Load() {
 			continue
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {

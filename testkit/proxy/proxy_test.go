@@ -117,6 +117,35 @@ func TestLose(t *testing.T) {
 	wantEcho(t, dial(t, p))
 }
 
+func TestLoseAnswers(t *testing.T) {
+	t.Parallel()
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	p := proxy.Start(t, server.Addr().String())
+	client := dial(t, p)
+	accepted, err := server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	p.LoseAnswers()
+	if err := say(t, client, never); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v, want silence", err)
+	}
+	if err := hear(t, accepted, soon); err != nil {
+		t.Errorf("the server: got %v, want what the client said", err)
+	}
+	if _, err := accepted.Write([]byte("answer")); err != nil {
+		t.Fatal(err)
+	}
+	if err := hear(t, client, never); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("after an answer: got %v, want silence", err)
+	}
+}
+
 func TestDelay(t *testing.T) {
 	t.Parallel()
 	p := proxy.Start(t, echo(t))

@@ -194,8 +194,8 @@ func (w *nemesisWorld) terminate(u *unit) error {
 	return err
 }
 
-// breakLink breaks a link. Half of the half-open links have lost the connections of before: what is sent over them
-// disappears.
+// breakLink breaks a link. Most of the half-open links have lost the connections of before: what is sent over them
+// disappears, or only the answers do.
 func (w *nemesisWorld) breakLink(f nemesis.Fault) (end func() error, err error) {
 	link := w.links[f.Target]
 	var mend func()
@@ -206,8 +206,11 @@ func (w *nemesisWorld) breakLink(f nemesis.Fault) (end func() error, err error) 
 		mend = link.Delay(time.Duration(f.Arg) * time.Millisecond)
 	case nemesis.HalfOpen:
 		mend = link.Silence()
-		if w.chance(f.String()).IntN(2) == 0 {
+		switch w.chance(f.String()).IntN(3) {
+		case 0:
 			link.Lose()
+		case 1:
+			link.LoseAnswers()
 		}
 	}
 	return func() error { mend(); return nil }, nil
