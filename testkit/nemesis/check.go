@@ -297,19 +297,16 @@ func silentForAgents(x *index) (broken []Violation) {
 
 // agentsHave reports whether the agents certainly have a chat at a time, and until when.
 func (x *index) agentsHave(chatID string, at time.Time) (until time.Time, agents bool) {
-	until = farAway
 	for _, t := range x.Turns { // of a chat by one agent: one after the other
 		switch {
 		case t.ChatID != chatID:
-		case t.Begun.After(at):
-			if until == farAway && !t.Agent {
-				until = t.Begun
-			}
-		default:
+		case t.Begun.Before(at):
 			agents = t.Agent && t.Done && t.Ended.Before(at)
+		case !t.Agent:
+			return t.Begun, agents
 		}
 	}
-	return until, agents
+	return farAway, agents
 }
 
 // statuses is the order of statuses. A retry may deliver what has failed.
