@@ -287,7 +287,6 @@ func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
 		Chats:        r.store, // not the cache: an agent may have taken the chat a moment ago
 		Controls:     control.New(r.store, r.bus, r.now),
 		Publisher:    r.bus,
-		Parts:        parts{r.bus},
 		Replies:      replies{r.bus},
 		Now:          r.now,
 	}
@@ -349,18 +348,6 @@ const maxRecent = 128 << 10
 func (h histories) Recent(ctx context.Context, chatID string, limit int) ([]chat.Message, error) {
 	messages, _, err := h.store.History(ctx, chatID, store.HistoryQuery{Limit: limit, MaxBytes: maxRecent})
 	return messages, err
-}
-
-// parts reads the stream of parts for the bot.
-type parts struct{ bus *bus.Bus }
-
-// LastPart implements [bot.PartLog].
-func (p parts) LastPart(ctx context.Context, appID, chatUserID string) (event.MessagePart, error) {
-	d, err := p.bus.Last(ctx, subject.Parts, subject.Part(appID, chatUserID))
-	if err != nil {
-		return event.MessagePart{}, err
-	}
-	return event.Decode[event.MessagePart](d.Subject, d.Data)
 }
 
 // replies reads the stream of replies for the bot.

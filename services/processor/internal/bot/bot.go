@@ -68,11 +68,6 @@ type ReplyLog interface {
 	Published(ctx context.Context, appID, chatUserID, id string, since time.Time) (bool, error)
 }
 
-// PartLog returns the last part published for a visitor; NotFound if there is none.
-type PartLog interface {
-	LastPart(ctx context.Context, appID, chatUserID string) (event.MessagePart, error)
-}
-
 // Config holds the dependencies of a [Bot].
 type Config struct {
 	Answerer     Answerer
@@ -80,7 +75,6 @@ type Config struct {
 	Chats        Chats
 	Controls     Controls
 	Publisher    event.Publisher
-	Parts        PartLog
 	Replies      ReplyLog                 // of all processes; nil: there is no other process
 	FailureText  string                   // the reply to a message that is given up; empty: none
 	Signal       func(event.Signal) error // publishes the typing indicator; nil: none
@@ -265,8 +259,7 @@ func accountOf(e event.VisitorMessageAccepted) event.Account {
 	return event.ForBot(e.CompanyID, e.AppID, e.ChatUserID)
 }
 
-// begin streams the first answer to a message, instead of the typing indicator. Its parts continue the
-// numbering of a process that has died.
+// begin streams the first answer to a message, instead of the typing indicator.
 func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
 	return func(ctx context.Context, format chat.Format, stop func()) (*PartWriter, error) {
 		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
@@ -288,11 +281,7 @@ func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
 			NameOfSender: sender,
 			Format:       format,
 		}
-		n := int32(0)
-		last, err := b.cfg.Parts.LastPart(ctx, e.AppID, e.ChatUserID)
-		if err == nil && last.MessageID == first.MessageID {
-			n = last.N + 1
-		}
+		n := firstPart(first.CreatedAt.Sub(e.Message.CreatedAt))
 		release := b.writers.add(subject.Stop(e.AppID, e.ChatUserID, first.MessageID), stop)
 		return newPartWriter(to, b.cfg.Now, first, n, release), nil
 	}

@@ -24,13 +24,6 @@ func (p *published) Publish(_ context.Context, _ event.Account, e event.Event) e
 	return nil
 }
 
-// noParts is a stream of parts without any.
-type noParts struct{}
-
-func (noParts) LastPart(context.Context, string, string) (event.MessagePart, error) {
-	return event.MessagePart{}, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
-}
-
 type application chat.Application
 
 func (a application) Application(context.Context, string) (chat.Application, error) {
@@ -54,7 +47,6 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 				Applications: application{BotName: "Nora"},
 				Chats:        &controls{},
 				Publisher:    &replies,
-				Parts:        noParts{},
 				Now:          func() time.Time { return now },
 			})
 			if err := b.VisitorMessage(t.Context(), asked); err != nil {
@@ -116,7 +108,6 @@ func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 			Applications: application{},
 			Chats:        &test.agent,
 			Publisher:    &replies,
-			Parts:        noParts{},
 			Now:          func() time.Time { return asked.Message.CreatedAt },
 		})
 		if err := b.VisitorMessage(t.Context(), asked); err != nil {
@@ -153,7 +144,6 @@ func TestFailureText(t *testing.T) {
 			Applications: application{BotName: "Nora"},
 			Chats:        &test.agent,
 			Publisher:    &replies,
-			Parts:        noParts{},
 			FailureText:  test.text,
 			Now:          func() time.Time { return asked.Message.CreatedAt.Add(test.age) },
 		})
@@ -213,7 +203,6 @@ func TestAnAnswerAndAFailureTextExcludeEachOther(t *testing.T) {
 			Applications: application{BotName: "Nora"},
 			Chats:        &controls{},
 			Publisher:    &replies,
-			Parts:        noParts{},
 			Replies:      test.others,
 			FailureText:  "Sorry.",
 			Now:          func() time.Time { return asked.Message.CreatedAt.Add(test.age) },
@@ -241,7 +230,7 @@ func TestFreeFailureTextsAreBounded(t *testing.T) {
 	now := time.Now()
 	b := New(Config{
 		Answerer: NewDemo(""), Applications: application{BotName: "Nora"}, Chats: &controls{}, Publisher: &replies,
-		Parts: noParts{}, FailureText: "Sorry.", Now: func() time.Time { return now },
+		FailureText: "Sorry.", Now: func() time.Time { return now },
 	})
 	for _, want := range []int{1, 1, 2} {
 		if err := b.GaveUp(t.Context(), newMessage("x"), false); err != nil {
@@ -264,7 +253,6 @@ func TestOldMessagesAreSkipped(t *testing.T) {
 			Applications: application{},
 			Chats:        &controls{},
 			Publisher:    &replies,
-			Parts:        noParts{},
 			Now:          func() time.Time { return asked.Message.CreatedAt.Add(age) },
 		})
 		if err := b.VisitorMessage(t.Context(), asked); err != nil || len(replies) != want {

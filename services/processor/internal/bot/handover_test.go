@@ -48,7 +48,6 @@ func TestBotHandsOver(t *testing.T) {
 		Chats:        q,
 		Controls:     q,
 		Publisher:    q,
-		Parts:        noParts{},
 		Now:          func() time.Time { return asked.Message.CreatedAt },
 	})
 	if err := b.VisitorMessage(t.Context(), asked); err == nil {
@@ -121,7 +120,6 @@ func TestNobodyHandsOver(t *testing.T) {
 		Chats:        q,
 		Controls:     q,
 		Publisher:    q,
-		Parts:        noParts{},
 		Now:          func() time.Time { return asked.Message.CreatedAt },
 	})
 	for range 2 {

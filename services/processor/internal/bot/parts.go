@@ -38,6 +38,13 @@ const (
 // the message. Begin returns nil if the visitor must not see it: an agent has the chat.
 type Begin func(ctx context.Context, format chat.Format, stop func()) (*PartWriter, error)
 
+// firstPart returns the number of the first part of a text that begins some time after its question. It is above those
+// of a process that has died since: that published at most one part in each partInterval. The stream of parts does not
+// tell, because a power cut takes parts that clients have.
+func firstPart(sinceQuestion time.Duration) int32 {
+	return int32(max(0, sinceQuestion) / (partInterval / 2))
+}
+
 // PartWriter publishes a growing text in parts. It belongs to one goroutine.
 type PartWriter struct {
 	publisher event.Publisher

@@ -47,15 +47,6 @@ func (s *stage) Publish(_ context.Context, _ event.Account, e event.Event) error
 	return nil
 }
 
-func (s *stage) LastPart(context.Context, string, string) (event.MessagePart, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.parts) == 0 {
-		return event.MessagePart{}, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
-	}
-	return s.parts[len(s.parts)-1], nil
-}
-
 // final returns the text of the first reply.
 func (s *stage) final(t *testing.T) (text, finishReason string) {
 	t.Helper()
@@ -115,7 +106,6 @@ func (s *stage) bot(a Answerer, agent ...bool) *Bot {
 		Applications: application{BotName: "Nora"},
 		Chats:        &c,
 		Publisher:    s,
-		Parts:        s,
 		Now:          time.Now,
 	})
 }
@@ -171,7 +161,7 @@ func TestAFailedPartIsFollowedByAWholeOne(t *testing.T) {
 		if err := s.bot(a).VisitorMessage(t.Context(), newMessage("go")); err != nil {
 			t.Fatal(err)
 		}
-		if text, _ := s.final(t); s.shown.Text != text || s.parts[0].Offset != 0 || s.parts[0].N != 5 {
+		if text, _ := s.final(t); s.shown.Text != text || s.parts[0].Offset != 0 || s.parts[0].N != 8 {
 			t.Errorf("got %+v of the parts, beginning with %+v, want the message %q", s.shown, s.parts[0], text)
 		}
 		whole := 0

@@ -45,7 +45,6 @@ func TestBotTypes(t *testing.T) {
 				Applications: application{BotName: "Nora"},
 				Chats:        &controls{},
 				Publisher:    &replies,
-				Parts:        noParts{},
 				Now:          time.Now,
 				Signal: func(s event.Signal) error {
 					mu.Lock()
@@ -135,7 +134,6 @@ func TestTypingLastsOverRetries(t *testing.T) {
 					Applications: application{BotName: "Nora"},
 					Chats:        taken,
 					Publisher:    &replies,
-					Parts:        noParts{},
 					Now:          time.Now,
 					Signal: func(event.Signal) error {
 						mu.Lock()
@@ -183,7 +181,6 @@ func TestTypingEndsWithAPanic(t *testing.T) {
 			Applications: application{BotName: "Nora"},
 			Chats:        &controls{},
 			Publisher:    &replies,
-			Parts:        noParts{},
 			Now:          time.Now,
 			Signal:       func(event.Signal) error { return nil },
 		})

@@ -41,8 +41,8 @@ type MessagePart struct {
 	ChatId     string                 `protobuf:"bytes,4,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
 	// The id of the complete message.
 	MessageId string `protobuf:"bytes,5,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// Increases with each part of the message, from 0; it continues to increase if another process rewrites the message
-	// after a crash.
+	// Increases by one with each part of the message. A process that rewrites the message after the crash of another one
+	// goes on with a greater number.
 	N int32 `protobuf:"varint,6,opt,name=n,proto3" json:"n,omitempty"`
 	// Position of the text in the message, in UTF-16 code units (the length of a string in JavaScript and Java). 0: the
 	// text is the whole message so far, and replaces earlier parts.
