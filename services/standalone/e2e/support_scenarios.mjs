@@ -91,8 +91,10 @@ export async function earlier(env) {
   }));
   assert.equal(new Set(edges).size, 1, `name, text and time begin at one edge: ${edges}`);
   await chatRow(agent, 'Ada').click();
-  await agent.getByLabel('Your reply').pressSequentially('Let me add to that.');
-  const typing = await page.locator('.row.typing .bubble').boundingBox();
+  const [typing] = await Promise.all([
+    page.locator('.row.typing .bubble').boundingBox(), // from before: it goes again after some seconds
+    agent.getByLabel('Your reply').pressSequentially('Let me add to that.'),
+  ]);
   const oneLine = await page.locator('.mine .bubble').first().boundingBox();
   assert.ok(typing.height <= oneLine.height, `the bubble of someone who types is ${typing.height} high, a message ${oneLine.height}`);
   await agent.getByLabel('Your reply').press('Enter');
