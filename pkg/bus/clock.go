@@ -34,8 +34,8 @@ type clock struct {
 
 // Now returns the time by the clock of the stream REPLIES, so that times of all processes are comparable with those of
 // stored replies, whatever the machines' clocks say. The error is at most half of the fastest round trip to NATS; what
-// follows from something takes longer. Before NATS has answered, and if the bus does not use REPLIES, it is the time of this
-// machine.
+// follows from something takes longer. Before NATS has answered, and if the bus does not use REPLIES, it is the time of
+// this machine.
 func (b *Bus) Now() time.Time { return b.clock.read() }
 
 func (c *clock) read() time.Time {

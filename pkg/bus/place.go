@@ -23,8 +23,8 @@ type Place struct {
 func (d Delivery) Place() Place { return Place{d.Sequence, d.Time} }
 
 // Holds reports whether a stream still has at a place what the reader got, up to a millisecond: false if it has lost
-// that and has used the sequence again. What has expired or was erased counts as held. It returns Unavailable while NATS
-// is disconnected.
+// that and has used the sequence again. What has expired or was erased counts as held. It returns Unavailable while
+// NATS is disconnected.
 func (b *Bus) Holds(ctx context.Context, stream string, at Place) (bool, error) {
 	if at.Sequence == 0 {
 		return true, nil

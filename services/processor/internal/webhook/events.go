@@ -142,8 +142,8 @@ func (s *Service) ChatRated(ctx context.Context, e event.ChatRated, at time.Time
 	}, at, "")
 }
 
-// MessageStatusChanged delivers message.status. It skips a delivery to another device of a visitor by whom the message
-// was read before: a status only goes up.
+// MessageStatusChanged delivers message.status. A status only goes up: after the visitor has read a message on one
+// device, its delivery to another one is not reported.
 func (s *Service) MessageStatusChanged(ctx context.Context, e event.MessageStatusChanged, at time.Time) error {
 	hooks, err := s.cfg.Cache.Webhooks(ctx, e.CompanyID)
 	if err != nil || len(hooks.Endpoints) == 0 {
