@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { assigns } from '../src/inbox/assigned.js';
 import { closeLater, finishAll, undoClose, UNDO } from '../src/inbox/closing.js';
 import { ChatList, matches, insertSorted } from '../src/inbox/list.js';
+import { ApiError } from '../src/api/client.js';
 import type { Chat, Message } from '../src/api/types.js';
 
 const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
@@ -47,7 +48,7 @@ async function list(pages: { items: Chat[]; next: string }[], { known = [] as Ch
     get: (id) => {
       asked.push(id);
       const found = known.find((c) => c.id === id);
-      return found ? Promise.resolve(found) : Promise.reject(new Error('404'));
+      return found ? Promise.resolve(found) : Promise.reject(new ApiError(404, 'CHAT_NOT_FOUND', ''));
     },
     me: 'me',
     agentName: (id) => `agent ${id}`,
@@ -103,6 +104,41 @@ test('a chat that is not in the list is requested once', async () => {
   assert.deepEqual(ids(), ['n', 'a']);
   assert.equal(l.find('n')!.lastMessage?.id, '1', 'the event is applied, because the response may be older');
   assert.equal(l.find('n')!.unread, true);
+});
+
+test('an event while the first page loads is not lost, although the page is older', async () => {
+  const known = [chat('n', 60)];
+  const { l, ids } = await list([{ items: [chat('a', 30), chat('b', 20)], next: '' }], { known });
+  l.reload();
+  l.onRegistered({ appId: 'app', chatId: 'n', visitorId: 'v' });
+  l.onMessage({ chatId: 'b', message: message('1', 70) });
+  await settled();
+  assert.deepEqual(ids(), ['b', 'n', 'a']);
+  assert.equal(l.find('b')!.unreadCount, 1);
+});
+
+test('a chat that could not be loaded comes with the list, one that is not visible does not reload it', async () => {
+  let loads = 0;
+  let reachable = true;
+  const l = new ChatList({
+    load: () => Promise.resolve({ items: ++loads === 1 ? [] : [chat('n', 60)], next: '' }),
+    get: (id) =>
+      Promise.reject(id === 'n' && !reachable ? new ApiError(503, 'UNAVAILABLE', '') : new ApiError(404, '', '')),
+    me: 'me',
+    agentName: () => '',
+    current: () => '',
+    seen: () => false,
+  });
+  l.show({});
+  await settled();
+  l.onRegistered({ appId: 'app', chatId: 'foreign', visitorId: 'v' });
+  await settled();
+  assert.equal(loads, 1);
+  reachable = false;
+  l.onRegistered({ appId: 'app', chatId: 'n', visitorId: 'v' });
+  await settled();
+  assert.equal(loads, 2);
+  assert.equal(l.find('n')!.id, 'n');
 });
 
 test('a chat that no longer matches leaves the list, unless it is open', async () => {

@@ -46,7 +46,6 @@ export class Live {
   #lastId = '';
   #retry: ReturnType<typeof setTimeout> | undefined;
   #running = false;
-  #wasLive = false;
 
   on<K extends keyof LiveEvents>(name: K, f: Listener<K>): () => void {
     const set = this.#listeners.get(name) ?? new Set();
@@ -71,7 +70,6 @@ export class Live {
     this.#source?.close();
     this.#source = undefined;
     this.#lastId = '';
-    this.#wasLive = false;
     this.state.set('connecting');
   }
 
@@ -93,8 +91,7 @@ export class Live {
     const resumed = this.#lastId !== '';
     source.addEventListener('ready', (e) => {
       if (e.lastEventId) this.#lastId = e.lastEventId;
-      if (this.#wasLive && !resumed) this.#emit('reset', {}); // without a last id, events may have been missed
-      this.#wasLive = true;
+      if (!resumed) this.#emit('reset', {}); // what was loaded before may lack what happened meanwhile
       this.state.set('live');
     });
     source.addEventListener('offline', this.#lost);

@@ -1,5 +1,6 @@
 import { text } from '@parley/shared/message.js';
 import type { ChatFilter } from '../api/api.js';
+import { isStatus } from '../api/client.js';
 import type { LiveEvents } from '../api/live.js';
 import type { Agent, Chat, Message } from '../api/types.js';
 import type { Chunk } from '../lib/load.js';
@@ -69,6 +70,8 @@ export class ChatList {
   readonly #hidden = new Map<string, Chat>();
   /** Chats being loaded, with the changes to apply to the response, which may be older than the events. */
   readonly #requested = new Map<string, ((c: Chat) => Chat)[]>();
+  /** The events since the first page was requested. The response may be older than they are. */
+  #early: (() => void)[] | undefined;
 
   constructor(readonly config: ListConfig) {}
 
@@ -101,6 +104,7 @@ export class ChatList {
     if (!cursor) {
       this.#run.abort();
       this.#run = new AbortController();
+      this.#early = [];
     }
     const { signal } = this.#run;
     this.state.update((s) => ({ ...s, loading: true, error: undefined }));
@@ -113,6 +117,7 @@ export class ChatList {
           const items = cursor ? [...s.items, ...found.filter((c) => !known.has(c.id))] : found;
           return { items, next: page.next, ready: true, loading: false };
         });
+        if (!cursor) this.#repeatEarly();
         // A page of a search may be short or empty although more pages follow.
         if (page.next && this.state.value.items.length < 20) this.more();
       },
@@ -120,6 +125,18 @@ export class ChatList {
         if (!signal.aborted) this.state.update((s) => ({ ...s, loading: false, error }));
       },
     );
+  }
+
+  /** Applies an event, and once more to the first page if that is still on its way. */
+  #take(event: () => void): void {
+    event();
+    this.#early?.push(event);
+  }
+
+  #repeatEarly(): void {
+    const events = this.#early ?? [];
+    this.#early = undefined;
+    for (const event of events) event();
   }
 
   find(id: string): Chat | undefined {
@@ -177,14 +194,19 @@ export class ChatList {
     try {
       const chat = await this.config.get(id);
       this.put(changes.reduce((c, f) => f(c), chat));
-    } catch {
-      // not visible to this user, or the server is unreachable: the next load returns the chat
+    } catch (error) {
+      const isInvisible = isStatus(error, 404);
+      if (!isInvisible) this.reload(); // has the chat, or shows why there is no answer
     } finally {
       this.#requested.delete(id);
     }
   }
 
-  onMessage({ chatId, message }: LiveEvents['message']): void {
+  onMessage(e: LiveEvents['message']): void {
+    this.#take(() => this.#changeByMessage(e));
+  }
+
+  #changeByMessage({ chatId, message }: LiveEvents['message']): void {
     const fromVisitor = !message.isFromSupport;
     this.#change(chatId, (c) => {
       const newer = !c.lastMessage || c.lastMessage.createdAt <= message.createdAt;
@@ -210,20 +232,24 @@ export class ChatList {
   }
 
   onChat(e: LiveEvents['chat']): void {
-    this.#change(e.chatId, (c) => applyChat(c, e, this.config.agentName));
+    this.#take(() => this.#change(e.chatId, (c) => applyChat(c, e, this.config.agentName)));
   }
 
   onRated(e: LiveEvents['rated']): void {
-    this.#change(e.chatId, (c) => applyRating(c, e));
+    this.#take(() => this.#change(e.chatId, (c) => applyRating(c, e)));
   }
 
   onRegistered(e: LiveEvents['registered']): void {
-    if (!this.find(e.chatId)) void this.#request(e.chatId, (c) => c);
+    this.#take(() => {
+      if (!this.find(e.chatId)) void this.#request(e.chatId, (c) => c);
+    });
   }
 
   onRead(e: LiveEvents['read']): void {
-    const known = this.find(e.chatId);
-    if (known?.unread) this.put({ ...known, unread: false, unreadCount: 0 });
+    this.#take(() => {
+      const known = this.find(e.chatId);
+      if (known?.unread) this.put({ ...known, unread: false, unreadCount: 0 });
+    });
   }
 }
 
