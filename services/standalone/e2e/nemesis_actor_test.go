@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -253,6 +254,9 @@ func (w *nemesisWorld) insist(
 		write.Begun = time.Now()
 		got, err := send(key)
 		write.Ended = time.Now()
+		if errors.Is(err, errClientEnded) {
+			return
+		}
 		write.Status, write.MessageID = 0, ""
 		if err == nil {
 			write.Status = got.Status

@@ -39,6 +39,9 @@ func (w *nemesisWorld) newCompanyWriter(t *testing.T, name string) *companyWrite
 	return writer
 }
 
+// errClientEnded is the error of a client program that has ended, which no retry mends.
+var errClientEnded = errors.New("the client has ended")
+
 func (w *nemesisWorld) sendByHTTP(key, chatID, text string) (httpapitest.Response, error) {
 	body := map[string]any{"type": "TEXT", "chatId": chatID, "data": map[string]string{"text": text}}
 	token, idempotencyKey := accessToken(w.AccessToken), header{"Idempotency-Key", key}
@@ -88,11 +91,13 @@ func (w *nemesisWorld) typeScriptClient(t *testing.T) sender {
 			return got, err
 		}
 		if _, err := fmt.Fprintf(commands, "%s\n", command); err != nil {
-			return got, err
+			t.Errorf("company.mjs: %v:\n%s", err, c.stderr)
+			return got, errClientEnded
 		}
 		line, open := <-c.lines
 		if !open {
-			return got, fmt.Errorf("company.mjs has ended:\n%s", c.stderr)
+			t.Errorf("company.mjs has ended:\n%s", c.stderr)
+			return got, errClientEnded
 		}
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			return got, err

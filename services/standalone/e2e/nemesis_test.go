@@ -130,7 +130,12 @@ func (r nemesisRun) run(t *testing.T, report *nemesis.Report) {
 		<-acted
 	}
 	t.Logf("all writers have their answers after %v", time.Since(ended).Round(time.Millisecond))
+	unsettled := time.AfterFunc(2*quietLimit, func() {
+		w.breach(ruleRecovers, "the last messages are not accepted %v after the last fault", 2*quietLimit)
+		stop()
+	})
 	w.settle(t)
+	unsettled.Stop()
 	t.Logf("all clients are connected after %v", time.Since(ended).Round(time.Millisecond))
 	w.awaitQuiet(t)
 	t.Logf("nothing arrives any more after %v", time.Since(ended).Round(time.Millisecond))
