@@ -95,15 +95,15 @@ func (t Timetable) String() string {
 // The times of drawn faults: a burst of faults that overlap, then a pause in which the system recovers.
 const (
 	drawFirst = 2 * time.Second // the first burst begins after it
-	drawBurst = 3               // faults of a burst, at most
+	drawBurst = 5               // faults of a burst, at most
 	minFault  = time.Second / 2
 	maxFault  = 8 * time.Second
-	minPause  = 3 * time.Second
-	maxPause  = 10 * time.Second
+	minPause  = time.Second
+	maxPause  = 4 * time.Second
 )
 
-// Draw returns the faults that a seed yields for a run of the duration d: bursts of one to three faults on different
-// targets, with pauses between the bursts. Each kind that a target accepts is drawn as often as the others. All faults
+// Draw returns the faults that a seed yields for a run of the duration d: bursts of one to five faults on different
+// targets, with pauses between the bursts: in a minute about eighteen, so that a run of a minute hits most services. Each kind that a target accepts is drawn as often as the others. All faults
 // end within d.
 func Draw(seed uint64, d time.Duration, targets []Target) Timetable {
 	accepting := map[string][]string{} // the names of targets by the kind of fault
@@ -143,7 +143,7 @@ func Draw(seed uint64, d time.Duration, targets []Target) Timetable {
 	return t
 }
 
-// burst returns the number of faults of a burst. Half of all bursts are a single fault.
+// burst returns the number of faults of a burst. A third of all bursts is a single fault.
 func burst(r *rand.Rand) int { return max(1, r.IntN(drawBurst+1)) }
 
 // draw returns a fault that begins and ends within maxFault after from.
