@@ -20,7 +20,7 @@ import (
 
 // Bus notifies the services of changes.
 type Bus interface {
-	Publish(ctx context.Context, a event.Account, e event.Event) error
+	control.Stream
 	// StoredAt returns when its stream stored the last event on its subject; the zero time if that is another event.
 	StoredAt(ctx context.Context, e event.Event) (time.Time, error)
 	RPC() *rpc.Conn

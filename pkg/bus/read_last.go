@@ -52,6 +52,15 @@ func (b *Bus) StoredAt(ctx context.Context, e event.Event) (time.Time, error) {
 	return d.Time, nil
 }
 
+// LastControl returns the last published change of a chat's control. Errors are those of [Bus.Last].
+func (b *Bus) LastControl(ctx context.Context, companyID, chatID string) (event.ChatControlChanged, error) {
+	d, err := b.Last(ctx, subject.Inbound, subject.ControlChanged(companyID, chatID))
+	if err != nil {
+		return event.ChatControlChanged{}, err
+	}
+	return event.Decode[event.ChatControlChanged](d.Subject, d.Data)
+}
+
 // lastsPerRequest is the number of subjects per request; nats-server allows 1,024.
 const lastsPerRequest = 500
 

@@ -1,13 +1,15 @@
 // Package control changes which side answers a chat: the bot or an agent.
 //
 // A change is published first; after a crash the recorder stores it. The change is also written to the store directly,
-// so that the next read of the chat returns it.
+// so that the next read of the chat returns it. If that write fails, the store is behind the stream until the recorder
+// has caught up: each change starts from the newer of both.
 package control
 
 import (
 	"context"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/store"
@@ -18,16 +20,23 @@ type Store interface {
 	ChangeChat(ctx context.Context, id string, change store.ChatChange) (chat.Chat, error)
 }
 
+// Stream has the published changes.
+type Stream interface {
+	event.Publisher
+	// LastControl returns the last published change of a chat, or NotFound.
+	LastControl(ctx context.Context, companyID, chatID string) (event.ChatControlChanged, error)
+}
+
 // Service changes the control of chats. It is safe for concurrent use.
 type Service struct {
-	store     Store
-	publisher event.Publisher
-	now       func() time.Time
+	store  Store
+	stream Stream
+	now    func() time.Time
 }
 
 // New returns a service. now is the clock.
-func New(s Store, p event.Publisher, now func() time.Time) *Service {
-	return &Service{store: s, publisher: p, now: now}
+func New(s Store, stream Stream, now func() time.Time) *Service {
+	return &Service{store: s, stream: stream, now: now}
 }
 
 // Change is a new control of a chat.
@@ -50,6 +59,31 @@ func (change Change) alters(c chat.Chat) bool {
 // the time of the change, which is always later than the previous one, even if clocks differ. A change that alters
 // nothing is not published, so that repeating it fills no stream.
 func (s *Service) Apply(ctx context.Context, a event.Account, c chat.Chat, change Change) (chat.Chat, error) {
+	c, err := s.current(ctx, c)
+	if err != nil {
+		return c, err
+	}
+	return s.apply(ctx, a, c, change)
+}
+
+// current returns a chat with a change that the recorder has yet to store.
+func (s *Service) current(ctx context.Context, c chat.Chat) (chat.Chat, error) {
+	last, err := s.stream.LastControl(ctx, c.CompanyID, c.ID)
+	if apperr.Is(err, apperr.NotFound) {
+		return c, nil
+	}
+	if err != nil || !last.ChangedAt.After(c.Control.ChangedAt) {
+		return c, err
+	}
+	c.Control = last.ControlOf()
+	if c.ClosedAt.IsZero() {
+		c.ClosedAt = last.ClosedAt
+	}
+	return c, nil
+}
+
+// apply is Apply for a chat of [Service.current].
+func (s *Service) apply(ctx context.Context, a event.Account, c chat.Chat, change Change) (chat.Chat, error) {
 	if !change.alters(c) {
 		return c, nil
 	}
@@ -74,7 +108,7 @@ func (s *Service) Apply(ctx context.Context, a event.Account, c chat.Chat, chang
 		ClosedAt:   store.UTC(change.ClosedAt),
 		Handover:   event.Handover(to.Handover),
 	}
-	if err := s.publisher.Publish(ctx, a, e); err != nil {
+	if err := s.stream.Publish(ctx, a, e); err != nil {
 		return c, err
 	}
 	return s.store.ChangeChat(ctx, c.ID, store.ChatChange{Control: to, ClosedAt: change.ClosedAt})
@@ -89,10 +123,11 @@ func (s *Service) HandOver(
 	h chat.Handover,
 	eventID string,
 ) (chat.Chat, error) {
-	if c.Control.Agent {
-		return c, nil
+	c, err := s.current(ctx, c)
+	if err != nil || c.Control.Agent {
+		return c, err
 	}
-	return s.Apply(ctx, a, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
+	return s.apply(ctx, a, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
 }
 
 // Requeue is HandOver, but also accepts a chat of the agents: if it is unassigned, it waits with the new reason. A
@@ -104,11 +139,15 @@ func (s *Service) Requeue(
 	h chat.Handover,
 	eventID string,
 ) (chat.Chat, error) {
+	c, err := s.current(ctx, c)
+	if err != nil {
+		return c, err
+	}
 	waits := c.Control.Waiting() && c.Control.Handover.By == h.By
 	if waits || c.Control.Agent && !c.Control.Waiting() {
 		return c, nil
 	}
-	return s.Apply(ctx, a, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
+	return s.apply(ctx, a, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
 }
 
 // EventValue returns the event's value for a control.
