@@ -103,8 +103,8 @@ const (
 )
 
 // Draw returns the faults that a seed yields for a run of the duration d: bursts of one to five faults on different
-// targets, with pauses between the bursts: in a minute about eighteen, so that a run of a minute hits most services. Each kind that a target accepts is drawn as often as the others. All faults
-// end within d.
+// targets, with pauses between the bursts: in a minute about eighteen, so that a run of a minute hits most services.
+// Each kind that a target accepts is drawn as often as the others. All faults end within d.
 func Draw(seed uint64, d time.Duration, targets []Target) Timetable {
 	accepting := map[string][]string{} // the names of targets by the kind of fault
 	for _, target := range targets {

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// quietTime is how long nothing may arrive any more before the run is over.
-	quietTime = 4 * time.Second
+	// quietTime is how long nothing may arrive any more before the run is over: longer than a consumer waits for an
+	// acknowledgement before it delivers again (6 s).
+	quietTime = 8 * time.Second
 	// quietLimit bounds the wait for that.
 	quietLimit = 90 * time.Second
 	// mostUnread is up to where the APIs count unread messages.

@@ -30,7 +30,7 @@ func (w *nemesisWorld) newEndpoint(t *testing.T) *nemesisEndpoint {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	e.id = w.operator(t).create(
-		"webhooks", "create", "--company", w.CompanyID, "--url", server.URL, "--events", "message.received,message.status",
+		"webhooks", "create", "--company", w.CompanyID, "--url", server.URL, "--ordered", "--events", "message.received,message.status",
 	)
 	v := register(t, w.place, w.widget)
 	eventually(t, "the endpoint is known", func() error {
