@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -23,6 +26,9 @@ const (
 	CachedChat        = "chat"
 	CachedVisitor     = "visitor"
 	CachedWebhooks    = "webhooks" // of a company, by its id
+	CachedBot         = "bot"      // by application
+
+	CachedModelConnection = "model_connection"
 )
 
 // CacheConfig bounds a [Cache]. The zero value uses the defaults.
@@ -47,6 +53,8 @@ type Cache struct {
 	chats        *lookups[chat.Chat]
 	visitors     *lookups[chat.Visitor]
 	webhooks     *lookups[CompanyWebhooks]
+	bots         *lookups[bots.Bot]
+	connections  *lookups[bots.Connection]
 }
 
 // CompanyWebhooks is the data needed to deliver a company's events.
@@ -64,6 +72,8 @@ type Cached interface {
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
 	Company(ctx context.Context, id string) (chat.Company, error)
 	WebhookEndpoints(ctx context.Context, companyID string, p Page) ([]webhook.Endpoint, error)
+	Bot(ctx context.Context, appID string) (bots.Bot, error)
+	ModelConnection(ctx context.Context, id string) (bots.Connection, error)
 }
 
 // NewCache returns an empty cache in front of s.
@@ -86,6 +96,15 @@ func NewCache(s Cached, c CacheConfig) *Cache {
 			},
 			sizeOfWebhooks,
 		),
+		bots: newLookups(
+			c,
+			CachedBot,
+			c.TTL,
+			requests,
+			func(ctx context.Context, appID string) (bots.Bot, error) { return knownBot(ctx, s, appID) },
+			sizeOfBot,
+		),
+		connections: newLookups(c, CachedModelConnection, c.TTL, requests, s.ModelConnection, sizeOfConnection),
 	}
 }
 
@@ -119,6 +138,18 @@ func companyWebhooks(ctx context.Context, s Cached, companyID string) (w Company
 		w.Retention = company.WebhookRetention
 	}
 	return w, err
+}
+
+// knownBot reads what answers for an application, without the draft and earlier versions. The zero bot is that of an
+// application whose bot was never changed: a missing one would not be cached.
+func knownBot(ctx context.Context, s Cached, appID string) (bots.Bot, error) {
+	b, err := s.Bot(ctx, appID)
+	if apperr.Is(err, apperr.NotFound) {
+		return bots.Bot{AppID: appID}, nil
+	}
+	b.Draft = bots.Settings{}
+	b.Versions = slices.Clone(b.Versions[:min(len(b.Versions), 1)])
+	return b, err
 }
 
 // reportingUse wraps read with a call of TokenUsed after each successful read.
@@ -171,6 +202,16 @@ func (c *Cache) Webhooks(ctx context.Context, companyID string) (CompanyWebhooks
 	return c.webhooks.get(ctx, companyID)
 }
 
+// Bot returns the bot of an application in force, cached. It has no draft and no earlier versions.
+func (c *Cache) Bot(ctx context.Context, appID string) (bots.Bot, error) {
+	return c.bots.get(ctx, appID)
+}
+
+// ModelConnection is [Store.ModelConnection], cached.
+func (c *Cache) ModelConnection(ctx context.Context, id string) (bots.Connection, error) {
+	return c.connections.get(ctx, id)
+}
+
 // Forget removes an entry. It can be passed to bus.OnInvalidate. Unknown kinds are ignored.
 func (c *Cache) Forget(kind, key string) {
 	switch kind {
@@ -186,6 +227,10 @@ func (c *Cache) Forget(kind, key string) {
 		c.webhooks.forget(key)
 	case CachedVisitor:
 		c.visitors.forget(key)
+	case CachedBot:
+		c.bots.forget(key)
+	case CachedModelConnection:
+		c.connections.forget(key)
 	}
 }
 

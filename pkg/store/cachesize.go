@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -49,3 +50,14 @@ func sizeOfEndpoint(e webhook.Endpoint) int {
 	}
 	return size
 }
+
+func sizeOfBot(b bots.Bot) int {
+	s := b.InForce().Settings
+	size := 2*recordBytes + len(s.Webhook.URL) + len(s.Model.Prompt) + len(s.FailureText)
+	for _, phrase := range s.Handover.Phrases {
+		size += len(phrase)
+	}
+	return size
+}
+
+func sizeOfConnection(c bots.Connection) int { return recordBytes + len(c.BaseURL) + len(c.APIKey) }

@@ -19,6 +19,7 @@ func Kinds() []Kind {
 	return []Kind{
 		"companies", "accessTokens", "applications", "templates", "visitors", "identities", "chats", "messages",
 		"statuses", "receipts", "idempotency", "files", "users", "audit", "webhookEndpoints", "webhookDeliveries",
+		"bots", "modelConnections",
 	}
 }
 
@@ -28,7 +29,8 @@ type Record struct {
 
 	// Value is what the contract returns for the kind: [chat.Company], [chat.AccessToken], [chat.Application],
 	// [chat.MessageTemplate], [chat.Visitor], [chat.Chat], [idempotency.Record], [chat.StoredFile], [account.User],
-	// [account.AuditEntry], [webhook.Endpoint], [webhook.Delivery]; or, where the contract has no such type,
+	// [account.AuditEntry], [webhook.Endpoint], [webhook.Delivery], [bots.Bot],
+	// [bots.Connection]; or, where the contract has no such type,
 	// [IdentityRecord], [MessageRecord], [StatusRecord], [ReceiptsRecord].
 	Value any
 }

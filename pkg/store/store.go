@@ -30,6 +30,8 @@ type Store interface {
 	AuditLog
 	WebhookEndpoints
 	WebhookDeliveries
+	Bots
+	ModelConnections
 	Streams
 	Portable
 

@@ -75,9 +75,16 @@ func (e *Endpoint) Rotate(now time.Time, overlap time.Duration) (fresh []Secret)
 	for _, kind := range e.Kinds(now) {
 		fresh = append(fresh, NewSecret(kind, now))
 	}
+	e.Secrets = Replaced(e.Secrets, fresh, now, overlap)
+	return fresh
+}
+
+// Replaced returns fresh secrets, and those of old that also sign during the overlap; one with an earlier expiry keeps
+// it.
+func Replaced(old, fresh []Secret, now time.Time, overlap time.Duration) []Secret {
 	kept := slices.Clone(fresh)
 	replaced := map[Kind]int{} // that still sign, the newest first
-	for _, s := range e.Secrets {
+	for _, s := range old {
 		if end := now.Add(overlap); s.ExpiresAt.IsZero() || s.ExpiresAt.After(end) {
 			s.ExpiresAt = end
 		}
@@ -86,14 +93,13 @@ func (e *Endpoint) Rotate(now time.Time, overlap time.Duration) (fresh []Secret)
 			kept = append(kept, s)
 		}
 	}
-	e.Secrets = kept
-	return fresh
+	return kept
 }
 
 // Check returns Invalid for an endpoint with invalid fields.
 func (e Endpoint) Check() error {
 	var f apperr.Fields
-	checkURL(&f, e.URL)
+	CheckURL(&f, "url", e.URL)
 	if utf8.RuneCountInString(e.Description) > maxDescription || !utf8.ValidString(e.Description) ||
 		strings.ContainsFunc(e.Description, unicode.IsControl) {
 		f.Add("description", "must have at most 200 characters, and no control characters")
@@ -116,17 +122,18 @@ func (e Endpoint) Check() error {
 	return f.Err()
 }
 
-func checkURL(f *apperr.Fields, s string) {
+// CheckURL checks the address of a server of a company, in a field.
+func CheckURL(f *apperr.Fields, field, s string) {
 	u, err := url.Parse(s)
 	switch {
 	case len(s) > maxURL:
-		f.Add("url", "must have at most 2048 bytes")
+		f.Add(field, "must have at most 2048 bytes")
 	case err != nil, u.Hostname() == "", u.Scheme != "http" && u.Scheme != "https":
-		f.Add("url", "must be an http or https URL")
+		f.Add(field, "must be an http or https URL")
 	case u.User != nil:
-		f.Add("url", "must not contain a user name or password; use headers")
+		f.Add(field, "must not contain a user name or password")
 	case u.Fragment != "":
-		f.Add("url", "must not have a fragment")
+		f.Add(field, "must not have a fragment")
 	}
 }
 

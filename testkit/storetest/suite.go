@@ -53,6 +53,8 @@ func Run(t *testing.T, open Opener) {
 		"examined":     testExamined,
 		"order":        testWebhookOrder,
 		"streams":      testStreams,
+		"bots":         testBots,
+		"connections":  testModelConnections,
 		"portable":     testPortable,
 		"callers":      testCallers,
 	} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
@@ -100,6 +101,8 @@ func paged(t *testing.T, s store.Store) []listed {
 		get[bool](t)(s.InsertWebhookDelivery(ctx, webhook.Delivery{
 			ID: id, CompanyID: company.ID, EndpointID: hook.ID, CreatedAt: at(time.Duration(i/2) * time.Second), Status: webhook.Failed,
 		}))
+		must(t, s.PutBot(ctx, bots.Bot{AppID: id, CompanyID: company.ID}))
+		must(t, s.PutModelConnection(ctx, connection(company.ID)))
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: id, ChatUserID: rater.ID, CompanyID: company.ID, CreatedAt: at(0)}))
 		v := save(t, s, chat.Visitor{ID: newID(), CompanyID: company.ID, AppID: id, FirstName: "Ada"})
 		rated := openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon}).chat
@@ -114,6 +117,8 @@ func paged(t *testing.T, s store.Store) []listed {
 		list("users", of(s.Users, company.ID), func(u account.User) string { return u.ID }),
 		list("sessions", of(s.UserSessions, user), func(s account.Session) string { return s.ID }),
 		list("endpoints", of(s.WebhookEndpoints, company.ID), func(e webhook.Endpoint) string { return e.ID }),
+		list("bots", of(s.Bots, company.ID), func(b bots.Bot) string { return b.AppID }),
+		list("connections", of(s.ModelConnections, company.ID), func(c bots.Connection) string { return c.ID }),
 		list("files", of(s.IDs, store.IDFilter{FilesOf: rater.ID}), func(id string) string { return id }),
 		list(
 			"audit entries",

@@ -26,6 +26,8 @@ func Fill(t testing.TB, s store.Store) {
 	company := chat.Company{ID: newID(), Name: "Company <é>", WebhookRetention: time.Hour}
 	must(t, s.PutCompany(ctx, company))
 	for range 2 {
+		must(t, s.PutBot(ctx, answerer(company.ID)))
+		must(t, s.PutModelConnection(ctx, connection(company.ID)))
 		e := endpoint(company.ID)
 		must(t, s.CreateWebhookEndpoint(ctx, e))
 		e.ID, e.Events, e.DisabledAt, e.DisabledReason = newID(), []string{webhook.TypeChatOpened}, noon, webhook.DisabledGone

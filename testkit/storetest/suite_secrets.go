@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/pkg/store"
@@ -24,6 +25,9 @@ type kept struct {
 	app      chat.Application
 	user     account.User
 	endpoint webhook.Endpoint
+
+	bot        bots.Bot
+	connection bots.Connection
 }
 
 // keep writes records with secrets; name is in all secrets that may have any text.
@@ -44,6 +48,12 @@ func keep(t testing.TB, s store.Store, name string) kept {
 		Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, at(0)), webhook.NewSecret(webhook.Ed25519, at(0))},
 	}
 	must(t, s.CreateWebhookEndpoint(ctx, k.endpoint))
+	k.bot = answerer(k.app.CompanyID)
+	must(t, s.PutBot(ctx, k.bot))
+	k.connection = connection(k.app.CompanyID)
+	k.connection.APIKey = "key-of-" + name
+	must(t, s.PutModelConnection(ctx, k.connection))
+	k.bot.Revision, k.connection.Revision = 1, 1
 	k.app = get[chat.Application](t)(s.Application(ctx, k.app.ID))
 	return k
 }
@@ -54,7 +64,8 @@ func (k kept) secrets() []string {
 	for _, s := range k.app.Identity.Secrets {
 		all = append(all, string(s.Value))
 	}
-	for _, s := range k.endpoint.Secrets {
+	all = append(all, k.connection.APIKey)
+	for _, s := range slices.Concat(k.endpoint.Secrets, k.bot.Secrets) {
 		all = append(all, s.Value, s.Value[strings.Index(s.Value, "_")+1:])
 	}
 	for _, value := range k.endpoint.Headers {
@@ -73,6 +84,10 @@ func wantKept(t testing.TB, what string, s store.Store, k kept) {
 	want(t, what+": a user of a list", get[[]account.User](t)(s.Users(ctx, k.app.CompanyID, store.Page{})), []account.User{k.user})
 	want(t, what+": an endpoint", get[webhook.Endpoint](t)(s.WebhookEndpoint(ctx, k.endpoint.ID)), k.endpoint)
 	want(t, what+": an endpoint of a list", get[[]webhook.Endpoint](t)(s.WebhookEndpoints(ctx, k.app.CompanyID, store.Page{})), []webhook.Endpoint{k.endpoint})
+	want(t, what+": a bot", get[bots.Bot](t)(s.Bot(ctx, k.bot.AppID)), k.bot)
+	want(t, what+": a bot of a list", get[[]bots.Bot](t)(s.Bots(ctx, k.app.CompanyID, store.Page{})), []bots.Bot{k.bot})
+	want(t, what+": a connection", get[bots.Connection](t)(s.ModelConnection(ctx, k.connection.ID)), k.connection)
+	want(t, what+": a connection of a list", get[[]bots.Connection](t)(s.ModelConnections(ctx, k.app.CompanyID, store.Page{})), []bots.Connection{k.connection})
 }
 
 // wantUnread reads the records' secrets, with an error of that code that contains the text.
@@ -83,7 +98,12 @@ func wantUnread(t testing.TB, what string, s store.Store, k kept, code apperr.Co
 	_, ofUser := s.User(ctx, k.user.ID)
 	_, ofEndpoint := s.WebhookEndpoint(ctx, k.endpoint.ID)
 	_, ofList := s.WebhookEndpoints(ctx, k.app.CompanyID, store.Page{})
-	for name, err := range map[string]error{"application": ofApplication, "user": ofUser, "endpoint": ofEndpoint, "endpoints": ofList} {
+	_, ofBot := s.Bot(ctx, k.bot.AppID)
+	_, ofConnection := s.ModelConnection(ctx, k.connection.ID)
+	for name, err := range map[string]error{
+		"application": ofApplication, "user": ofUser, "endpoint": ofEndpoint, "endpoints": ofList,
+		"bot": ofBot, "connection": ofConnection,
+	} {
 		if !apperr.Is(err, code) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: the %s: got %v, want %s with %q", what, name, err, code, text)
 		}
@@ -132,6 +152,12 @@ func (e Engine) testSecrets(t *testing.T) {
 	endpoint := get[webhook.Endpoint](t)(engine.WebhookEndpoint(ctx, bob.endpoint.ID))
 	endpoint.Headers = get[webhook.Endpoint](t)(engine.WebhookEndpoint(ctx, ada.endpoint.ID)).Headers
 	must(t, engine.UpdateWebhookEndpoint(ctx, endpoint))
+	bot := get[bots.Bot](t)(engine.Bot(ctx, bob.bot.AppID))
+	bot.Secrets = get[bots.Bot](t)(engine.Bot(ctx, ada.bot.AppID)).Secrets
+	must(t, engine.PutBot(ctx, bot))
+	connected := get[bots.Connection](t)(engine.ModelConnection(ctx, bob.connection.ID))
+	connected.APIKey = get[bots.Connection](t)(engine.ModelConnection(ctx, ada.connection.ID)).APIKey
+	must(t, engine.PutModelConnection(ctx, connected))
 	wantUnread(t, "ciphertexts of another record", s, bob, apperr.Internal, "copied from another record")
 	wantKept(t, "the record that they were copied from", s, ada)
 
@@ -180,12 +206,13 @@ func (e Engine) testRotate(t *testing.T) {
 	stop()
 	writer.Wait()
 	get[int](t)(fresh.Reencrypt(ctx)) // what the writer has encrypted with the old key
-	const secrets = 2 * (2 + 2 + 4)
+	const secrets = 2 * (2 + 2 + 4 + 2 + 1)
 	want(t, "the keys in use", get[map[secret.KeyID]int](t)(fresh.Usage(ctx)), map[secret.KeyID]int{keys.Primary(): secrets})
 	want(t, "the records that a repeat changes", get[int](t)(fresh.Reencrypt(ctx)), 0)
 	u := get[account.User](t)(fresh.User(ctx, ada.user.ID))
 	want(t, "the secret of a user who was changed during the rotation", u.TOTPSecret, ada.user.TOTPSecret)
 	bob.user.Revision, bob.endpoint.Revision = 1, 1
+	bob.bot.Revision, bob.connection.Revision = 2, 2
 	wantKept(t, "after the rotation", fresh, bob)
 	wantUnread(t, "with the old key alone", s, bob, apperr.Unavailable, "SECRETS_KEY_FILE has no key "+keys.Primary().String())
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/pkg/store"
@@ -206,4 +207,58 @@ func (s *Store) updateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) e
 		return err
 	}
 	return s.Store.UpdateWebhookEndpoint(ctx, e)
+}
+
+// Bot implements [store.Bots].
+func (s *Store) Bot(ctx context.Context, appID string) (bots.Bot, error) {
+	b, err := s.Store.Bot(ctx, appID)
+	if err != nil {
+		return b, err
+	}
+	return bot(b, s.decrypt)
+}
+
+// Bots implements [store.Bots].
+func (s *Store) Bots(ctx context.Context, companyID string, p store.Page) ([]bots.Bot, error) {
+	found, err := s.Store.Bots(ctx, companyID, p)
+	if err != nil {
+		return nil, err
+	}
+	return all(found, bot, s.decrypt)
+}
+
+// PutBot implements [store.Bots].
+func (s *Store) PutBot(ctx context.Context, b bots.Bot) error {
+	b, err := bot(b, s.encrypt)
+	if err != nil {
+		return err
+	}
+	return s.Store.PutBot(ctx, b)
+}
+
+// ModelConnection implements [store.ModelConnections].
+func (s *Store) ModelConnection(ctx context.Context, id string) (bots.Connection, error) {
+	c, err := s.Store.ModelConnection(ctx, id)
+	if err != nil {
+		return c, err
+	}
+	return connection(c, s.decrypt)
+}
+
+// ModelConnections implements [store.ModelConnections].
+func (s *Store) ModelConnections(ctx context.Context, companyID string, p store.Page) ([]bots.Connection, error) {
+	found, err := s.Store.ModelConnections(ctx, companyID, p)
+	if err != nil {
+		return nil, err
+	}
+	return all(found, connection, s.decrypt)
+}
+
+// PutModelConnection implements [store.ModelConnections].
+func (s *Store) PutModelConnection(ctx context.Context, c bots.Connection) error {
+	c, err := connection(c, s.encrypt)
+	if err != nil {
+		return err
+	}
+	return s.Store.PutModelConnection(ctx, c)
 }

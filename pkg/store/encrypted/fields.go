@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -61,6 +62,23 @@ func endpoint(e webhook.Endpoint, by transform) (webhook.Endpoint, error) {
 		e.Headers[name] = value
 	}
 	return e, nil
+}
+
+// bot transforms the keys that sign the requests to a company's server.
+func bot(b bots.Bot, by transform) (bots.Bot, error) {
+	b.Secrets = slices.Clone(b.Secrets)
+	for i := range b.Secrets {
+		if err := apply(by, "bots/"+b.AppID+"/secrets", &b.Secrets[i].Value); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// connection transforms the key of a company at a language model.
+func connection(c bots.Connection, by transform) (bots.Connection, error) {
+	err := apply(by, "modelConnections/"+c.ID+"/apiKey", &c.APIKey)
+	return c, err
 }
 
 // apply transforms a value. An empty one is no secret.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/secret"
 	"github.com/parley-chat/parley/pkg/store"
@@ -101,10 +102,16 @@ func (s *Store) kinds() []kind {
 	endpoints := func(ctx context.Context, p store.Page) ([]webhook.Endpoint, error) {
 		return engine.WebhookEndpoints(ctx, "", p)
 	}
+	answerers := func(ctx context.Context, p store.Page) ([]bots.Bot, error) { return engine.Bots(ctx, "", p) }
+	connections := func(ctx context.Context, p store.Page) ([]bots.Connection, error) {
+		return engine.ModelConnections(ctx, "", p)
+	}
 	return []kind{
 		kindOf(applications, func(a chat.Application) string { return a.ID }, application, s.rewriteApplication),
 		kindOf(users, func(u account.User) string { return u.ID }, user, s.rewriteUser),
 		kindOf(endpoints, func(e webhook.Endpoint) string { return e.ID }, endpoint, s.rewriteEndpoint),
+		kindOf(answerers, func(b bots.Bot) string { return b.AppID }, bot, s.rewriteBot),
+		kindOf(connections, func(c bots.Connection) string { return c.ID }, connection, s.rewriteConnection),
 	}
 }
 
@@ -156,6 +163,22 @@ func (s *Store) rewriteEndpoint(ctx context.Context, id string) error {
 		return err
 	}
 	return s.updateWebhookEndpoint(ctx, current)
+}
+
+func (s *Store) rewriteBot(ctx context.Context, appID string) error {
+	current, err := s.Bot(ctx, appID)
+	if err != nil {
+		return err
+	}
+	return s.PutBot(ctx, current)
+}
+
+func (s *Store) rewriteConnection(ctx context.Context, id string) error {
+	current, err := s.ModelConnection(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.PutModelConnection(ctx, current)
 }
 
 // attempts limits the retries of a record that is changed at the same time. An attempt is a read and a write, and loses

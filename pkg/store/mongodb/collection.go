@@ -38,6 +38,8 @@ const (
 
 	webhookEndpoints  collection = "webhookEndpoints"  // endpoint id
 	webhookDeliveries collection = "webhookDeliveries" // webhook-id
+	botSettings       collection = "bots"              // appId
+	modelConnections  collection = "modelConnections"  // connection id
 )
 
 // attempts bounds how often a write alternates between update and insert. A round fails only if another

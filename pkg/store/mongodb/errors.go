@@ -99,6 +99,10 @@ func notFound(c collection) error {
 		return apperr.WebhookEndpointNotFound.New()
 	case webhookDeliveries:
 		return apperr.WebhookDeliveryNotFound.New()
+	case botSettings:
+		return apperr.BotNotFound.New()
+	case modelConnections:
+		return apperr.ConnectionNotFound.New()
 	case messages, statuses:
 		return apperr.MessageNotFound.New()
 	}

@@ -60,6 +60,8 @@ func Indexes() []Index {
 		index(audit, "company", asc("companyId"), desc("_id")),
 		index(audit, "target", asc("targetId"), desc("_id")),
 		index(webhookEndpoints, "company", asc("companyId"), asc("_id")),
+		index(botSettings, "company", asc("companyId"), asc("_id")),
+		index(modelConnections, "company", asc("companyId"), asc("_id")),
 		index(webhookDeliveries, "due", asc("status"), asc("companyId"), asc("dueAt"), asc("endpointId")),
 		index(webhookDeliveries, "order", asc("endpointId"), asc("orderKey"), asc("status"), asc("position")),
 		index(webhookDeliveries, "endpoint", asc("endpointId"), desc("createdAt"), asc("_id")),

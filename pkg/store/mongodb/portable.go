@@ -66,6 +66,10 @@ func portableOf(kind store.Kind) (portable, error) {
 		return kindOf(in, store.WebhookEndpointRecord.Endpoint, store.WebhookEndpointRecordOf), nil
 	case webhookDeliveries:
 		return kindOf(in, store.WebhookDeliveryRecord.Delivery, store.WebhookDeliveryRecordOf), nil
+	case botSettings:
+		return kindOf(in, store.SettingRecord.Bot, store.BotRecordOf), nil
+	case modelConnections:
+		return kindOf(in, store.SettingRecord.Connection, store.ConnectionRecordOf), nil
 	}
 	return nil, fmt.Errorf("%w: %q", errUnknownKind, kind)
 }

@@ -61,6 +61,8 @@ func portables() map[store.Kind]portable {
 		"audit":             kindOf("audit", "id", auditColumns, readAuditEntry, replaceAuditEntry),
 		"webhookEndpoints":  kindOf("webhook_endpoints", "id", endpointColumns, readEndpoint, putEndpoint),
 		"webhookDeliveries": kindOf("webhook_deliveries", "id", deliveryColumns, readDelivery, replaceDelivery),
+		"bots":              kindOf("bots", "id", settingColumns, readBot, replaceBot),
+		"modelConnections":  kindOf("model_connections", "id", settingColumns, readConnection, replaceConnection),
 	}
 }
 
