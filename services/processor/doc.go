@@ -8,8 +8,8 @@
 //     companies' messages. It publishes Reply for a notice to the visitor, such as that agents have the chat.
 //   - dispatcher (DISPATCHER) reads SENDS (company messages and pushes) and publishes Reply or OutboundMessage.
 //   - bot (BOT) reads INBOUND (visitor messages). It publishes Reply, MessagePart while an answer is streamed,
-//     ChatControlChanged when it hands a chat to the agents, and announces Typing over core NATS. The operator's
-//     server (BOT=webhook) or a language model (BOT=llm) answers over HTTP.
+//     ChatControlChanged when it hands a chat to the agents, and announces Typing over core NATS. Servers and language
+//     models, of applications (docs/bots.md) or of the operator, answer over HTTP.
 //   - webhooks (WEBHOOKS) reads INBOUND and STATUS, and posts events to the endpoints of companies over HTTP
 //     (docs/webhooks.md). It publishes nothing.
 //

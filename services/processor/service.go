@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/budget"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -38,9 +39,9 @@ const (
 	BotExternal = "external" // another process answers: another processor or a processing layer
 )
 
-// BotConfig selects the bot.
+// BotConfig selects the bot of applications that have none of their own.
 type BotConfig struct {
-	Bot               string        `env:"BOT" envDefault:"demo" doc:"bot that answers visitors: demo, webhook or llm; none: agents answer; external: another process does"`
+	Bot               string        `env:"BOT" envDefault:"demo" doc:"bot of applications that have none of their own: demo, webhook or llm; none: agents answer; external: another process answers for all applications"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
 	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
 	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"0s" valid:"min 0s" doc:"timeout of one call of the webhook or the language model, with its whole answer; then the call is repeated; 0: only BOT_WEBHOOK_DEADLINE ends it"`
@@ -62,7 +63,6 @@ type LLMConfig struct {
 	LLMHistory       int         `env:"LLM_HISTORY" envDefault:"20" doc:"messages of the chat that the model reads, the visitor's last one included"`
 	LLMMaxTokens     int         `env:"LLM_MAX_TOKENS" envDefault:"0" valid:"min 0" doc:"maximum number of tokens of an answer; 0: the server's default"`
 	LLMTokens        config.Rate `env:"LLM_TOKENS_APPLICATION" envDefault:"10000000/24h" doc:"tokens of one application, number/time; a question counts as at least 1,000; 0: no limit"`
-	LLMApplications  string      `env:"LLM_APPLICATIONS" doc:"JSON object: by appId an object with the application's model, systemPrompt and history"`
 	LLMModerationURL string      `env:"LLM_MODERATION_URL" valid:"url" doc:"URL of a hook that checks the model's text before the visitor receives it; empty: none"`
 }
 
@@ -74,6 +74,14 @@ func (c BotConfig) failureText() string {
 		return text
 	}
 	return ""
+}
+
+// kind returns what answers for applications without a bot of their own.
+func (c BotConfig) kind() bots.Kind {
+	if c.Bot == BotLLM {
+		return bots.Model
+	}
+	return bots.Kind(c.Bot)
 }
 
 // Validate returns the errors of the bot's variables; see [config.Check].
@@ -95,20 +103,22 @@ func (c BotConfig) Validate() []string {
 }
 
 func (c BotConfig) webhook() bot.WebhookConfig {
-	return bot.WebhookConfig{URL: c.BotWebhookURL, Secret: c.BotWebhookSecret, CallConfig: c.calls()}
+	w := bot.WebhookConfig{CallConfig: c.calls()}
+	if c.Bot == BotWebhook {
+		w.URL, w.Secret = c.BotWebhookURL, c.BotWebhookSecret
+	}
+	return w
 }
 
 func (c BotConfig) llm() bot.LLMConfig {
-	return bot.LLMConfig{
-		BaseURL:       c.LLMBaseURL,
-		APIKey:        c.LLMAPIKey,
-		MaxTokens:     c.LLMMaxTokens,
-		Tokens:        c.LLMTokens,
-		Applications:  c.LLMApplications,
-		Default:       bot.LLMApplication{Model: c.LLMModel, SystemPrompt: c.LLMSystemPrompt, History: &c.LLMHistory},
-		ModerationURL: c.LLMModerationURL,
-		CallConfig:    c.calls(),
+	m := bot.LLMConfig{Tokens: c.LLMTokens, ModerationURL: c.LLMModerationURL, CallConfig: c.calls()}
+	if c.Bot == BotLLM {
+		m.BaseURL, m.APIKey = c.LLMBaseURL, c.LLMAPIKey
+		m.Model = bots.ModelSettings{
+			Model: c.LLMModel, Prompt: c.LLMSystemPrompt, History: c.LLMHistory, MaxTokens: c.LLMMaxTokens,
+		}
 	}
+	return m
 }
 
 // calls returns the bounds of the calls of the webhook and of the language model.
@@ -129,7 +139,7 @@ type WebhookConfig struct {
 	WebhookConcurrency int             `env:"-" constant:"256"` // requests of one process at once; one company gets at most half
 	WebhookPerEndpoint int             `env:"-" constant:"10"`  // of these, those to one endpoint
 	WebhookWarnAfter   time.Duration   `env:"-" constant:"24h"` // of failures, before each of three warnings; then it is disabled
-	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"private networks that webhooks may reach, separated by commas, such as 10.0.0.0/8; empty: none"`
+	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"private networks that webhooks, and the servers of companies' bots, may reach, separated by commas, such as 10.0.0.0/8; empty: none"`
 }
 
 // Validate returns the errors of the webhook variables; see [config.Check].
@@ -274,28 +284,24 @@ func (s *Service) webhooks(r resources) *webhook.Service {
 	})
 }
 
-// bot returns the bot with the answerer that BOT selects. Until the process closes, visitors can stop its streamed
-// messages.
+// bot returns the bot of all applications. Until the process closes, visitors can stop its streamed messages.
 func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
-	answerer, err := s.answerer(p, r)
+	router, err := s.router(r)
 	if err != nil {
 		return nil, err
 	}
-	cfg := bot.Config{
-		Answerer:     answerer,
+	p.OnClose(func() error { router.Close(); return nil })
+	answering := bot.New(bot.Config{
+		Answerer:     router,
+		Settings:     router.Settings,
 		Applications: r.cache,
 		Chats:        r.store, // not the cache: an agent may have taken the chat a moment ago
 		Controls:     control.New(r.store, r.bus, r.now),
 		Publisher:    r.bus,
 		Replies:      replies{r.bus},
+		Signal:       func(e event.Signal) error { return r.bus.RPC().Signal(e) },
 		Now:          r.now,
-	}
-	if s.cfg.Bot == BotNone { // it writes nothing: no failure text, no typing indicator, nothing to stop
-		return bot.New(cfg), nil
-	}
-	cfg.FailureText = s.cfg.failureText()
-	cfg.Signal = func(e event.Signal) error { return r.bus.RPC().Signal(e) }
-	answering := bot.New(cfg)
+	})
 	release, err := r.bus.RPC().HandleStops(answering.Stop)
 	if err != nil {
 		return nil, err
@@ -308,33 +314,30 @@ func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
 	return answering, nil
 }
 
-// answerer returns what answers visitors: the value of BOT, which is not external here.
-func (s *Service) answerer(p *service.Process, r resources) (bot.Answerer, error) {
-	switch s.cfg.Bot {
-	case BotDemo:
-		return bot.NewDemo(s.cfg.AssetsURL), nil
-	case BotWebhook:
-		cfg := s.cfg.webhook()
-		cfg.Registerer = s.cfg.Registerer
-		server, err := bot.NewWebhook(cfg)
-		if err != nil {
-			return nil, err
-		}
-		p.OnClose(func() error { server.Close(); return nil })
-		return server, nil
-	case BotLLM:
-		cfg := s.cfg.llm()
-		cfg.Registerer = s.cfg.Registerer
-		cfg.Histories = histories{r.store}
-		cfg.Redis = r.redis
-		model, err := bot.NewLLM(cfg)
-		if err != nil {
-			return nil, err
-		}
-		p.OnClose(func() error { model.Close(); return nil })
-		return model, nil
+// router returns what answers the visitors of each application.
+func (s *Service) router(r resources) (*bot.Router, error) {
+	hooks := s.cfg.webhook()
+	hooks.Registerer = s.cfg.Registerer
+	server, err := bot.NewWebhook(hooks)
+	if err != nil {
+		return nil, err
 	}
-	return bot.Nobody{}, nil // BotNone
+	models := s.cfg.llm()
+	models.Registerer = s.cfg.Registerer
+	models.Histories = histories{r.store}
+	models.Redis = r.redis
+	model, err := bot.NewLLM(models)
+	if err != nil {
+		return nil, err
+	}
+	return bot.NewRouter(bot.RouterConfig{
+		Bots:    r.cache,
+		Default: bots.Settings{Kind: s.cfg.kind(), FailureText: s.cfg.failureText()},
+		Allow:   s.cfg.WebhookAllow,
+		Demo:    bot.NewDemo(s.cfg.AssetsURL),
+		Webhook: server,
+		LLM:     model,
+	}), nil
 }
 
 // histories reads chats for the language model.

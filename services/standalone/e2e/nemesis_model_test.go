@@ -60,15 +60,21 @@ func (m *nemesisModel) configure(t *testing.T) {
 	configs := filepath.Join(w.dir, "widget.json")
 	greeting := `{"greetingMessages":[{"content":"Welcome"}],"requiredFields":["email"]}`
 	check(t, os.WriteFile(configs, []byte(greeting), 0o600))
-	m.appID = w.operator(t).create(
+	o := w.operator(t)
+	m.appID = o.create(
 		"applications", "create", "--company", w.CompanyID, "--name", "Wordy", "--bot-name", "Nora",
 		"--widget-configs", configs,
 	)
+	connection := o.create("connections", "create", "--company", w.CompanyID, "--name", "Models", "--url", m.url)
+	bot := filepath.Join(w.dir, "bot.json")
+	settings := fmt.Sprintf(`{"kind":"model","model":{"connectionId":%q,"model":%q}}`, connection, modelWordy)
+	check(t, os.WriteFile(bot, []byte(settings), 0o600))
+	o.run("bots", "draft", m.appID, "--set", bot)
+	o.run("bots", "publish", m.appID)
 	w.settings = append(w.settings,
 		"BOT=llm",
 		"LLM_BASE_URL="+m.url,
 		"LLM_MODEL="+modelBrief,
-		fmt.Sprintf(`LLM_APPLICATIONS={%q: {"model": %q}}`, m.appID, modelWordy),
 		"LLM_TOKENS_APPLICATION=0",
 		"BOT_WEBHOOK_TIMEOUT="+modelTimeout.String(),
 		"BOT_WEBHOOK_DEADLINE="+modelDeadline.String(),

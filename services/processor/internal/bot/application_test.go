@@ -60,7 +60,7 @@ func TestAPauseIsOfOneApplication(t *testing.T) {
 			t.Fatalf("the application: got %v, want a pause", err)
 		}
 	}
-	if got := w.breakers.admit(appOne, now); got != maxRetryAfter {
+	if got := w.breakers.admit(w.standard.breaker(appOne), now); got != maxRetryAfter {
 		t.Errorf("got a pause of %s, want %s", got, maxRetryAfter)
 	}
 	if err := coded(t, w, wroteTo(appTwo)); err != nil {

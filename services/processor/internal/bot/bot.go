@@ -1,8 +1,8 @@
 // Package bot answers visitors.
 //
-// bot.go publishes answers as replies. demo.go is the built-in bot, webhook.go calls the operator's server,
-// llm.go a language model (moderation.go first checks its text with another server). caller.go calls either
-// server, and exchange.go keeps the state of a message, excerpt.go repeats what a server said with a refusal;
+// bot.go publishes answers as replies. router.go passes each message to what its application's settings name: demo.go
+// is the built-in bot, webhook.go calls a server, llm.go a language model (moderation.go first checks its text with
+// another server). caller.go calls either of them, and exchange.go keeps the state of a message, excerpt.go repeats what a server said with a refusal;
 // eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go hands the chat to
 // the agents if the result requests it. typing.go shows that the bot works. picture.go is the demo bot's picture.
 //
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
@@ -57,6 +58,10 @@ type Applications interface {
 	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
+// Settings finds the settings in force for an application. Their kind is not [bots.Default], and an empty failure text
+// is none. [Router.Settings] is one.
+type Settings func(ctx context.Context, appID string) (bots.Settings, error)
+
 // Chats returns the current state of a chat.
 type Chats interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
@@ -71,12 +76,12 @@ type ReplyLog interface {
 // Config holds the dependencies of a [Bot].
 type Config struct {
 	Answerer     Answerer
+	Settings     Settings
 	Applications Applications
 	Chats        Chats
 	Controls     Controls
 	Publisher    event.Publisher
 	Replies      ReplyLog                 // of all processes; nil: there is no other process
-	FailureText  string                   // the reply to a message that is given up; empty: none
 	Signal       func(event.Signal) error // publishes the typing indicator; nil: none
 	Now          func() time.Time
 }
@@ -144,14 +149,18 @@ func (b *Bot) isPublished(ctx context.Context, e event.VisitorMessageAccepted, n
 	return found, nil
 }
 
-// GaveUp sends the visitor the failure text; a repeated call sends nothing new. again: the message was given
-// up before and an operator has replayed it, so the visitor has the text. Nothing is sent while an agent has
-// the chat, for an old message, or if another process has answered.
+// GaveUp sends the visitor the failure text, and hands the chat to the agents if the settings say so; a repeated call
+// sends nothing new. again: the message was given up before and an operator has replayed it, so the visitor has the
+// text. Nothing is done while an agent has the chat, for an old message, or if another process has answered.
 func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again bool) error {
 	b.typists.stop(e.Message.ID)
 	b.cfg.Answerer.Forget(e.Message.ID)
-	if again || b.cfg.FailureText == "" || b.tooOld(e) {
+	if again || b.tooOld(e) {
 		return nil
+	}
+	settings, err := b.cfg.Settings(ctx, e.AppID)
+	if err != nil || settings.Kind == bots.None {
+		return err
 	}
 	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 		return err
@@ -159,6 +168,19 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 	if answered, err := b.isPublished(ctx, e, 0); err != nil || answered {
 		return err
 	}
+	if settings.FailureText != "" {
+		if err := b.sayFailed(ctx, e, settings.FailureText); err != nil {
+			return err
+		}
+	}
+	if settings.Handover.OnFailure {
+		return b.handOver(ctx, e, *byBot("The bot has not answered", ""))
+	}
+	return nil
+}
+
+// sayFailed sends the visitor the failure text.
+func (b *Bot) sayFailed(ctx context.Context, e event.VisitorMessageAccepted, failureText string) error {
 	application, err := b.cfg.Applications.Application(ctx, e.AppID)
 	if apperr.Is(err, apperr.NotFound) {
 		return nil // no widget to show it
@@ -166,7 +188,7 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
-	sorry := reply(e, failureIndex, text(b.cfg.FailureText), application.BotName, b.cfg.Now().UTC())
+	sorry := reply(e, failureIndex, text(failureText), application.BotName, b.cfg.Now().UTC())
 	if err := b.apologize(ctx, e, sorry); err != nil {
 		return fmt.Errorf("publishing the failure text: %w", err)
 	}
@@ -202,8 +224,11 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted, replay
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
-	b.typing(e, application.BotName)
-	result, err := b.cfg.Answerer.Answer(ctx, e, b.begin(e, application.BotName))
+	settings, err := b.cfg.Settings(ctx, e.AppID)
+	if err != nil {
+		return err
+	}
+	result, err := b.result(ctx, e, settings, application.BotName)
 	if err != nil || len(result.Messages) == 0 && result.Handover == nil {
 		return err
 	}
@@ -225,6 +250,19 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted, replay
 		return b.handOver(ctx, e, *result.Handover)
 	}
 	return nil
+}
+
+// result asks the answerer, unless the visitor's text requests the agents.
+func (b *Bot) result(
+	ctx context.Context, e event.VisitorMessageAccepted, s bots.Settings, sender string,
+) (Result, error) {
+	if s.Kind != bots.None { // agents answer: there is nothing to indicate
+		if s.Handover.Requests(chat.TextOf(e.Message.Data)) {
+			return Result{Handover: byBot("The visitor has asked for an agent", "")}, nil
+		}
+		b.typing(e, sender)
+	}
+	return b.cfg.Answerer.Answer(ctx, e, b.begin(e, sender))
 }
 
 // publish publishes the messages of a result as replies.

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
@@ -44,6 +45,7 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 			var replies published
 			b := New(Config{
 				Answerer:     NewDemo(""),
+				Settings:     always(bots.Settings{Kind: bots.Demo}),
 				Applications: application{BotName: "Nora"},
 				Chats:        &controls{},
 				Publisher:    &replies,
@@ -105,6 +107,7 @@ func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 		var answerer answers
 		b := New(Config{
 			Answerer:     &answerer,
+			Settings:     always(bots.Settings{Kind: bots.Demo}),
 			Applications: application{},
 			Chats:        &test.agent,
 			Publisher:    &replies,
@@ -117,6 +120,11 @@ func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 			t.Errorf("%s: got %d questions and %d answers, want %d and %d", name, answerer, len(replies), test.asked, test.answered)
 		}
 	}
+}
+
+// always returns the same settings for each application.
+func always(s bots.Settings) Settings {
+	return func(context.Context, string) (bots.Settings, error) { return s, nil }
 }
 
 // The visitor of a message that is given up gets the failure text, under one id however often that is
@@ -141,10 +149,10 @@ func TestFailureText(t *testing.T) {
 		var replies published
 		b := New(Config{
 			Answerer:     NewDemo(""),
+			Settings:     always(bots.Settings{Kind: bots.Demo, FailureText: test.text}),
 			Applications: application{BotName: "Nora"},
 			Chats:        &test.agent,
 			Publisher:    &replies,
-			FailureText:  test.text,
 			Now:          func() time.Time { return asked.Message.CreatedAt.Add(test.age) },
 		})
 		for range 2 { // as after a crash
@@ -200,11 +208,11 @@ func TestAnAnswerAndAFailureTextExcludeEachOther(t *testing.T) {
 		var replies published
 		b := New(Config{
 			Answerer:     NewDemo(""),
+			Settings:     always(bots.Settings{Kind: bots.Demo, FailureText: "Sorry."}),
 			Applications: application{BotName: "Nora"},
 			Chats:        &controls{},
 			Publisher:    &replies,
 			Replies:      test.others,
-			FailureText:  "Sorry.",
 			Now:          func() time.Time { return asked.Message.CreatedAt.Add(test.age) },
 		})
 		if err := test.handle(b); err != nil || len(replies) != test.want {
@@ -230,7 +238,7 @@ func TestFreeFailureTextsAreBounded(t *testing.T) {
 	now := time.Now()
 	b := New(Config{
 		Answerer: NewDemo(""), Applications: application{BotName: "Nora"}, Chats: &controls{}, Publisher: &replies,
-		FailureText: "Sorry.", Now: func() time.Time { return now },
+		Settings: always(bots.Settings{Kind: bots.Demo, FailureText: "Sorry."}), Now: func() time.Time { return now },
 	})
 	for _, want := range []int{1, 1, 2} {
 		if err := b.GaveUp(t.Context(), newMessage("x"), false); err != nil {
@@ -250,6 +258,7 @@ func TestOldMessagesAreSkipped(t *testing.T) {
 		var replies published
 		b := New(Config{
 			Answerer:     NewDemo(""),
+			Settings:     always(bots.Settings{Kind: bots.Demo}),
 			Applications: application{},
 			Chats:        &controls{},
 			Publisher:    &replies,

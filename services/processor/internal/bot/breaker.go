@@ -15,48 +15,48 @@ const (
 	maxRetryAfter = 5 * time.Minute
 )
 
-// breakers holds the breakers of applications: one that its server refuses, or whose calls fail, does not
-// silence the others. It is safe for concurrent use.
+// breakers holds a breaker for each application and server: an application that its server refuses, or whose calls
+// fail, does not silence the others. It is safe for concurrent use.
 type breakers struct {
-	mu    sync.Mutex
-	byApp map[string]*breaker // without those in the initial state
+	mu     sync.Mutex
+	byName map[string]*breaker // by [target.breaker], without those in the initial state
 }
 
-// admit returns 0 if a call may be made for the application, else the time to wait before asking again. Each
+// admit returns 0 if a call may be made, else the time to wait before asking again. Each
 // call that is made ends with report.
-func (b *breakers) admit(appID string, now time.Time) (wait time.Duration) {
+func (b *breakers) admit(name string, now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if known := b.byApp[appID]; known != nil {
+	if known := b.byName[name]; known != nil {
 		return known.admit(now)
 	}
 	return 0
 }
 
-// report records the result of a call for the application: whether the server answered, and its Retry-After (0: none).
-func (b *breakers) report(appID string, now time.Time, answered bool, pause time.Duration) {
+// report records the result of a call: whether the server answered, and its Retry-After (0: none).
+func (b *breakers) report(name string, now time.Time, answered bool, pause time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := b.byApp[appID]
+	known := b.byName[name]
 	if known == nil {
 		known = &breaker{}
 	}
 	known.report(now, answered, pause)
 	if *known == (breaker{}) {
-		delete(b.byApp, appID)
+		delete(b.byName, name)
 		return
 	}
-	if b.byApp == nil {
-		b.byApp = map[string]*breaker{}
+	if b.byName == nil {
+		b.byName = map[string]*breaker{}
 	}
-	b.byApp[appID] = known
+	b.byName[name] = known
 }
 
-// open returns the number of applications whose calls are refused.
+// open returns the number of breakers that refuse calls.
 func (b *breakers) open(now time.Time) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, known := range b.byApp {
+	for _, known := range b.byName {
 		if known.isOpen(now) {
 			n++
 		}

@@ -15,8 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/services/processor/internal/retryafter"
 )
 
@@ -66,19 +68,35 @@ func (c CallConfig) Problems() []string {
 	return problems
 }
 
+// target is a server that answers, with the settings by which it is asked. It does not change.
+type target struct {
+	url      string
+	client   *http.Client
+	hidden   []string // what errors must not repeat, see [secretsOf]
+	deadline time.Duration
+
+	secrets []webhook.Secret // sign the requests to a webhook
+	apiKey  string           // of a language model; empty: none
+	model   bots.ModelSettings
+}
+
+// breaker returns the name of the breaker of the target's calls for an application.
+func (t *target) breaker(appID string) string { return appID + " " + t.url }
+
 // caller is the [Answerer] of a server. [Webhook] and [LLM] embed it: a message comes in through Answer and call,
 // which bound and measure the calls; post, a method of the embedding type, makes one of them. The bus bounds how many
 // calls are made at once and shares that number between applications; it repeats a failed call until the message has
 // used all attempts or its deadline has passed. While the breaker of an application is open, none of its messages
 // calls the server.
 type caller struct {
-	what      string   // names the server in errors, such as webhook
-	secrets   []string // never repeated in errors
-	client    *http.Client
+	what      string       // names the server in errors, such as webhook
+	standard  *target      // the operator's server; nil: none
+	client    *http.Client // for the operator's server
 	timeout   time.Duration
+	deadline  time.Duration // of a message, if its target has none
 	attempts  int
 	silence   time.Duration
-	exchanges *exchanges
+	exchanges exchanges
 	breakers  breakers
 	metrics   *callMetrics
 	now       func() time.Time
@@ -90,17 +108,15 @@ type caller struct {
 // postFunc makes one call of an exchange. ctx ends with the call's timeout or when another process takes over.
 type postFunc func(ctx context.Context, x *exchange, e event.VisitorMessageAccepted, begin Begin) (Result, error)
 
-// open prepares the calls of a server; what is its name. Errors do not repeat the secrets, even if the server does.
-func (c *caller) open(what string, config CallConfig, secrets []string, post postFunc) {
-	deadline := cmp.Or(config.Deadline, defaultDeadline)
+// open prepares the calls of a kind of server; what is its name.
+func (c *caller) open(what string, config CallConfig, post postFunc) {
+	c.deadline = cmp.Or(config.Deadline, defaultDeadline)
 	c.what = what
-	c.secrets = secrets
 	c.post = post
 	c.now = config.Now
 	c.silence = cmp.Or(config.Silence, defaultSilence)
-	c.timeout = cmp.Or(config.Timeout, deadline)
+	c.timeout = config.Timeout
 	c.attempts = cmp.Or(config.Attempts, defaultAttempts)
-	c.exchanges = newExchanges(deadline)
 	c.client = newClient(cmp.Or(config.Concurrency, defaultConcurrency))
 	c.metrics = newCallMetrics(what, config.Registerer, func() int { return c.breakers.open(config.Now()) })
 }
@@ -117,17 +133,24 @@ func (c *caller) reason(suffix string) string { return strings.ToUpper(c.what) +
 // named returns a sentence with the server as subject.
 func (c *caller) named(rest string) string { return "The " + c.what + " " + rest }
 
-// Answer implements [Answerer]. It makes at most one call, and holds its place of the bot's concurrency until
-// the call has ended.
+// Answer implements [Answerer] with the operator's server.
 func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error) {
-	x := c.exchanges.of(e.EventID(), c.now())
+	return c.answer(ctx, c.standard, e, begin)
+}
+
+// answer asks a server, or the one that the message was begun with. It makes at most one call, and holds its place of
+// the bot's concurrency until the call has ended.
+func (c *caller) answer(
+	ctx context.Context, t *target, e event.VisitorMessageAccepted, begin Begin,
+) (Result, error) {
+	x := c.exchanges.of(e.EventID(), t, c.now())
 	if x.answered {
 		return x.result, nil
 	}
-	if c.exchanges.remaining(x, c.now()) <= 0 {
-		return Result{}, c.bounded(x, c.timedOut(c.exchanges.deadline))
+	if x.remaining(c.now()) <= 0 {
+		return Result{}, c.bounded(x, c.timedOut(x.target.deadline))
 	}
-	if wait := c.breakers.admit(e.AppID, c.now()); wait > 0 {
+	if wait := c.breakers.admit(x.target.breaker(e.AppID), c.now()); wait > 0 {
 		c.metrics.kept()
 		return Result{}, c.bounded(x, &apperr.Error{
 			Code:       apperr.TooMany,
@@ -160,7 +183,7 @@ func (c *caller) bounded(x *exchange, err error) error {
 	if !ok {
 		return err
 	}
-	remaining := c.exchanges.remaining(x, c.now())
+	remaining := x.remaining(c.now())
 	bounded := *coded
 	bounded.RetryAfter = max(0, min(bounded.RetryAfter, remaining))
 	if remaining <= 0 || x.calls >= c.attempts {
@@ -180,12 +203,13 @@ func (c *caller) call(
 	e event.VisitorMessageAccepted,
 	begin Begin,
 ) (Result, error) {
-	timeout := c.timeout
-	remaining := c.exchanges.remaining(x, c.now())
+	deadline := x.target.deadline
+	timeout := cmp.Or(c.timeout, deadline)
+	remaining := x.remaining(c.now())
+	calling, cancel := context.WithTimeout(ctx, min(timeout, remaining))
 	if remaining <= timeout {
-		timeout = c.exchanges.deadline // for the error: the message has had all of its time
+		timeout = deadline // for the error: the message has had all of its time
 	}
-	calling, cancel := context.WithTimeout(ctx, min(c.timeout, remaining))
 	defer cancel()
 	c.metrics.running.Inc()
 	defer c.metrics.running.Dec()
@@ -195,16 +219,16 @@ func (c *caller) call(
 	switch {
 	case interrupted: // the visitor has read a part: that is the answer
 		if calling.Err() == nil {
-			c.report(e.AppID, broken.cause)
+			c.report(x, e.AppID, broken.cause)
 		}
 		err = nil
 	case err != nil && ctx.Err() != nil:
 		err = c.interrupted()
 	case err != nil && calling.Err() != nil:
 		err = c.timedOut(timeout)
-		c.report(e.AppID, err)
+		c.report(x, e.AppID, err)
 	default:
-		c.report(e.AppID, err)
+		c.report(x, e.AppID, err)
 	}
 	c.metrics.called(err, time.Since(began))
 	return result, err
@@ -220,13 +244,14 @@ func (c *caller) interrupted() error {
 	return apperr.New(apperr.Unavailable, c.reason("INTERRUPTED"), c.named("is called again by another process"))
 }
 
-// report passes the result of a call to the application's breaker.
-func (c *caller) report(appID string, err error) {
+// report passes the result of a call to the breaker of the target and the application.
+func (c *caller) report(x *exchange, appID string, err error) {
 	pause := time.Duration(0)
 	if coded, ok := errors.AsType[*apperr.Error](err); ok {
 		pause = coded.RetryAfter
 	}
-	c.breakers.report(appID, c.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
+	name := x.target.breaker(appID)
+	c.breakers.report(name, c.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
 }
 
 // newClient returns a client with its own connections, which Close closes. It keeps as many idle ones as
@@ -238,11 +263,16 @@ func newClient(concurrency int) *http.Client {
 	transport.MaxIdleConnsPerHost = concurrency
 	transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	transport.ForceAttemptHTTP2 = true
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
+	transport.HTTP2 = pings()
 	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// pings finds connections that are silently broken.
+func pings() *http.HTTP2Config {
+	return &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 }
 
 // do is [http.Client.Do]. Its errors, which are logged and kept with dead letters, show neither the user nor
@@ -266,13 +296,13 @@ func (c *caller) unavailable(cause error) error {
 // refusal is the one table from a server's status to a code: nil for success, Unavailable or TooMany for
 // temporary errors, Invalid for permanent ones. Its message has the beginning of what the server said: the
 // dead letter and the log show it.
-func (c *caller) refusal(r *http.Response) error {
+func (c *caller) refusal(t *target, r *http.Response) error {
 	status := r.StatusCode
 	if status >= 200 && status < 300 {
 		return nil
 	}
 	text := c.named(fmt.Sprintf("answered %d", status))
-	if said := c.excerpt(r.Body); said != "" {
+	if said := t.excerpt(r.Body); said != "" {
 		text += ": " + said
 	}
 	pause := retryafter.Parse(r.Header, c.now(), maxRetryAfter)

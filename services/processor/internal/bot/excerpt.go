@@ -47,13 +47,13 @@ func secretsOf(address string, more ...string) []string {
 
 // excerpt returns the beginning of a refusal's body as one printable line, without our secrets. It reads a
 // whole small body, so that the connection can be reused.
-func (c *caller) excerpt(body io.Reader) string {
+func (t *target) excerpt(body io.Reader) string {
 	data, _ := io.ReadAll(io.LimitReader(body, maxAnswer)) // what has arrived of a body that breaks off
-	return c.printable(string(data))
+	return t.printable(string(data))
 }
 
-func (c *caller) printable(text string) string {
-	for _, s := range c.secrets { // before the cut, which could leave the half of one
+func (t *target) printable(text string) string {
+	for _, s := range t.hidden { // before the cut, which could leave the half of one
 		text = strings.ReplaceAll(text, s, "[secret]")
 	}
 	text = strings.Map(func(r rune) rune {

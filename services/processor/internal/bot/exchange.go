@@ -8,6 +8,7 @@ import (
 // exchange is the state of a message over its tries. Only one handler at a time handles a message, and owns the
 // fields.
 type exchange struct {
+	target   *target // of the first try: a later version of the settings is for later messages
 	began    time.Time
 	calls    int    // made for the message
 	answered bool   // a call has succeeded
@@ -20,38 +21,48 @@ type exchange struct {
 // is answered or given up. A message that another process has taken over is never forgotten by id; its exchange
 // expires.
 type exchanges struct {
-	deadline time.Duration // of a message, from its first try
-
 	mu    sync.Mutex
 	byID  map[string]*exchange
 	swept time.Time
 }
 
-func newExchanges(deadline time.Duration) *exchanges {
-	return &exchanges{deadline: deadline, byID: make(map[string]*exchange)}
-}
-
-// of returns the exchange of a message; the first call creates it.
-func (x *exchanges) of(id string, now time.Time) *exchange {
+// of returns the exchange of a message; the first call creates it, with the target.
+func (x *exchanges) of(id string, t *target, now time.Time) *exchange {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.sweep(now)
 	known, ok := x.byID[id]
 	if !ok {
-		known = &exchange{began: now}
+		known = &exchange{target: t, began: now}
+		if x.byID == nil {
+			x.byID = make(map[string]*exchange)
+		}
 		x.byID[id] = known
 	}
 	return known
 }
 
+// targetOf returns the target of a message that was tried before; nil: none.
+func (x *exchanges) targetOf(id string) *target {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if known, ok := x.byID[id]; ok {
+		return known.target
+	}
+	return nil
+}
+
+// sweepAfter is far above any deadline of a company's bot.
+const sweepAfter = 2 * time.Minute
+
 // sweep is called with the lock held.
 func (x *exchanges) sweep(now time.Time) {
-	if now.Sub(x.swept) < x.deadline {
+	if now.Sub(x.swept) < sweepAfter {
 		return
 	}
 	x.swept = now
 	for id, e := range x.byID {
-		if now.Sub(e.began) > 2*x.deadline {
+		if now.Sub(e.began) > max(sweepAfter, 2*e.target.deadline) {
 			delete(x.byID, id)
 		}
 	}
@@ -65,6 +76,6 @@ func (x *exchanges) forget(id string) {
 }
 
 // remaining returns how long the message may still be tried.
-func (x *exchanges) remaining(e *exchange, now time.Time) time.Duration {
-	return x.deadline - now.Sub(e.began)
+func (x *exchange) remaining(now time.Time) time.Duration {
+	return x.target.deadline - now.Sub(x.began)
 }

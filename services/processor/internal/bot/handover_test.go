@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 )
@@ -44,6 +45,7 @@ func TestBotHandsOver(t *testing.T) {
 	q := &queue{chat: chat.Chat{ID: asked.ChatID, CompanyID: asked.CompanyID, ChatUserID: asked.ChatUserID}, fault: errors.New("killed")}
 	b := New(Config{
 		Answerer:     NewDemo(""),
+		Settings:     always(bots.Settings{Kind: bots.Demo}),
 		Applications: application{},
 		Chats:        q,
 		Controls:     q,
@@ -116,6 +118,7 @@ func TestNobodyHandsOver(t *testing.T) {
 	q := &queue{chat: chat.Chat{ID: asked.ChatID, CompanyID: asked.CompanyID, ChatUserID: asked.ChatUserID}}
 	b := New(Config{
 		Answerer:     Nobody{},
+		Settings:     always(bots.Settings{Kind: bots.None}),
 		Applications: application{},
 		Chats:        q,
 		Controls:     q,

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
@@ -22,36 +23,23 @@ import (
 const (
 	// maxCompletion bounds a chat completion in bytes: each token is an event of some hundred bytes.
 	maxCompletion = 8 << 20
-	// maxHistory bounds LLM_HISTORY.
-	maxHistory = 200
 	// maxHistoryText bounds the texts of a prompt besides the system prompt, in bytes: visitors choose them, and the
 	// operator pays for their tokens. It is about 4,000 tokens of English, and 20 messages of 800 bytes.
 	maxHistoryText = 16 << 10
 )
 
-// LLMConfig configures the language model that answers, over the chat-completions protocol of OpenAI.
+// LLMConfig configures the language models that answer, over the chat-completions protocol of OpenAI.
 type LLMConfig struct {
-	BaseURL      string           // without /chat/completions
-	APIKey       string           // empty: none
-	MaxTokens    int              // of an answer; zero: the server's limit
-	Tokens       config.Rate      // of each application, see [tokenBudget]; zero: no bound
-	Redis        *ratelimit.Redis // shares the budgets between processors; nil: each counts by itself
-	Default      LLMApplication
-	Applications string // JSON object of overrides by appId
+	BaseURL string             // of the operator's model, without /chat/completions; empty: there is none
+	APIKey  string             // of the operator's model; empty: none
+	Model   bots.ModelSettings // of the operator's model
+	Tokens  config.Rate        // of each application, see [tokenBudget]; zero: no bound
+	Redis   *ratelimit.Redis   // shares the budgets between processors; nil: each counts by itself
 
 	// ModerationURL checks texts before the visitor sees them; empty: no check.
 	ModerationURL string
 	Histories     Histories
 	CallConfig
-}
-
-// LLMApplication is the prompt of one application.
-type LLMApplication struct {
-	Model        string `json:"model,omitempty"`
-	SystemPrompt string `json:"systemPrompt,omitempty"`
-	// History is the number of the chat's last messages that it reads, the visitor's last one included. Together they
-	// have at most maxHistoryText.
-	History *int `json:"history,omitempty"`
 }
 
 // Histories reads the end of a chat's history: at most limit messages, in ascending order. It is NotFound if
@@ -69,75 +57,40 @@ func (c LLMConfig) Problems() []string {
 		}
 	}
 	need(config.WebURL(c.BaseURL), "LLM_BASE_URL must be an http or https URL when BOT=llm")
-	need(c.Default.Model != "", "LLM_MODEL is required when BOT=llm")
-	need(c.Default.validHistory(), fmt.Sprintf("LLM_HISTORY must be 1 to %d", maxHistory))
-	need(c.MaxTokens >= 0, "LLM_MAX_TOKENS must not be negative")
+	need(c.Model.Model != "", "LLM_MODEL is required when BOT=llm")
+	history := c.Model.History
+	need(history >= 1 && history <= bots.MaxHistory, fmt.Sprintf("LLM_HISTORY must be 1 to %d", bots.MaxHistory))
+	need(c.Model.MaxTokens >= 0, "LLM_MAX_TOKENS must not be negative")
 	need(c.ModerationURL == "" || config.WebURL(c.ModerationURL), "LLM_MODERATION_URL must be an http or https URL")
 	need(
 		c.Tokens.Count == 0 || c.Tokens.Count >= minTokens,
 		fmt.Sprintf("LLM_TOKENS_APPLICATION must be 0 or at least %d tokens", minTokens),
 	)
-	if _, err := c.applications(); err != nil {
-		problems = append(problems, "LLM_APPLICATIONS "+err.Error())
-	}
 	return append(problems, c.CallConfig.Problems()...)
 }
 
-func (a LLMApplication) validHistory() bool {
-	return a.History == nil || *a.History >= 1 && *a.History <= maxHistory
-}
-
-func (c LLMConfig) applications() (map[string]LLMApplication, error) {
-	if c.Applications == "" {
-		return nil, nil
-	}
-	decoder := json.NewDecoder(strings.NewReader(c.Applications))
-	decoder.DisallowUnknownFields()
-	var all map[string]LLMApplication
-	if err := decoder.Decode(&all); err != nil {
-		return nil, errors.New("must be a JSON object of objects with model, systemPrompt and history, by appId")
-	}
-	for id, a := range all {
-		if canonical, ok := chat.ParseID(id); !ok || canonical != id {
-			return nil, fmt.Errorf("has the key %q, which is no appId in lower case", id)
-		}
-		if !a.validHistory() {
-			return nil, fmt.Errorf("must have a history of 1 to %d for %s", maxHistory, id)
-		}
-	}
-	return all, nil
-}
-
-// LLM lets a language model answer, streamed. Its calls behave as those of a [Webhook]: Answer and Forget are those of
+// LLM lets language models answer, streamed: the operator's, and those of companies. Its calls behave as those of a [Webhook]: Answer and Forget are those of
 // the embedded caller, which calls post.
 type LLM struct {
 	caller
-	cfg          LLMConfig
-	url          string
-	applications map[string]LLMApplication
-	usage        *usageMetrics
-	budget       tokenBudget
-	moderator    *moderator // nil: none
+	cfg       LLMConfig
+	usage     *usageMetrics
+	budget    tokenBudget
+	moderator *moderator // nil: none
 }
 
 // NewLLM returns a connector without opening a connection.
 func NewLLM(c LLMConfig) (*LLM, error) {
-	if problems := c.Problems(); len(problems) > 0 {
-		return nil, errors.New(problems[0])
-	}
-	applications, err := c.applications()
-	if err != nil {
-		return nil, err
-	}
-	l := &LLM{
-		cfg:          c,
-		url:          strings.TrimSuffix(c.BaseURL, "/") + "/chat/completions",
-		applications: applications,
-		usage:        newUsageMetrics(c.Registerer),
-	}
+	l := &LLM{cfg: c, usage: newUsageMetrics(c.Registerer)}
 	l.budget = newTokenBudget(c, l.usage.refused)
 	l.admit = l.budget.admit
-	l.open("LLM", c.CallConfig, secretsOf(c.BaseURL, c.APIKey), l.post)
+	l.open("LLM", c.CallConfig, l.post)
+	if c.BaseURL != "" {
+		if problems := c.Problems(); len(problems) > 0 {
+			return nil, errors.New(problems[0])
+		}
+		l.standard = l.target(c.Model, bots.Connection{BaseURL: c.BaseURL, APIKey: c.APIKey}, l.client)
+	}
 	if c.ModerationURL != "" {
 		l.moderator = newModerator(c.ModerationURL, c.CallConfig)
 	}
@@ -152,13 +105,15 @@ func (l *LLM) Close() {
 	}
 }
 
-// application returns the prompt of an application.
-func (l *LLM) application(appID string) LLMApplication {
-	own, standard := l.applications[appID], l.cfg.Default
-	return LLMApplication{
-		Model:        cmp.Or(own.Model, standard.Model),
-		SystemPrompt: cmp.Or(own.SystemPrompt, standard.SystemPrompt),
-		History:      cmp.Or(own.History, standard.History),
+// target returns the server of a bot's settings.
+func (l *LLM) target(s bots.ModelSettings, c bots.Connection, client *http.Client) *target {
+	return &target{
+		url:      c.CompletionsURL(),
+		client:   client,
+		hidden:   secretsOf(c.BaseURL, c.APIKey),
+		deadline: l.deadline,
+		apiKey:   c.APIKey,
+		model:    s,
 	}
 }
 
@@ -169,7 +124,8 @@ type completionRequest struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	MaxTokens int `json:"max_tokens,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	MaxTokens   int      `json:"max_tokens,omitempty"`
 }
 
 type completionMessage struct {
@@ -210,25 +166,26 @@ func (l *LLM) post(
 ) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	request, err := l.request(ctx, e)
+	request, err := l.request(ctx, x.target, e)
 	if err != nil {
 		return Result{}, err
 	}
-	response, err := do(l.client, request)
+	response, err := do(x.target.client, request)
 	if err != nil {
 		return Result{}, l.unavailable(err)
 	}
 	defer response.Body.Close()
-	if err := l.refusal(response); err != nil {
+	if err := l.refusal(x.target, response); err != nil {
 		return Result{}, err
 	}
 	used := func(u completionUsage) {
 		l.usage.used(u)
 		l.budget.spend(ctx, x, e, u)
 	}
-	next := l.whole(response.Body, used)
+	read := completionReader{llm: l, from: x.target, used: used}
+	next := read.whole(response.Body)
 	if isEventStream(response) {
-		next = l.streamed(response.Body, used)
+		next = read.streamed(response.Body)
 	}
 	if l.moderator != nil {
 		next = l.moderator.moderate(ctx, e, next)
@@ -236,8 +193,16 @@ func (l *LLM) post(
 	return show(ctx, cancel, begin, l.silence, next)
 }
 
+// completionReader reads the answer of a model.
+type completionReader struct {
+	llm  *LLM
+	from *target
+	used func(completionUsage)
+}
+
 // streamed reads a completion event by event.
-func (l *LLM) streamed(body io.Reader, used func(completionUsage)) func() (piece, error) {
+func (r completionReader) streamed(body io.Reader) func() (piece, error) {
+	l := r.llm
 	events := newEventReader(body, maxCompletion)
 	finished := ""
 	return func() (piece, error) {
@@ -253,7 +218,7 @@ func (l *LLM) streamed(body io.Reader, used func(completionUsage)) func() (piece
 			return piece{}, endOf(finished)
 		}
 		var c completion
-		if err := l.decode(e.data, &c, used); err != nil {
+		if err := r.decode(e.data, &c); err != nil {
 			return piece{}, err
 		}
 		text, finish := c.text()
@@ -263,14 +228,14 @@ func (l *LLM) streamed(body io.Reader, used func(completionUsage)) func() (piece
 }
 
 // whole reads a completion that the server does not stream.
-func (l *LLM) whole(body io.Reader, used func(completionUsage)) func() (piece, error) {
+func (r completionReader) whole(body io.Reader) func() (piece, error) {
 	return func() (piece, error) {
 		data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 		if err != nil {
-			return piece{}, l.unavailable(fmt.Errorf("reading the answer: %w", err))
+			return piece{}, r.llm.unavailable(fmt.Errorf("reading the answer: %w", err))
 		}
 		var c completion
-		if err := l.decode(data, &c, used); err != nil {
+		if err := r.decode(data, &c); err != nil {
 			return piece{}, err
 		}
 		text, finish := c.text()
@@ -292,36 +257,37 @@ func endOf(finish string) error {
 	return io.EOF
 }
 
-func (l *LLM) decode(data []byte, into *completion, used func(completionUsage)) error {
+func (r completionReader) decode(data []byte, into *completion) error {
 	if err := json.Unmarshal(data, into); err != nil {
-		return l.wrongAnswer("is no chat completion", err)
+		return r.llm.wrongAnswer("is no chat completion", err)
 	}
 	if len(into.Error) > 0 && string(into.Error) != "null" {
-		return l.unavailable(fmt.Errorf("error in the answer: %s", l.printable(string(into.Error))))
+		return r.llm.unavailable(fmt.Errorf("error in the answer: %s", r.from.printable(string(into.Error))))
 	}
 	if into.Usage != nil {
-		used(*into.Usage)
+		r.used(*into.Usage)
 	}
 	return nil
 }
 
-func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted) (*http.Request, error) {
-	messages, err := l.messages(ctx, e)
+func (l *LLM) request(ctx context.Context, t *target, e event.VisitorMessageAccepted) (*http.Request, error) {
+	messages, err := l.messages(ctx, t.model, e)
 	if err != nil {
 		return nil, err
 	}
 	content := completionRequest{
-		Model:     l.application(e.AppID).Model,
-		Messages:  messages,
-		Stream:    true,
-		MaxTokens: l.cfg.MaxTokens,
+		Model:       t.model.Model,
+		Messages:    messages,
+		Stream:      true,
+		Temperature: t.model.Temperature,
+		MaxTokens:   t.model.MaxTokens,
 	}
 	content.StreamOptions.IncludeUsage = true
 	body, err := json.Marshal(content)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the request: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("making the request: %w", err)
 	}
@@ -329,8 +295,8 @@ func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted) (*htt
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "text/event-stream")
 	h.Set("User-Agent", "Parley-LLM/1.0")
-	if l.cfg.APIKey != "" {
-		h.Set("Authorization", "Bearer "+l.cfg.APIKey)
+	if t.apiKey != "" {
+		h.Set("Authorization", "Bearer "+t.apiKey)
 	}
 	if traceParent := event.TraceParent(ctx); traceParent != "" {
 		h.Set("traceparent", traceParent)
@@ -339,29 +305,22 @@ func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted) (*htt
 }
 
 // messages returns the system prompt and the end of the chat, up to the visitor's message.
-func (l *LLM) messages(ctx context.Context, e event.VisitorMessageAccepted) ([]completionMessage, error) {
-	app := l.application(e.AppID)
-	before, err := l.before(ctx, e, app)
+func (l *LLM) messages(
+	ctx context.Context, s bots.ModelSettings, e event.VisitorMessageAccepted,
+) ([]completionMessage, error) {
+	before, err := l.before(ctx, e, cmp.Or(s.History, bots.DefaultHistory))
 	if err != nil {
 		return nil, err
 	}
 	newest := newestMessages(append(before, e.Message))
-	if app.SystemPrompt == "" {
+	if s.Prompt == "" {
 		return newest, nil
 	}
-	return slices.Insert(newest, 0, completionMessage{"system", app.SystemPrompt}), nil
+	return slices.Insert(newest, 0, completionMessage{"system", s.Prompt}), nil
 }
 
-// before returns the messages of the chat before the visitor's message that the application's model reads.
-func (l *LLM) before(
-	ctx context.Context,
-	e event.VisitorMessageAccepted,
-	app LLMApplication,
-) ([]chat.Message, error) {
-	limit := defaultHistory
-	if app.History != nil {
-		limit = *app.History
-	}
+// before returns the messages of the chat before the visitor's message, of which the model reads limit in all.
+func (l *LLM) before(ctx context.Context, e event.VisitorMessageAccepted, limit int) ([]chat.Message, error) {
 	if limit <= 1 {
 		return nil, nil
 	}
@@ -401,9 +360,6 @@ func newestMessages(history []chat.Message) []completionMessage {
 	slices.Reverse(newest)
 	return newest
 }
-
-// defaultHistory is the default number of messages that the model reads.
-const defaultHistory = 20
 
 // spoken returns a message as plain text.
 func spoken(m chat.Message) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 )
@@ -98,7 +99,8 @@ func openLLM(t *testing.T, m http.Handler, change func(*LLMConfig)) *LLM {
 	server.Start()
 	t.Cleanup(server.Close)
 	c := LLMConfig{
-		BaseURL: server.URL + "/v1/", APIKey: "sk-test", Default: LLMApplication{Model: "small", SystemPrompt: "You are Nora."},
+		BaseURL: server.URL + "/v1/", APIKey: "sk-test",
+		Model:     bots.ModelSettings{Model: "small", Prompt: "You are Nora.", History: bots.DefaultHistory},
 		Histories: recent(nil), CallConfig: CallConfig{Now: time.Now},
 	}
 	if change != nil {
@@ -122,8 +124,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 	}
 	later := before(99, false, chat.Text, `{"text":"Hello?"}`)
 	l := openLLM(t, m, func(c *LLMConfig) {
-		history := 4
-		c.Default.History, c.Registerer, c.MaxTokens = &history, registry, 700
+		c.Model.History, c.Model.MaxTokens, c.Registerer = 4, 700, registry
 		c.Histories = recent{
 			before(1, false, chat.Text, `{"text":"too old"}`), before(2, true, chat.Interactive, `{"body":"Hello!"}`),
 			before(3, false, chat.Image, `{"url":"https://x/y","fileName":"parcel.jpg","caption":"this one"}`), asked.Message, later,
@@ -151,7 +152,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 func TestAPromptIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	var history recent
-	for i := range defaultHistory {
+	for i := range bots.DefaultHistory {
 		data := fmt.Sprintf(`{"text":"%02d%s"}`, i, strings.Repeat("x", 4094))
 		history = append(history, chat.Message{ID: fmt.Sprintf("m%02d", i), Type: chat.Text, Data: json.RawMessage(data)})
 	}
@@ -197,29 +198,6 @@ func value(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	}
 	t.Fatalf("got no metric %s %s", name, label)
 	return 0
-}
-
-func TestAnApplicationHasItsOwnPrompt(t *testing.T) {
-	t.Parallel()
-	m := &model{words: []string{"Hi"}}
-	const own = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
-	l := openLLM(t, m, func(c *LLMConfig) {
-		c.Applications = `{"` + own + `":{"model":"large","systemPrompt":"Be short.","history":1}}`
-		c.Histories = recent{{ID: "m1", Type: chat.Text, Data: json.RawMessage(`{"text":"before"}`)}}
-	})
-	for i, appID := range []string{own, "another"} {
-		asked := newMessage("Hello")
-		asked.AppID = appID
-		var s stage
-		if err := s.bot(l).VisitorMessage(t.Context(), asked); err != nil {
-			t.Fatal(err)
-		}
-		l.Forget(asked.Message.ID)
-		want := []string{"large [{system Be short.} {user Hello}]", "small [{system You are Nora.} {user before} {user Hello}]"}[i]
-		if got := fmt.Sprint(m.asked[i].Model, " ", m.asked[i].Messages); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
 }
 
 func TestALanguageModelFails(t *testing.T) {
@@ -300,7 +278,7 @@ func TestARefusalSaysWhatTheServerSaid(t *testing.T) {
 // A secret is recognised as URLs and JSON write it, and one that has another inside is replaced as a whole.
 func TestSecretsOfAnAddress(t *testing.T) {
 	t.Parallel()
-	c := caller{secrets: secretsOf("https://to+ken%2F1@bot.example/hook?part=sesame&key=sesame%2Fopen%3D", "sk/1=")}
+	c := target{hidden: secretsOf("https://to+ken%2F1@bot.example/hook?part=sesame&key=sesame%2Fopen%3D", "sk/1=")}
 	for said, want := range map[string]string{
 		"no such page /hook?part=sesame&key=sesame%2Fopen%3D":             "no such page /hook?part=[secret]&key=[secret]",
 		`{"key":"sesame\/open=","got":"sesame/open="}`:                    `{"key":"[secret]","got":"[secret]"}`,
@@ -373,15 +351,9 @@ func TestModeration(t *testing.T) {
 
 func TestLLMConfigNamesAllItsProblems(t *testing.T) {
 	t.Parallel()
-	zero := 0
-	c := LLMConfig{BaseURL: "x", MaxTokens: -1, Default: LLMApplication{History: &zero}, Applications: `{"x":{}}`, ModerationURL: "x"}
+	c := LLMConfig{BaseURL: "x", Model: bots.ModelSettings{MaxTokens: -1}, ModerationURL: "x"}
 	c.Tokens = config.Rate{Count: minTokens - 1, Per: time.Hour}
-	if got := c.Problems(); len(got) != 7 {
-		t.Errorf("got %d problems, want 7: %s", len(got), strings.Join(got, "; "))
-	}
-	for _, wrong := range []string{`[]`, `{"7c9e6679-7425-40de-944b-e07fc1f90ae7":{"prompt":"x"}}`, `{"7c9e6679-7425-40de-944b-e07fc1f90ae7":{"history":0}}`} {
-		if _, err := (LLMConfig{Applications: wrong}).applications(); err == nil {
-			t.Errorf("%s: got no error", wrong)
-		}
+	if got := c.Problems(); len(got) != 6 {
+		t.Errorf("got %d problems, want 6: %s", len(got), strings.Join(got, "; "))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 )
@@ -103,6 +104,7 @@ func (s *stage) bot(a Answerer, agent ...bool) *Bot {
 	c := controls(agent)
 	return New(Config{
 		Answerer:     a,
+		Settings:     always(bots.Settings{Kind: bots.Demo}),
 		Applications: application{BotName: "Nora"},
 		Chats:        &c,
 		Publisher:    s,

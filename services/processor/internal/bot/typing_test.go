@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -42,6 +43,7 @@ func TestBotTypes(t *testing.T) {
 			asked.Message.CreatedAt = time.Now()
 			b := New(Config{
 				Answerer:     thinking{test.takes},
+				Settings:     always(bots.Settings{Kind: bots.Demo}),
 				Applications: application{BotName: "Nora"},
 				Chats:        &controls{},
 				Publisher:    &replies,
@@ -131,6 +133,7 @@ func TestTypingLastsOverRetries(t *testing.T) {
 				}
 				b := New(Config{
 					Answerer:     failing{began.Add(test.fails), test.err},
+					Settings:     always(bots.Settings{Kind: bots.Demo}),
 					Applications: application{BotName: "Nora"},
 					Chats:        taken,
 					Publisher:    &replies,
@@ -178,6 +181,7 @@ func TestTypingEndsWithAPanic(t *testing.T) {
 		asked.Message.CreatedAt = time.Now()
 		b := New(Config{
 			Answerer:     panics{},
+			Settings:     always(bots.Settings{Kind: bots.Demo}),
 			Applications: application{BotName: "Nora"},
 			Chats:        &controls{},
 			Publisher:    &replies,

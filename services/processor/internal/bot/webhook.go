@@ -10,8 +10,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
@@ -25,10 +27,10 @@ const (
 	maxAnswers = 10
 )
 
-// WebhookConfig configures the server that answers for the bot.
+// WebhookConfig configures the servers that answer for bots.
 type WebhookConfig struct {
-	URL    string // http or https
-	Secret string // whsec_ and the key in base64
+	URL    string // of the operator's server, http or https; empty: there is none
+	Secret string // of the operator's server, whsec_ and the key in base64
 	CallConfig
 }
 
@@ -46,7 +48,7 @@ func (c WebhookConfig) Problems() []string {
 
 func (c WebhookConfig) secret() webhook.Secret { return webhook.Secret{Value: c.Secret} }
 
-// Webhook lets another server answer: it posts every message of a visitor, signed as Standard Webhooks, with
+// Webhook lets other servers answer, those of the operator and of companies: it posts every message of a visitor, signed as Standard Webhooks, with
 // the event's JSON as body. The answer may have {"messages":[{"type":...,"data":{...}}]}, which become
 // replies, and "handover", which hands the chat to the agents.
 //
@@ -54,41 +56,57 @@ func (c WebhookConfig) secret() webhook.Secret { return webhook.Secret{Value: c.
 // answer may also be text/event-stream: its text is streamed to the visitor.
 //
 // Answer and Forget, which make it an [Answerer], are those of the embedded caller; Answer calls post for one request.
-type Webhook struct {
-	caller
-	url    string
-	secret webhook.Secret
-}
+type Webhook struct{ caller }
 
 // NewWebhook returns a webhook without opening a connection.
 func NewWebhook(c WebhookConfig) (*Webhook, error) {
+	w := &Webhook{}
+	w.open("webhook", c.CallConfig, w.post)
+	if c.URL == "" {
+		return w, nil
+	}
 	if problems := c.Problems(); len(problems) > 0 {
 		return nil, errors.New(problems[0])
 	}
-	w := &Webhook{url: c.URL, secret: c.secret()}
-	w.open("webhook", c.CallConfig, secretsOf(c.URL, c.Secret, strings.TrimPrefix(c.Secret, "whsec_")), w.post)
+	w.standard = w.target(bots.WebhookSettings{URL: c.URL}, []webhook.Secret{c.secret()}, w.client)
 	return w, nil
+}
+
+// target returns the server of a bot's settings.
+func (w *Webhook) target(s bots.WebhookSettings, secrets []webhook.Secret, client *http.Client) *target {
+	var hidden []string
+	for _, secret := range secrets {
+		hidden = append(hidden, secret.Value, strings.TrimPrefix(secret.Value, "whsec_"))
+	}
+	deadline := time.Duration(s.DeadlineSeconds) * time.Second
+	return &target{
+		url:      s.URL,
+		client:   client,
+		hidden:   secretsOf(s.URL, hidden...),
+		deadline: cmp.Or(deadline, w.deadline),
+		secrets:  secrets,
+	}
 }
 
 // post makes one call; see [caller].
 func (w *Webhook) post(
 	ctx context.Context,
-	_ *exchange,
+	x *exchange,
 	e event.VisitorMessageAccepted,
 	begin Begin,
 ) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	request, err := w.request(ctx, e)
+	request, err := w.request(ctx, x.target, e)
 	if err != nil {
 		return Result{}, err
 	}
-	response, err := do(w.client, request)
+	response, err := do(x.target.client, request)
 	if err != nil {
 		return Result{}, w.unavailable(err)
 	}
 	defer response.Body.Close()
-	if err := w.refusal(response); err != nil {
+	if err := w.refusal(x.target, response); err != nil {
 		return Result{}, err
 	}
 	if isEventStream(response) {
@@ -159,14 +177,14 @@ func (w *Webhook) next(events *eventReader) (p piece, after Result, err error) {
 	return piece{text: delta.Text, format: delta.Format}, Result{}, nil
 }
 
-func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (*http.Request, error) {
+func (w *Webhook) request(ctx context.Context, t *target, e event.VisitorMessageAccepted) (*http.Request, error) {
 	body := e.AppendJSON(nil)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("making the webhook's request: %w", err)
 	}
 	h := request.Header
-	if err := webhook.SetHeaders(h, []webhook.Secret{w.secret}, e.EventID(), w.now(), body); err != nil {
+	if err := webhook.SetHeaders(h, t.secrets, e.EventID(), w.now(), body); err != nil {
 		return nil, fmt.Errorf("signing the webhook's request: %w", err)
 	}
 	h.Set("Accept", "application/json, text/event-stream")

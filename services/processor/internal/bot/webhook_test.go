@@ -244,8 +244,8 @@ func TestWebhookCallIsInterrupted(t *testing.T) {
 	if apperr.ReasonOf(err) != "WEBHOOK_INTERRUPTED" || bus.IsPermanent(err) || !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v, want an error that is retried", err)
 	}
-	if len(w.breakers.byApp) != 0 {
-		t.Errorf("got %v at the breakers, want none", w.breakers.byApp)
+	if len(w.breakers.byName) != 0 {
+		t.Errorf("got %v at the breakers, want none", w.breakers.byName)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestWebhookGivesUpAfterItsAttempts(t *testing.T) {
 		t.Errorf("got the ids %q and %q, want the same", first, second)
 	}
 	w.Forget(asked.Message.ID)
-	w.breakers.report(asked.AppID, now, true, time.Hour)
+	w.breakers.report(w.standard.breaker(asked.AppID), now, true, time.Hour)
 	for range 5 {
 		if err, permanent := try(); permanent || err.Code != apperr.TooMany || err.RetryAfter > defaultDeadline {
 			t.Fatalf("got %+v, want a pause within the deadline", err)
@@ -379,7 +379,7 @@ func TestErrorsHideSecretsOfTheURL(t *testing.T) {
 		}
 	}
 	w := openWebhook(t, hangUp, WebhookConfig{CallConfig: CallConfig{Attempts: 1}})
-	w.url = strings.Replace(w.url, "http://", "http://someone:password@", 1) + "&key=secret"
+	w.standard.url = strings.Replace(w.standard.url, "http://", "http://someone:password@", 1) + "&key=secret"
 	_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`), nil)
 	for _, secret := range []string{"someone", "password", "key", "secret", "x=1"} {
 		if err == nil || strings.Contains(err.Error(), secret) {

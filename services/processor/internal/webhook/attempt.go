@@ -11,6 +11,7 @@ import (
 	"code.dny.dev/ssrf"
 
 	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/services/processor/internal/guard"
 	"github.com/parley-chat/parley/services/processor/internal/retryafter"
 )
 
@@ -105,8 +106,8 @@ func reasonOf(err error) string {
 	}
 	timeout, ok := errors.AsType[timeoutError](err)
 	switch {
-	case errors.Is(err, errPort):
-		return errPort.Error()
+	case errors.Is(err, guard.ErrPort):
+		return guard.ErrPort.Error()
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):
 		return "the address is not allowed"
 	case ok && timeout.Timeout():

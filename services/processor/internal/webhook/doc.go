@@ -3,7 +3,7 @@
 // Reading order: service.go turns an event of the bus into deliveries, one for each subscribed endpoint, and
 // runs them; events.go has the mapping, and stored.go bounds how much a company stores. From then on a
 // delivery is a record of the store. poll.go starts deliveries that are due. limiter.go limits the requests
-// of one endpoint and of one company. attempt.go is one request; guard.go restricts its addresses;
+// of one endpoint and of one company. attempt.go is one request; package guard restricts its addresses;
 // schedule.go computes the next attempt; health.go warns about and disables failing endpoints.
 //
 // Invariants:

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/services/processor/internal/guard"
 )
 
 // Store stores endpoints, deliveries and the statuses that they report; see [store.WebhookEndpoints],
@@ -86,7 +87,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		cfg:      cfg,
-		client:   newClient(cfg.Allow, cfg.Timeout),
+		client:   guard.NewClient(cfg.Allow, cfg.Timeout),
 		limiters: newLimiters(cfg.Concurrent, cfg.PerTarget),
 		stored: &stored{
 			limit:  webhook.MaxStored,

@@ -1,4 +1,6 @@
-package webhook
+// Package guard has the HTTP client for addresses that companies choose: those of their webhook endpoints, bots and
+// language models.
+package guard
 
 import (
 	"errors"
@@ -32,7 +34,8 @@ type guard struct {
 // dangerous ones: requests cannot scan the ports of others, or write to a mail server, a database or a cache.
 var publicPorts = []uint16{80, 443, 8080, 8443}
 
-var errPort = errors.New("the port is not allowed: use 443, 80, 8080 or 8443")
+// ErrPort means that an address was refused because of its port.
+var ErrPort = errors.New("the port is not allowed: use 443, 80, 8080 or 8443")
 
 // notPublic are addresses that the registries of IANA list as public but that are special inside a cloud:
 // 168.63.129.16 is Azure's WireServer, which gives a machine its configuration and certificates. Other
@@ -60,15 +63,16 @@ func (g guard) check(network, address string, c syscall.RawConn) error {
 		return err
 	}
 	if !slices.Contains(publicPorts, to.Port()) {
-		return errPort
+		return ErrPort
 	}
 	return nil
 }
 
-// newClient returns a client whose connections pass the guard. The guard checks the address that is connected
+// NewClient returns a client whose connections pass the guard. The guard checks the address that is connected
 // to, after name resolution, so DNS rebinding does not bypass it. The client follows no redirect and uses no
-// proxy: a proxy of the environment would connect past the guard.
-func newClient(allow []netip.Prefix, timeout time.Duration) *http.Client {
+// proxy: a proxy of the environment would connect past the guard. allow has networks of the operator; a timeout of zero is
+// none.
+func NewClient(allow []netip.Prefix, timeout time.Duration) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: newGuard(allow).check}
 	return &http.Client{
 		Timeout: timeout,

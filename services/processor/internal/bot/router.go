@@ -1,0 +1,130 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/services/processor/internal/guard"
+)
+
+// Bots returns what answers for applications: settings that were published a moment ago, or those before them.
+type Bots interface {
+	// Bot returns the bot of an application; the zero bot if it was never changed.
+	Bot(ctx context.Context, appID string) (bots.Bot, error)
+	ModelConnection(ctx context.Context, id string) (bots.Connection, error)
+}
+
+// RouterConfig holds the dependencies of a [Router].
+type RouterConfig struct {
+	Bots    Bots
+	Default bots.Settings  // of the operator, for applications without a bot of their own
+	Allow   []netip.Prefix // private networks that the servers of companies may be in
+	Demo    *Demo
+	Webhook *Webhook
+	LLM     *LLM
+}
+
+// Router is the [Answerer] of all applications: it passes each message to what its application's settings name. A
+// message that was begun with a server ends with it, whatever was published meanwhile.
+type Router struct {
+	cfg    RouterConfig
+	client *http.Client // for the servers of companies
+}
+
+// NewRouter returns a router. It closes the webhook and the model of its config.
+func NewRouter(c RouterConfig) *Router {
+	client := guard.NewClient(c.Allow, 0)
+	transport := client.Transport.(*http.Transport)
+	transport.HTTP2 = pings()
+	return &Router{cfg: c, client: client}
+}
+
+// Close ends the idle connections. No message may be answered any more.
+func (r *Router) Close() {
+	r.client.CloseIdleConnections()
+	r.cfg.Webhook.Close()
+	r.cfg.LLM.Close()
+}
+
+// Settings returns the settings in force for an application. Their kind is not [bots.Default].
+func (r *Router) Settings(ctx context.Context, appID string) (bots.Settings, error) {
+	b, err := r.cfg.Bots.Bot(ctx, appID)
+	if err != nil {
+		return bots.Settings{}, fmt.Errorf("finding the bot of the application: %w", err)
+	}
+	s := b.InForce().Settings
+	if s.Kind == bots.Default {
+		s.Kind = r.cfg.Default.Kind
+	}
+	switch s.FailureText {
+	case "":
+		s.FailureText = r.cfg.Default.FailureText
+	case bots.NoFailureText:
+		s.FailureText = ""
+	}
+	return s, nil
+}
+
+// Forget implements [Answerer].
+func (r *Router) Forget(messageID string) {
+	r.cfg.Webhook.Forget(messageID)
+	r.cfg.LLM.Forget(messageID)
+}
+
+// Answer implements [Answerer].
+func (r *Router) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) (Result, error) {
+	for _, c := range []*caller{&r.cfg.Webhook.caller, &r.cfg.LLM.caller} {
+		if t := c.exchanges.targetOf(e.EventID()); t != nil {
+			return c.answer(ctx, t, e, begin)
+		}
+	}
+	b, err := r.cfg.Bots.Bot(ctx, e.AppID)
+	if err != nil {
+		return Result{}, fmt.Errorf("finding the bot of the application: %w", err)
+	}
+	own := b.InForce().Settings
+	kind := own.Kind
+	if kind == bots.Default {
+		kind = r.cfg.Default.Kind
+	}
+	switch kind {
+	case bots.Demo:
+		return r.cfg.Demo.Answer(ctx, e, begin)
+	case bots.Webhook:
+		w := r.cfg.Webhook
+		t := w.standard
+		if own.Kind == bots.Webhook {
+			t = w.target(own.Webhook, b.Secrets, r.client)
+		}
+		return w.answer(ctx, t, e, begin)
+	case bots.Model:
+		t, err := r.model(ctx, b)
+		if err != nil {
+			return Result{}, err
+		}
+		return r.cfg.LLM.answer(ctx, t, e, begin)
+	}
+	return Nobody{}.Answer(ctx, e, begin)
+}
+
+// model returns the language model of an application.
+func (r *Router) model(ctx context.Context, b bots.Bot) (*target, error) {
+	own := b.InForce().Settings
+	if own.Kind == bots.Default {
+		return r.cfg.LLM.standard, nil
+	}
+	c, err := r.cfg.Bots.ModelConnection(ctx, own.Model.ConnectionID)
+	if apperr.Is(err, apperr.NotFound) || err == nil && c.CompanyID != b.CompanyID {
+		return nil, bus.Permanent(apperr.ConnectionNotFound.New())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the connection of the bot: %w", err)
+	}
+	return r.cfg.LLM.target(own.Model, c, r.client), nil
+}
