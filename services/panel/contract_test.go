@@ -22,6 +22,7 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
@@ -191,17 +192,18 @@ func TestDocumentListsEveryRoute(t *testing.T) {
 
 // The ids of the document's examples.
 const (
-	exampleCompany  = "c0000000-0000-4000-8000-000000000001"
-	exampleApp      = "a0000000-0000-4000-8000-000000000001"
-	exampleTemplate = "e0000000-0000-4000-8000-000000000001"
-	exampleVisitor  = "b0000000-0000-4000-8000-000000000001"
-	exampleEndpoint = "f0000000-0000-4000-8000-000000000001"
-	exampleChat     = "5bbf5571-1b97-5d0f-9588-ec2e97f7f647"
-	exampleUser     = "d0000000-0000-5000-8000-000000000001"
-	exampleMessage  = "019ab5c6-0d0e-7c64-a0bb-0d5d5fa7c1f2"
-	exampleDelivery = "019ab5c6-0d0e-7c64-a0bb-0d5d5fa7c1f3"
-	exampleToken    = "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
-	exampleSession  = "9b74c9897bac770ffc029102a200c5de6f0a2d7a3b7a8b1c1e4f0f7b5f3d2c11"
+	exampleCompany    = "c0000000-0000-4000-8000-000000000001"
+	exampleApp        = "a0000000-0000-4000-8000-000000000001"
+	exampleTemplate   = "e0000000-0000-4000-8000-000000000001"
+	exampleVisitor    = "b0000000-0000-4000-8000-000000000001"
+	exampleEndpoint   = "f0000000-0000-4000-8000-000000000001"
+	exampleConnection = "90000000-0000-4000-8000-000000000001"
+	exampleChat       = "5bbf5571-1b97-5d0f-9588-ec2e97f7f647"
+	exampleUser       = "d0000000-0000-5000-8000-000000000001"
+	exampleMessage    = "019ab5c6-0d0e-7c64-a0bb-0d5d5fa7c1f2"
+	exampleDelivery   = "019ab5c6-0d0e-7c64-a0bb-0d5d5fa7c1f3"
+	exampleToken      = "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
+	exampleSession    = "9b74c9897bac770ffc029102a200c5de6f0a2d7a3b7a8b1c1e4f0f7b5f3d2c11"
 
 	missing = "99999999-9999-4999-8999-999999999999"
 )
@@ -245,7 +247,7 @@ func (w *world) trial(o operation, number int, body string) *trial {
 	r := &trial{w: w, o: o, c: c, b: w.session(u), body: body}
 	secret := strings.TrimPrefix(r.b.cookie, "parley-panel=")
 	r.ids = map[string]string{
-		exampleCompany: c.id, exampleApp: c.app, exampleTemplate: c.template, exampleVisitor: c.visitor, exampleEndpoint: c.endpoint, exampleChat: c.chat,
+		exampleCompany: c.id, exampleApp: c.app, exampleTemplate: c.template, exampleVisitor: c.visitor, exampleEndpoint: c.endpoint, exampleConnection: c.connection, exampleChat: c.chat,
 		exampleUser: c.users[account.Agent].ID, exampleToken: c.token, exampleSession: account.HashSecret(secret),
 		"grace@acme.example": c.users[account.Agent].Email,
 	}
@@ -300,6 +302,11 @@ var prepared = map[string]func(*trial){
 	"submitTemplate":   func(r *trial) { r.setTemplate(chat.TemplateDraft) },
 	"approveTemplate":  func(r *trial) { r.setTemplate(chat.TemplatePending) },
 	"rejectTemplate":   func(r *trial) { r.setTemplate(chat.TemplatePending) },
+	"publishBot": func(r *trial) {
+		b := bots.Bot{AppID: r.c.app, CompanyID: r.c.id}
+		b.Publish(bots.Settings{Kind: bots.Demo}, "test", time.Now())
+		r.w.must(r.w.store.PutBot(r.w.t.Context(), b))
+	},
 	"replayDeliveries": func(r *trial) {
 		var d struct{ ID string }
 		r.b.done(http.StatusAccepted, http.MethodPost, "/api/webhooks/"+r.c.endpoint+"/test", "").Into(r.w.t, &d)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
@@ -59,6 +60,7 @@ var passwordHash = func() string {
 type company struct {
 	id, app, template, visitor, chat, token, endpoint string
 	users                                             map[account.Role]account.User
+	connection                                        string
 }
 
 // world is engines with two companies, and panels that use them.
@@ -129,6 +131,8 @@ func (w *world) seed(name, digit string) company {
 		ID: c.endpoint, CompanyID: c.id, URL: "https://crm.example/" + name, CreatedAt: time.Now(),
 		Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, time.Now())},
 	}))
+	c.connection = id("9")
+	w.must(w.store.PutModelConnection(ctx, bots.Connection{ID: c.connection, CompanyID: c.id, BaseURL: "https://models.example.com/v1", CreatedAt: time.Now()}))
 	for _, role := range []account.Role{account.Owner, account.Developer, account.Agent} {
 		c.users[role] = w.user(string(role)+"@"+name+".example", role, c.id)
 	}

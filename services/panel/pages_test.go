@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
@@ -33,6 +34,8 @@ var unpaged = map[string]string{
 	"GET /api/streams streams":                  "of the installation",
 	"GET /api/applications/{id} allowedOrigins": "bounded where it is set",
 	"GET /api/applications/{id} secrets":        "at most five",
+	"GET /api/applications/{id}/bot versions":   "at most twenty",
+	"GET /api/applications/{id}/bot secrets":    "at most five",
 	"GET /api/templates/{id} parameters":        "bounded where it is set",
 	"GET /api/trace/{id} events":                "of one message",
 	"GET /api/trace/{id} deadLetters":           "of one message",
@@ -121,6 +124,7 @@ func (w *world) fillLists() {
 		w.must(w.store.CreateWebhookEndpoint(ctx, webhook.Endpoint{
 			ID: id, CompanyID: c.id, URL: "https://crm.example", CreatedAt: time.Now(), Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, time.Now())},
 		}))
+		w.must(w.store.PutModelConnection(ctx, bots.Connection{ID: id, CompanyID: c.id, BaseURL: "https://models.example", CreatedAt: time.Now()}))
 		w.failedDelivery(time.Now())
 		registered, err := w.store.Register(ctx, store.Registration{Visitor: chat.Visitor{ID: id, CompanyID: c.id, AppID: id, FirstName: "Ada"}})
 		v := registered.Visitor

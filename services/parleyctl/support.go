@@ -3,11 +3,9 @@ package parleyctl
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
@@ -40,7 +38,7 @@ Without hours agents are always available. It takes effect within a second.`,
 		if err != nil {
 			return err
 		}
-		support, err = decodeSupport(text)
+		support, err = decodeSettings[chat.Support](text)
 		return err
 	})
 	return a.application().change(c, func(
@@ -48,20 +46,6 @@ Without hours agents are always available. It takes effect within a second.`,
 	) (chat.Application, error) {
 		return o.SetSupport(ctx, self(), app.ID, support)
 	})
-}
-
-// decodeSupport decodes the settings. A misspelt name is an error: without it the setting would be removed
-// silently.
-func decodeSupport(text []byte) (s chat.Support, err error) {
-	d := json.NewDecoder(strings.NewReader(string(text)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		return s, apperr.MalformedJSON.WithMessage("The file is not a JSON object of these settings: " + err.Error())
-	}
-	if d.More() {
-		return s, apperr.MalformedJSON.WithMessage("The file has data after the JSON object")
-	}
-	return s, nil
 }
 
 // describeSupport returns the settings as JSON.

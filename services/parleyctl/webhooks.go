@@ -253,27 +253,32 @@ func (a *app) webhookChange(f *webhookFlags, given func(string) bool) (change ad
 }
 
 func (a *app) webhooksRotate() *cobra.Command {
-	var text string
 	var overlap time.Duration
 	c := &cobra.Command{
 		Use:     "rotate ENDPOINT",
 		Short:   "Create new secrets, and show them once; the earlier ones also sign during the overlap",
 		Example: "  parleyctl webhooks rotate ENDPOINT --overlap 24h",
 	}
-	c.Flags().StringVar(&text, "overlap", "24h", "how long the earlier secrets also sign")
-	checkFirst(c, func() (err error) {
-		overlap, err = parseDuration(text)
-		if err != nil {
-			return usage("--overlap must be a duration such as 24h or 7d")
-		}
-		return nil
-	})
+	addOverlapFlag(c, &overlap)
 	return a.endpoint().on(c, a.cached, func(ctx context.Context, o operations, e webhook.Endpoint) error {
 		fresh, changed, err := o.RotateWebhookSecrets(ctx, self(), e.ID, overlap)
 		if err != nil {
 			return err
 		}
 		return a.printWithSecrets(changed, fresh)
+	})
+}
+
+// addOverlapFlag adds the flag for how long replaced secrets also sign.
+func addOverlapFlag(c *cobra.Command, overlap *time.Duration) {
+	var text string
+	c.Flags().StringVar(&text, "overlap", "24h", "how long the earlier secrets also sign")
+	checkFirst(c, func() (err error) {
+		*overlap, err = parseDuration(text)
+		if err != nil {
+			return usage("--overlap must be a duration such as 24h or 7d")
+		}
+		return nil
 	})
 }
 

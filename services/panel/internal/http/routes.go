@@ -177,6 +177,21 @@ func (a api) routes() []route {
 			http.MethodPost, applicationsPath + "/:id/secrets", account.WriteApplications,
 			change(a.application, a.rotateSecret),
 		},
+		{http.MethodGet, applicationsPath + "/:id/bot", account.WriteApplications, on(a.application, a.getBot)},
+		{http.MethodPut, applicationsPath + "/:id/bot", account.WriteApplications, change(a.application, a.setBotDraft)},
+		{
+			http.MethodPost, applicationsPath + "/:id/bot/publish", account.WriteApplications,
+			change(a.application, a.publishBot),
+		},
+		{
+			http.MethodPost, applicationsPath + "/:id/bot/secrets", account.WriteApplications,
+			change(a.application, a.rotateBotSecret),
+		},
+
+		{http.MethodGet, "/api/connections", account.WriteApplications, list(a.companyOf, a.getConnections)},
+		{http.MethodPost, "/api/connections", account.WriteApplications, change(a.companyOf, a.createConnection)},
+		{http.MethodPatch, "/api/connections/:id", account.WriteApplications, change(a.connection, a.updateConnection)},
+		{http.MethodDelete, "/api/connections/:id", account.WriteApplications, on(a.connection, a.deleteConnection)},
 
 		{http.MethodGet, "/api/ratings", account.ReadApplications, list(a.companyOf, a.getRatings)},
 

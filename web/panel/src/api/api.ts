@@ -7,9 +7,14 @@ import type {
   Application,
   ApplicationDraft,
   AuditEntry,
+  Bot,
+  BotSettings,
+  BotWithSecret,
   Chat,
   Company,
+  Connection,
   Counts,
+  CreateConnection,
   CreateToken,
   CreateWebhook,
   DeadLetter,
@@ -45,6 +50,7 @@ import type {
   TestPush,
   Token,
   TotpOffer,
+  UpdateConnection,
   UpdateWebhook,
   User,
   UserChange,
@@ -147,6 +153,21 @@ export const applications = {
     ),
   newSecret: (app: string, overlapSeconds: number) =>
     post<NewSecret>(`applications/${id(app)}/secrets`, { overlapSeconds }),
+  bot: (app: string, signal?: Signal) => get<Bot>(`applications/${id(app)}/bot`, {}, signal),
+  setBotDraft: (app: string, draft: BotSettings, revision: number) =>
+    put<Bot>(`applications/${id(app)}/bot`, draft, { 'If-Match': `"${revision}"` }),
+  /** Puts an earlier version in force, or the draft if the version is 0. */
+  publishBot: (app: string, version: number) => post<BotWithSecret>(`applications/${id(app)}/bot/publish`, { version }),
+  rotateBotSecret: (app: string, overlapSeconds: number) =>
+    post<BotWithSecret>(`applications/${id(app)}/bot/secrets`, { overlapSeconds }),
+};
+
+/** Connections to language models. */
+export const connections = {
+  list: (signal?: Signal) => every<Connection>('connections', 'connections', {}, signal),
+  create: (body: CreateConnection) => post<Connection>('connections', body),
+  update: (connection: string, body: UpdateConnection) => patch<Connection>(`connections/${id(connection)}`, body),
+  remove: (connection: string) => remove<void>(`connections/${id(connection)}`),
 };
 
 export const templates = {

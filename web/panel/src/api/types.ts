@@ -26,6 +26,9 @@ export type TemplateDraft = Required<document.TemplateDraft>;
 export type Hours = NonNullable<document.Support['hours']>;
 export type Day = keyof NonNullable<Hours['week']>;
 
+export type BotKind = document.BotSettings['kind'];
+export type BotVersion = document.Bot['versions'][number];
+
 /** Numbers of open chats, each up to 100. */
 export type Counts = document.CountChatsAnswer;
 

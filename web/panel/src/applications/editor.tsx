@@ -12,10 +12,11 @@ import { strings } from '../strings.js';
 import { Button, IconButton } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
 import { Dialog } from '../ui/dialog.js';
-import { Field, Select, TextArea, TextInput } from '../ui/field.js';
+import { Field, Radios, Select, TextArea, TextInput } from '../ui/field.js';
 import { Card, Page, TabLinks } from '../ui/page.js';
 import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
 import { toast } from '../ui/toast.js';
+import { BotTab } from './bot.js';
 import {
   cleaned,
   COLOURS,
@@ -37,19 +38,23 @@ import { SupportTab } from './support.js';
 
 const s = strings.applications;
 const DAY = 86_400;
+const VERIFICATIONS: Verification[] = ['off', 'session', 'required'];
 
 export function Editor({ id, tab }: { id: string; tab: string }) {
   const { data, error, reload, set } = useLoad((signal) => api.get(id, signal), [id]);
   const [draft, setDraft] = useState<ApplicationDraft>();
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<unknown>();
+  const [botDirty, setBotDirty] = useState(false);
   const writable = can('applications.write');
   const d = draft ?? (data && draftOf(data));
   const dirty = !!draft && !!data && !same(cleaned(draft), cleaned(draftOf(data)));
   useEffect(() => {
-    setGuard(dirty ? (path) => path.startsWith(`/applications/${id}`) || window.confirm(s.leave) : undefined); // the tabs of the editor share the draft
+    // The tabs share the draft of the application. The draft of the bot is lost when its tab closes.
+    const keepsChanges = (path: string) => !botDirty && path.startsWith(`/applications/${id}`);
+    setGuard(dirty || botDirty ? (path) => keepsChanges(path) || window.confirm(s.leave) : undefined);
     return () => setGuard(undefined);
-  }, [dirty]);
+  }, [dirty, botDirty]);
   const change = (c: Partial<ApplicationDraft>) => d && writable && setDraft({ ...d, ...c });
   const configs = (c: Data) => change({ widgetConfigs: c });
   const errors = fieldErrors(problem);
@@ -85,7 +90,9 @@ export function Editor({ id, tab }: { id: string; tab: string }) {
       </Page>
     );
   }
-  const tabs = ['look', 'form', 'support', 'install', 'security'] as const;
+  const tabs = (['look', 'form', 'bot', 'support', 'install', 'security'] as const).filter(
+    (t) => t !== 'bot' || writable, // the API shows a bot only to those who may change it
+  );
   const at = tabs.find((t) => t === tab) ?? 'look';
   const previewed = at === 'look' || at === 'form';
   return (
@@ -98,6 +105,7 @@ export function Editor({ id, tab }: { id: string; tab: string }) {
         <fieldset class="stack" disabled={!writable}>
           <legend class="sr">{s.tabs[at]}</legend>
           {!writable && <Notice>{s.readOnly}</Notice>}
+          {at === 'bot' && <BotTab app={data} dirtyChanged={setBotDirty} />}
           {at === 'support' && (
             <SupportTab key={data.version} app={data} writable={writable} put={(a) => set(() => a)} />
           )}
@@ -455,7 +463,6 @@ function Security({
   const [overlap, setOverlap] = useState('86400');
   const [secret, setSecret] = useState('');
   const [makeBusy, setMakeBusy] = useState(false);
-  const id = useId();
   const days = d.fileRetentionSeconds ? String(Math.round((d.fileRetentionSeconds / DAY) * 100) / 100) : '';
   const setVerification = async (v: Verification) => {
     setBusy(true);
@@ -488,28 +495,20 @@ function Security({
   return (
     <>
       <Card title={s.verification} lead={s.verificationLead}>
-        <div class="radios" role="radiogroup" aria-label={s.verification}>
-          {(['off', 'session', 'required'] as const).map((v) => (
-            <div key={v} class={mode === v ? 'radio on' : 'radio'}>
-              <input
-                type="radio"
-                name={id}
-                id={`${id}-${v}`}
-                checked={mode === v}
-                disabled={busy || !writable}
-                aria-describedby={`${id}-${v}-hint`}
-                onChange={() => {
-                  setMode(v);
-                  void setVerification(v);
-                }}
-              />
-              <label for={`${id}-${v}`}>{s.verifications[v][0]}</label>
-              <p class="hint" id={`${id}-${v}-hint`}>
-                {s.verifications[v][1]}
-              </p>
-            </div>
-          ))}
-        </div>
+        <Radios
+          label={s.verification}
+          value={mode}
+          disabled={busy || !writable}
+          change={(v) => {
+            setMode(v);
+            void setVerification(v);
+          }}
+          options={VERIFICATIONS.map((value) => ({
+            value,
+            label: s.verifications[value][0],
+            hint: s.verifications[value][1],
+          }))}
+        />
         {problem && <Notice kind="bad">{problem}</Notice>}
         <h3>{s.secrets}</h3>
         <p class="muted">{s.secretsLead}</p>

@@ -187,6 +187,44 @@ export function Checkbox({
   );
 }
 
+/** A group of radio buttons, each with a sentence that explains it. */
+export function Radios<T extends string>({
+  label,
+  value,
+  options,
+  change,
+  disabled,
+}: {
+  label: string;
+  value: T;
+  options: { value: T; label: string; hint: string }[];
+  change(value: T): void;
+  disabled?: boolean;
+}) {
+  const id = useId();
+  return (
+    <div class="radios" role="radiogroup" aria-label={label}>
+      {options.map((o) => (
+        <div key={o.value} class={o.value === value ? 'radio on' : 'radio'}>
+          <input
+            type="radio"
+            name={id}
+            id={`${id}-${o.value}`}
+            checked={o.value === value}
+            disabled={disabled}
+            aria-describedby={`${id}-${o.value}-hint`}
+            onChange={() => change(o.value)}
+          />
+          <label for={`${id}-${o.value}`}>{o.label}</label>
+          <p class="hint" id={`${id}-${o.value}-hint`}>
+            {o.hint}
+          </p>
+        </div>
+      ))}
+    </div>
+  );
+}
+
 /** A segmented control: a row of buttons of which exactly one is pressed. */
 export function Segmented<T extends string>({
   label,

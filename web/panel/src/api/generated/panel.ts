@@ -1979,6 +1979,128 @@ export interface components {
         };
         /** @description `cursor` of the next page; null: there is none. */
         Next: string | null;
+        /** @description How the visitors of an application are answered. */
+        BotSettings: {
+            /**
+             * @description `default`: what the operator has set for all applications; `none`: agents answer.
+             * @enum {string}
+             */
+            kind: "default" | "none" | "demo" | "webhook" | "model";
+            /** @description The server that answers, for the kind `webhook`. */
+            webhook?: {
+                /** @description Address of the server; docs/webhook-bot.md has what it gets. */
+                url: string;
+                /** @description How long it may fail or take to answer one message, 5 to 100; 0: the operator's deadline. */
+                deadlineSeconds?: number;
+            };
+            /** @description The language model that answers, for the kind `model`. */
+            model?: {
+                /** @description Connection of the company. */
+                connectionId: string;
+                /** @description Name of the model at its server. */
+                model: string;
+                /** @description System prompt of each chat, at most 16,384 bytes. */
+                prompt?: string;
+                /** @description Messages of the chat that it reads, the visitor's last one included; 0: 20. */
+                history?: number;
+                /** @description Absent: the server's default. */
+                temperature?: number;
+                /** @description Of an answer; 0: the server's limit. */
+                maxTokens?: number;
+            };
+            /** @description What the visitor reads when the bot gives up on a message; empty: the operator's text, `none`: nothing. */
+            failureText?: string;
+            /** @description When the bot hands a chat to the agents. */
+            handover?: {
+                /** @description When it gives up on a message. */
+                onFailure?: boolean;
+                /** @description When a visitor's text contains one of these, in any case. */
+                phrases?: string[];
+            };
+        };
+        /** @description The bot of an application. */
+        Bot: {
+            /** @description Application id. */
+            appId: string;
+            /** @description Company id. */
+            companyId: string;
+            /** @description Changes with every change; for `If-Match`. */
+            revision: number;
+            draft: components["schemas"]["BotSettings"];
+            /** @description Published versions, newest first, at most 20. The first one is in force; without any the operator's default answers. */
+            versions: {
+                /** @description Number. */
+                number: number;
+                settings: components["schemas"]["BotSettings"];
+                /**
+                 * Format: date-time
+                 * @description Time of the publication.
+                 */
+                publishedAt: string;
+                /** @description E-mail address of the user, or the name of a tool. */
+                publishedBy: string;
+            }[];
+            /** @description Secrets that sign the requests to the company's server, newest first. */
+            secrets: {
+                /**
+                 * Format: date-time
+                 * @description Time of the creation.
+                 */
+                createdAt: string;
+                /**
+                 * Format: date-time
+                 * @description Until when it signs; absent: without end.
+                 */
+                expiresAt?: string;
+            }[];
+        };
+        /** @description A bot, and its new secret. */
+        BotWithSecret: {
+            bot: components["schemas"]["Bot"];
+            /** @description New secret of Standard Webhooks. It is shown once. Absent: the bot has no new secret. */
+            secret?: string;
+        };
+        /** @description A connection of a company to language models: a server that speaks OpenAI's chat completions. */
+        Connection: {
+            /** @description Connection id. */
+            id: string;
+            /** @description Company id. */
+            companyId: string;
+            /** @description Name. */
+            name: string;
+            /** @description Address without `/chat/completions`. */
+            baseUrl: string;
+            /** @description Whether it has a key. The key is never shown. */
+            hasApiKey: boolean;
+            /**
+             * Format: date-time
+             * @description Time of the creation.
+             */
+            createdAt: string;
+        };
+        /** @description What to put in force. */
+        BotPublication: {
+            /** @description An earlier version; 0 or absent: the draft. */
+            version?: number;
+        };
+        /** @description A new connection. */
+        CreateConnection: {
+            /** @description Name. */
+            name: string;
+            /** @description Address without `/chat/completions`. */
+            baseUrl: string;
+            /** @description Sent as `Authorization: Bearer`; empty or absent: none. */
+            apiKey?: string;
+        };
+        /** @description Changes of a connection; an absent field stays. */
+        UpdateConnection: {
+            /** @description Name. */
+            name?: string;
+            /** @description Address without `/chat/completions`. */
+            baseUrl?: string;
+            /** @description Key; empty: none. */
+            apiKey?: string;
+        };
         /** @description The list. */
         ListSessionsAnswer: {
             /** @description Valid sessions. */
@@ -2005,6 +2127,12 @@ export interface components {
         ListApplicationsAnswer: {
             /** @description Applications of the company. */
             applications: components["schemas"]["Application"][];
+            next: components["schemas"]["Next"];
+        };
+        /** @description Page of connections. */
+        ListConnectionsAnswer: {
+            /** @description Connections by id. */
+            connections: components["schemas"]["Connection"][];
             next: components["schemas"]["Next"];
         };
         /** @description Ratings. */
@@ -2233,11 +2361,19 @@ export type UserChange = components['schemas']['UserChange'];
 export type InvitedUser = components['schemas']['InvitedUser'];
 export type FileForm = components['schemas']['FileForm'];
 export type Next = components['schemas']['Next'];
+export type BotSettings = components['schemas']['BotSettings'];
+export type Bot = components['schemas']['Bot'];
+export type BotWithSecret = components['schemas']['BotWithSecret'];
+export type Connection = components['schemas']['Connection'];
+export type BotPublication = components['schemas']['BotPublication'];
+export type CreateConnection = components['schemas']['CreateConnection'];
+export type UpdateConnection = components['schemas']['UpdateConnection'];
 export type ListSessionsAnswer = components['schemas']['ListSessionsAnswer'];
 export type AcceptInvitationWithOidcAnswer = components['schemas']['AcceptInvitationWithOIDCAnswer'];
 export type ListCompaniesAnswer = components['schemas']['ListCompaniesAnswer'];
 export type ListTokensAnswer = components['schemas']['ListTokensAnswer'];
 export type ListApplicationsAnswer = components['schemas']['ListApplicationsAnswer'];
+export type ListConnectionsAnswer = components['schemas']['ListConnectionsAnswer'];
 export type GetRatingsAnswer = components['schemas']['GetRatingsAnswer'];
 export type ListTemplatesAnswer = components['schemas']['ListTemplatesAnswer'];
 export type GetTemplateHistoryAnswer = components['schemas']['GetTemplateHistoryAnswer'];

@@ -1,0 +1,92 @@
+package http
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/admin/view"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+func (a api) getBot(c echo.Context, _ caller, app chat.Application) (any, error) {
+	b, err := a.Admin.Bot(ctxOf(c), app.ID)
+	return view.BotOf(b), err
+}
+
+func (a api) setBotDraft(c echo.Context, who caller, app chat.Application, draft bots.Settings) (any, error) {
+	if wanted := strings.Trim(c.Request().Header.Get("If-Match"), `"`); wanted != "" {
+		b, err := a.Admin.Bot(ctxOf(c), app.ID)
+		if err != nil {
+			return nil, err
+		}
+		if wanted != strconv.FormatInt(b.Revision, 10) {
+			return nil, apperr.PreconditionFailed.WithMessage("Somebody else has changed the bot meanwhile")
+		}
+	}
+	b, err := a.Admin.SetBotDraft(ctxOf(c), who.actor(), app.ID, draft)
+	return view.BotOf(b), err
+}
+
+// botView is a bot with a new secret, which is shown once.
+type botView struct {
+	Bot    view.Bot `json:"bot"`
+	Secret string   `json:"secret,omitempty"`
+}
+
+type publishRequest struct {
+	Version int `json:"version"` // 0: the draft
+}
+
+func (a api) publishBot(c echo.Context, who caller, app chat.Application, r publishRequest) (any, error) {
+	b, fresh, err := a.Admin.PublishBot(ctxOf(c), who.actor(), app.ID, r.Version)
+	v := botView{Bot: view.BotOf(b)}
+	if fresh != nil {
+		v.Secret = fresh.Verifier()
+	}
+	return created(v), err
+}
+
+func (a api) rotateBotSecret(c echo.Context, who caller, app chat.Application, r overlapRequest) (any, error) {
+	fresh, b, err := a.Admin.RotateBotSecret(ctxOf(c), who.actor(), app.ID, r.overlap())
+	return created(botView{view.BotOf(b), fresh.Verifier()}), err
+}
+
+func (a api) getConnections(c echo.Context, _ caller, company string) error {
+	id := func(v bots.Connection) string { return v.ID }
+	return answerList(c, "connections", recordsOf(a.Store.ModelConnections, company), id, view.ConnectionOf, nil)
+}
+
+// connection finds the connection of a route.
+func (a api) connection(c echo.Context, who caller) (bots.Connection, error) {
+	return recordOf(
+		c, who, a.Store.ModelConnection, func(v bots.Connection) string { return v.CompanyID },
+		apperr.ConnectionNotFound,
+	)
+}
+
+type connectionRequest struct {
+	Name    string `json:"name"`
+	BaseURL string `json:"baseUrl"`
+	APIKey  string `json:"apiKey"`
+}
+
+func (a api) createConnection(c echo.Context, who caller, company string, r connectionRequest) (any, error) {
+	made, err := a.Admin.CreateModelConnection(ctxOf(c), who.actor(), bots.Connection{
+		CompanyID: company, Name: r.Name, BaseURL: r.BaseURL, APIKey: r.APIKey,
+	})
+	return created(view.ConnectionOf(made)), err
+}
+
+func (a api) updateConnection(c echo.Context, who caller, v bots.Connection, r admin.ConnectionChange) (any, error) {
+	v, err := a.Admin.UpdateModelConnection(ctxOf(c), who.actor(), v.ID, r)
+	return view.ConnectionOf(v), err
+}
+
+func (a api) deleteConnection(c echo.Context, who caller, v bots.Connection) (any, error) {
+	return nil, a.Admin.DeleteModelConnection(ctxOf(c), who.actor(), v.ID)
+}

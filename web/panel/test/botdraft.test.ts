@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Bot, BotSettings, BotVersion } from '../src/api/types.js';
+import {
+  bytesOf,
+  connectionOf,
+  draftDiffers,
+  formOf,
+  inForceLine,
+  otherErrors,
+  sameSettings,
+  settingsOf,
+  summaryOf,
+} from '../src/applications/botdraft.js';
+
+const model: BotSettings = {
+  kind: 'model',
+  model: {
+    connectionId: 'c1',
+    model: 'small',
+    prompt: ' You are Polly.\n',
+    history: 20,
+    temperature: 0,
+    maxTokens: 700,
+  },
+  failureText: 'Sorry.',
+  handover: { onFailure: true, phrases: ['human', 'a person'] },
+};
+const server: BotSettings = { kind: 'webhook', webhook: { url: 'https://bot.example/a?key=1', deadlineSeconds: 30 } };
+
+const version = (number: number, settings: BotSettings): BotVersion => ({
+  number,
+  settings,
+  publishedAt: '2026-03-01T12:00:00.000Z',
+  publishedBy: 'ada@example.com',
+});
+const bot = (draft: BotSettings, ...versions: BotVersion[]): Bot => ({
+  appId: 'a',
+  companyId: 'c',
+  revision: 3,
+  draft,
+  versions,
+  secrets: [],
+});
+
+test('the form of settings gives the same settings', () => {
+  const settings: BotSettings[] = [{ kind: 'default' }, { kind: 'none' }, { kind: 'demo' }, server, model];
+  for (const s of settings) assert.deepEqual(settingsOf(formOf(s)), s, s.kind);
+});
+
+test('settings to send have only what belongs to the kind, and no defaults', () => {
+  const form = { ...formOf(model), url: ' https://bot.example ', phrases: '\n human \n\n', failureText: ' ' };
+  assert.deepEqual(settingsOf({ ...form, kind: 'webhook', onFailure: false }), {
+    kind: 'webhook',
+    webhook: { url: 'https://bot.example' },
+    handover: { phrases: ['human'] },
+  });
+  assert.deepEqual(settingsOf({ ...form, kind: 'none' }), { kind: 'none' });
+  const empty = { ...form, model: ' small ', prompt: '', history: '', temperature: '', maxTokens: '', phrases: '' };
+  assert.deepEqual(settingsOf({ ...empty, onFailure: false }), {
+    kind: 'model',
+    model: { connectionId: 'c1', model: 'small' },
+  });
+});
+
+test('the failure text "none" is a checkbox in the form', () => {
+  const form = formOf({ kind: 'demo', failureText: 'none' });
+  assert.deepEqual([form.silent, form.failureText], [true, '']);
+  assert.equal(settingsOf(form).failureText, 'none');
+  assert.equal(settingsOf({ ...form, silent: false }).failureText, undefined);
+});
+
+test('settings are the same however they are written', () => {
+  const zeros: BotSettings = {
+    handover: { onFailure: false, phrases: [] },
+    failureText: '',
+    webhook: { deadlineSeconds: 0, url: 'https://bot.example' },
+    kind: 'webhook',
+  };
+  assert.equal(sameSettings(zeros, { kind: 'webhook', webhook: { url: 'https://bot.example' } }), true);
+  assert.equal(sameSettings(zeros, server), false);
+});
+
+test('the draft differs from the version in force', () => {
+  assert.equal(draftDiffers(bot({ kind: 'default' })), false, 'the operator’s default is in force');
+  assert.equal(draftDiffers(bot({ kind: 'demo' })), true);
+  assert.equal(draftDiffers(bot(model, version(2, model), version(1, server))), false);
+  assert.equal(draftDiffers(bot(server, version(2, model), version(1, server))), true);
+});
+
+test('the version in force is shown in one line', () => {
+  const now = Date.parse('2026-03-01T14:10:00.000Z');
+  assert.equal(inForceLine(bot(model), now), 'The operator’s default answers.');
+  assert.equal(
+    inForceLine(bot(model, version(3, model)), now),
+    'Version 3 · language model · published 2 h ago by ada@example.com',
+  );
+});
+
+test('a summary has the server without its query, or the model', () => {
+  assert.equal(summaryOf(server), 'Your server · bot.example/a');
+  assert.equal(summaryOf(model), 'Language model · small');
+  assert.equal(summaryOf({ kind: 'none' }), 'Agents only');
+  assert.equal(summaryOf({ kind: 'webhook', webhook: { url: 'x' } }), 'Your server');
+});
+
+test('errors of hidden fields are told apart', () => {
+  const errors = { 'webhook.url': 'Must be a URL.', 'handover.phrases': 'Must be at most 50.' };
+  assert.deepEqual(otherErrors(errors, 'webhook'), []);
+  assert.deepEqual(otherErrors(errors, 'model'), ['webhook.url: Must be a URL.']);
+});
+
+test('a prompt is measured in bytes', () => {
+  assert.equal(bytesOf('Grüße 👋'), 12);
+});
+
+test('an empty key leaves the key of a connection unchanged', () => {
+  const form = { name: ' Models ', baseUrl: ' https://models.example/v1 ', apiKey: ' ', removeKey: false };
+  const body = { name: 'Models', baseUrl: 'https://models.example/v1' };
+  assert.deepEqual(connectionOf(form), body);
+  assert.deepEqual(connectionOf({ ...form, apiKey: 'sk-1' }), { ...body, apiKey: 'sk-1' });
+  assert.deepEqual(connectionOf({ ...form, apiKey: 'sk-1', removeKey: true }), { ...body, apiKey: '' });
+});
