@@ -184,8 +184,8 @@ func TestWebhookEvents(t *testing.T) {
 	seen := event.MessageStatusChanged{
 		CompanyID: w.company.ID, MessageID: uuid.NewString(), Status: chat.StatusRead, At: now(), ChatID: w.chat.ID,
 	}
-	elsewhere := seen // the visitor has two devices
-	elsewhere.Status, elsewhere.At = chat.StatusDelivered, seen.At.Add(time.Second)
+	elsewhere := seen // the report of another device, or of another gateway that comes late
+	elsewhere.Status, elsewhere.At = chat.StatusDelivered, seen.At.Add(-time.Second)
 	closed := event.ChatControlChanged{
 		ID: uuid.NewString(), CompanyID: w.company.ID, ChatID: w.chat.ID, AppID: w.application.ID, ChatUserID: w.visitor.ID, Control: event.ControlBot,
 		ChangedAt: now(), ClosedAt: now(),

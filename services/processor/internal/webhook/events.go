@@ -142,20 +142,18 @@ func (s *Service) ChatRated(ctx context.Context, e event.ChatRated, at time.Time
 	}, at, "")
 }
 
-// MessageStatusChanged delivers message.status. A status only goes up: after the visitor has read a message on one
-// device, its delivery to another one is not reported.
+// MessageStatusChanged delivers message.status. A status only goes up: after a message was reported as read, its
+// delivery is not, to another device or because that report came late. The events of a message are handled in their
+// order.
 func (s *Service) MessageStatusChanged(ctx context.Context, e event.MessageStatusChanged, at time.Time) error {
 	hooks, err := s.cfg.Cache.Webhooks(ctx, e.CompanyID)
 	if err != nil || len(hooks.Endpoints) == 0 {
 		return err
 	}
-	// The recorder does so too, but perhaps later.
-	known, err := s.cfg.Store.JoinMessageStatus(ctx, e.CompanyID, e.MessageID, e.Reported())
-	if err != nil {
-		return err
-	}
-	if e.Status == chat.StatusDelivered && !known.ReadAt.IsZero() && !e.At.Before(known.ReadAt) {
-		return nil
+	if e.Status == chat.StatusDelivered {
+		if known, err := s.reportedRead(ctx, hooks.Endpoints, e); err != nil || known {
+			return err
+		}
 	}
 	return s.deliver(ctx, e.CompanyID, webhook.Event{
 		Type: webhook.TypeMessageStatus, Timestamp: chat.Time(e.At), Key: e.EventID(), ChatID: e.ChatID,
@@ -168,4 +166,22 @@ func (s *Service) MessageStatusChanged(ctx context.Context, e event.MessageStatu
 			Reason:     e.Reason,
 		},
 	}, at, "")
+}
+
+// reportedRead reports whether an endpoint has, or will get, the event that the message was read.
+func (s *Service) reportedRead(
+	ctx context.Context, endpoints []webhook.Endpoint, e event.MessageStatusChanged,
+) (bool, error) {
+	e.Status = chat.StatusRead
+	read := webhook.Event{Type: webhook.TypeMessageStatus, Key: e.EventID()}
+	for _, to := range endpoints {
+		if !to.Wants(read.Type) {
+			continue
+		}
+		_, err := s.cfg.Store.WebhookDelivery(ctx, webhook.DeliveryID(to.ID, read))
+		if !apperr.Is(err, apperr.NotFound) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }

@@ -19,16 +19,10 @@ import (
 	"github.com/parley-chat/parley/services/processor/internal/guard"
 )
 
-// Store stores endpoints, deliveries and the statuses that they report; see [store.WebhookEndpoints],
-// [store.WebhookDeliveries] and [store.Store].
+// Store stores endpoints and deliveries; see [store.WebhookEndpoints] and [store.WebhookDeliveries].
 type Store interface {
 	WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error)
 	UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error
-	JoinMessageStatus(
-		ctx context.Context,
-		companyID, messageID string,
-		more chat.MessageStatus,
-	) (chat.MessageStatus, error)
 	store.WebhookDeliveries
 }
 
