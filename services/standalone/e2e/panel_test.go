@@ -17,6 +17,7 @@ func TestPanel(t *testing.T) {
 		{"./panel/streams.mjs", []string{"streams"}},
 		{"./panel/people.mjs", []string{"people", "companies"}},
 		{"./panel/webhooks.mjs", []string{"webhooks"}},
+		{"./panel/bots.mjs", []string{"bots"}},
 		{"./panel/screens.mjs", []string{"screens"}},
 	} {
 		for _, scenario := range file.names {

@@ -141,6 +141,19 @@ test('a chat that could not be loaded comes with the list, one that is not visib
   assert.equal(l.find('n')!.id, 'n');
 });
 
+test('a chat that matches later has what events have told before', async () => {
+  const { l, asked } = await list([{ items: [], next: '' }], { known: [chat('n', 0)] }); // the server lacks the message
+  l.show({ waiting: true });
+  await settled();
+  l.onMessage({ chatId: 'n', message: message('1', 60) });
+  await settled();
+  assert.equal(l.find('n'), undefined);
+  l.onChat({ chatId: 'n', control: 'agent', handover: { by: 'no_bot', reason: '', note: '', at: at(61) } });
+  await settled();
+  assert.equal(l.find('n')!.question!.id, '1');
+  assert.deepEqual(asked, ['n'], 'it is requested once');
+});
+
 test('a chat that no longer matches leaves the list, unless it is open', async () => {
   const first = await list([{ items: [chat('a', 30), chat('b', 20)], next: '' }]);
   first.l.onChat({ chatId: 'b', control: 'agent', assigneeId: 'x', closedAt: at(50) });

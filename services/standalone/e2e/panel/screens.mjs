@@ -35,6 +35,7 @@ export async function screens(env) {
     ['application', `/applications/${config.appId}`, () => page.frameLocator('iframe').locator('.header').waitFor()],
     ['install', `/applications/${config.appId}/install`, () => page.getByRole('region', { name: 'Embed snippet' }).waitFor()],
     ['identity', `/applications/${config.appId}/security`, () => page.getByText('Identity secrets').waitFor()],
+    ['bot', `/applications/${config.appId}/bot`, () => page.getByRole('radiogroup', { name: 'What answers' }).waitFor()],
     ['templates', '/templates', () => page.getByRole('row').filter({ hasText: 'Order sent' }).waitFor()],
     ['template', `/templates/${template.id}`, () => page.getByText('Submitted', { exact: true }).waitFor()],
     ['streams', '/streams', () => page.getByRole('heading', { name: 'INBOUND' }).waitFor()],

@@ -16,6 +16,9 @@ export interface ListState {
 
 const empty: ListState = { items: [], next: '', ready: false, loading: true };
 
+/** Bounds the chats that are kept although they are not shown. */
+const MOST_OUTSIDE = 500;
+
 /** Sorts chats by their last activity, latest first. */
 export const byActivity = (a: Chat, b: Chat): number =>
   a.activityAt > b.activityAt ? -1 : a.activityAt < b.activityAt ? 1 : a.id > b.id ? -1 : a.id < b.id ? 1 : 0;
@@ -68,6 +71,11 @@ export class ChatList {
   #run = new AbortController();
   /** Chats that are about to close, and not shown. */
   readonly #hidden = new Map<string, Chat>();
+  /**
+   * Chats that events were about and that do not match the filter, the latest last. A response of the server may lack
+   * what events have told before, such as the message of a chat that only then begins to wait.
+   */
+  readonly #outside = new Map<string, Chat>();
   /** Chats being loaded, with the changes to apply to the response, which may be older than the events. */
   readonly #requested = new Map<string, ((c: Chat) => Chat)[]>();
   /** The events since the first page was requested. The response may be older than they are. */
@@ -105,6 +113,7 @@ export class ChatList {
       this.#run.abort();
       this.#run = new AbortController();
       this.#early = [];
+      this.#outside.clear();
     }
     const { signal } = this.#run;
     this.state.update((s) => ({ ...s, loading: true, error: undefined }));
@@ -150,12 +159,20 @@ export class ChatList {
     const stays =
       (matches(chat, this.#filter, this.config.me) && (known || !this.#filter.q)) ||
       (known && this.config.current() === chat.id);
+    this.#outside.delete(chat.id);
+    if (!stays) this.#keepOutside(chat);
     this.state.update((s) => ({
       ...s,
       items: stays
         ? insertSorted(s.items, chat, this.#filter.waiting ? byWait : byActivity)
         : s.items.filter((c) => c.id !== chat.id),
     }));
+  }
+
+  #keepOutside(chat: Chat): void {
+    this.#outside.set(chat.id, chat);
+    const [oldest] = this.#outside.keys();
+    if (this.#outside.size > MOST_OUTSIDE && oldest) this.#outside.delete(oldest);
   }
 
   /** Removes the chats that only stayed because they were open. */
@@ -179,7 +196,7 @@ export class ChatList {
   }
 
   #change(id: string, change: (c: Chat) => Chat): void {
-    const known = this.find(id) ?? this.#hidden.get(id);
+    const known = this.find(id) ?? this.#hidden.get(id) ?? this.#outside.get(id);
     if (known) this.put(change(known));
     else void this.#request(id, change);
   }

@@ -1,0 +1,75 @@
+// Scenarios of the panel: the bot of an application. widget.mjs runs one exported function.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { Webhook } from 'standardwebhooks';
+import { button, eventually, signIn } from '../page.mjs';
+import { assertClean, dialog, openVisitorPage } from './shared.mjs';
+
+/** Starts a server and returns its address. */
+async function serve(handle) {
+  const server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (part) => (body += part)).on('end', () => handle(request, body, response));
+  });
+  await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+/** A bot is drafted, corrected, published, answers a visitor, becomes a language model, and goes back to version 1. */
+export async function bots(env) {
+  const { config } = env;
+  const received = [];
+  const own = await serve((request, body, response) => {
+    received.push({ headers: request.headers, body });
+    response.end('{"messages":[{"type":"TEXT","data":{"text":"From the shop."}}]}');
+  });
+  const models = await serve((request, body, response) => {
+    const { model, messages } = JSON.parse(body);
+    response.setHeader('Content-Type', 'application/json');
+    response.end(JSON.stringify({ choices: [{ message: { content: `${model}: ${messages[0].content}` }, finish_reason: 'stop' }] }));
+  });
+
+  const page = await signIn(env, { path: `/applications/${config.appId}/bot` });
+  await page.getByText('The operator’s default answers.').waitFor();
+  await page.getByRole('radio', { name: 'Your server', exact: true }).check();
+  await page.getByLabel('URL', { exact: true }).fill('shop.example');
+  await button(page, 'Save draft').click();
+  await page.getByText('Must be an http or https URL.').waitFor();
+  await page.getByLabel('URL', { exact: true }).fill(own);
+  await button(page, 'Publish').click();
+  const shown = dialog(page, 'Secret of the bot');
+  const secret = await shown.getByRole('region', { name: 'Secret' }).textContent();
+  await button(shown, 'I have copied it').click();
+  await page.getByText(/^Version 1 · your server/i).first().waitFor();
+  await assertClean(page, config);
+
+  const ada = await openVisitorPage(env, 'Ada');
+  await ada.write('Where is my parcel?');
+  await ada.messageWith('From the shop.').waitFor();
+  assert.equal(JSON.parse(JSON.stringify(new Webhook(secret).verify(received[0].body, received[0].headers))).message.data.text, 'Where is my parcel?');
+
+  await page.getByRole('radio', { name: 'Language model', exact: true }).check();
+  await button(page, 'Add connection').first().click();
+  const connection = dialog(page, 'Add connection');
+  await connection.getByLabel('Name').fill('Models');
+  await connection.getByLabel('Address').fill(`${models}/v1`);
+  await connection.getByLabel('API key').fill('sk-1');
+  await button(connection, 'Add').click();
+  await page.getByText('Connection added').waitFor();
+  await page.getByLabel('Connection', { exact: true }).selectOption({ label: 'Models' });
+  await page.getByLabel('Model', { exact: true }).fill('small');
+  await page.getByLabel('System prompt').fill('You are Polly.');
+  await button(page, 'Publish').click();
+  await page.getByText('Version 2 is in force').waitFor();
+  await assertClean(page, config);
+  await eventually('the model answers', async () => {
+    await ada.write('And now?');
+    await ada.messageWith('small: You are Polly.').waitFor({ timeout: 5_000 });
+  });
+
+  await button(page, 'Publish again: version 1').click();
+  await button(dialog(page, 'Publish version 1 again?'), 'Publish').click();
+  await page.getByText('Version 3 is in force').waitFor();
+  await assertClean(page, config);
+}
