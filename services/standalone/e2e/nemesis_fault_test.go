@@ -304,14 +304,19 @@ func (w *nemesisWorld) forget(ctx context.Context) error {
 }
 
 // losePower stops a machine: its disks lose what was not synced. In half of the cases the kernel had written some of
-// the files.
+// the files, and in half of them the processors stood still before, so that only NATS has what was accepted.
 func (w *nemesisWorld) losePower(t *testing.T, f nemesis.Fault) (end func() error, err error) {
 	of := w.machines[f.Target]
+	chance := w.chance(f.String())
+	if f.Target == targetDisk && chance.IntN(2) == 0 {
+		goOn := w.stopProcessors()
+		defer goOn()
+		time.Sleep(processorLag)
+	}
 	for _, name := range of.processes {
 		w.busy[name].Lock()
 		err = errors.Join(err, w.units[name].kill())
 	}
-	chance := w.chance(f.String())
 	for _, disk := range of.disks {
 		seed := ""
 		if chance.IntN(2) == 0 {
@@ -327,6 +332,27 @@ func (w *nemesisWorld) losePower(t *testing.T, f nemesis.Fault) (end func() erro
 		return err
 	}
 	return end, err
+}
+
+// processorLag is how long the processors stand still before a machine loses its power.
+const processorLag = 300 * time.Millisecond
+
+// stopProcessors lets the processors that no fault has hit stand still, until goOn is called.
+func (w *nemesisWorld) stopProcessors() (goOn func()) {
+	var stopped []string
+	for _, name := range w.running() {
+		if !strings.HasPrefix(name, "processor") || !w.busy[name].TryLock() {
+			continue
+		}
+		_ = w.units[name].signal(syscall.SIGSTOP) // one that has ended stands still
+		stopped = append(stopped, name)
+	}
+	return func() {
+		for _, name := range stopped {
+			_ = w.units[name].signal(syscall.SIGCONT)
+			w.busy[name].Unlock()
+		}
+	}
 }
 
 // slowDisk lets each sync of a machine's disks take longer.
