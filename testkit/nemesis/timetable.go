@@ -22,6 +22,7 @@ const (
 	Cut        = "cut"         // the link is down
 	Delay      = "delay"       // the link delays by Arg milliseconds
 	HalfOpen   = "half-open"   // the link accepts and takes, and forwards nothing
+	NoAnswers  = "no-answers"  // the link forwards requests, and loses the answers
 	Clock      = "clock"       // the clock is off by Arg milliseconds, up to ±2000
 	ClockDrift = "clock-drift" // the clock gains Arg milliseconds a second, or loses them
 	Forget     = "forget"      // Redis forgets everything, at once
@@ -43,6 +44,7 @@ var kinds = map[string]func(*rand.Rand) int{
 	Cut:        nil,
 	Delay:      func(r *rand.Rand) int { return 10 + r.IntN(991) },
 	HalfOpen:   nil,
+	NoAnswers:  nil,
 	Clock:      func(r *rand.Rand) int { return sign(r) * (1 + r.IntN(2000)) },
 	ClockDrift: func(r *rand.Rand) int { return sign(r) * (1 + r.IntN(50)) },
 	Forget:     nil,

@@ -12,7 +12,7 @@ import (
 func topology() []Target {
 	return []Target{
 		{Name: "gateway-1", Kind: "service", Faults: []string{Kill, Term, Pause, Rolling, ScaleUp, ScaleDown}},
-		{Name: "gateway-1-nats", Kind: "link", Faults: []string{Cut, Delay, HalfOpen}},
+		{Name: "gateway-1-nats", Kind: "link", Faults: []string{Cut, Delay, HalfOpen, NoAnswers}},
 		{Name: "widget-api", Kind: "clock", Faults: []string{Clock, ClockDrift}},
 		{Name: "redis", Kind: "engine", Faults: []string{Kill, Forget, Slow}},
 		{Name: "nats", Kind: "engine", Faults: []string{Kill, Fill, Power, Leader}},

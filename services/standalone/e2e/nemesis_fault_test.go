@@ -31,6 +31,7 @@ const (
 	targetWebhook    = "webhook"
 	targetModel      = "model"
 	clockSuffix      = "-clock"
+	natsSuffix       = "-nats"
 )
 
 // targets returns what faults hit in this topology.
@@ -46,7 +47,11 @@ func (w *nemesisWorld) targets() (all []nemesis.Target) {
 		w.addEngines(add)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.links)) {
-		add("link", name, nemesis.Cut, nemesis.Delay, nemesis.HalfOpen)
+		faults := []string{nemesis.Cut, nemesis.Delay, nemesis.HalfOpen}
+		if strings.HasSuffix(name, natsSuffix) { // what was published is stored, and its publisher does not know
+			faults = append(faults, nemesis.NoAnswers)
+		}
+		add("link", name, faults...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
 		add("disk", name, nemesis.Power)
@@ -144,7 +149,7 @@ func (w *nemesisWorld) begin(t *testing.T, f nemesis.Fault) (end func() error, e
 	case nemesis.Pause:
 		u := w.units[f.Target]
 		return func() error { return u.signal(syscall.SIGCONT) }, u.signal(syscall.SIGSTOP)
-	case nemesis.Cut, nemesis.Delay, nemesis.HalfOpen:
+	case nemesis.Cut, nemesis.Delay, nemesis.HalfOpen, nemesis.NoAnswers:
 		return w.breakLink(f)
 	case nemesis.Clock, nemesis.ClockDrift:
 		return w.bendClock(t, f)
@@ -194,8 +199,8 @@ func (w *nemesisWorld) terminate(u *unit) error {
 	return err
 }
 
-// breakLink breaks a link. Most of the half-open links have lost the connections of before: what is sent over them
-// disappears, or only the answers do.
+// breakLink breaks a link. Half of the half-open links have lost the connections of before: what is sent over them
+// disappears.
 func (w *nemesisWorld) breakLink(f nemesis.Fault) (end func() error, err error) {
 	link := w.links[f.Target]
 	var mend func()
@@ -206,12 +211,12 @@ func (w *nemesisWorld) breakLink(f nemesis.Fault) (end func() error, err error) 
 		mend = link.Delay(time.Duration(f.Arg) * time.Millisecond)
 	case nemesis.HalfOpen:
 		mend = link.Silence()
-		switch w.chance(f.String()).IntN(3) {
-		case 0:
+		if w.chance(f.String()).IntN(2) == 0 {
 			link.Lose()
-		case 1:
-			link.LoseAnswers()
 		}
+	case nemesis.NoAnswers:
+		mend = func() {} // until the client notices, and connects again
+		link.LoseAnswers()
 	}
 	return func() error { mend(); return nil }, nil
 }
