@@ -55,6 +55,7 @@ func TestBots(t *testing.T) {
 		t.Errorf("got %+v, want the first version again, without another secret", published)
 	}
 	developer.done(http.StatusNotFound, http.MethodPost, path+"/publish", `{"version":9}`)
+	developer.done(http.StatusPreconditionFailed, http.MethodPost, path+"/publish", `{}`, "If-Match", `"1"`)
 	developer.done(http.StatusCreated, http.MethodPost, path+"/secrets", `{"overlapSeconds":60}`).Into(t, &published)
 	if b, err := w.store.Bot(t.Context(), w.acme.app); err != nil || len(b.Secrets) != 2 || b.Secrets[0].Value != published.Secret || b.Secrets[1].Value != first {
 		t.Errorf("got %+v and %v, want both secrets", b, err)

@@ -19,17 +19,27 @@ func (a api) getBot(c echo.Context, _ caller, app chat.Application) (any, error)
 }
 
 func (a api) setBotDraft(c echo.Context, who caller, app chat.Application, draft bots.Settings) (any, error) {
-	if wanted := strings.Trim(c.Request().Header.Get("If-Match"), `"`); wanted != "" {
-		b, err := a.Admin.Bot(ctxOf(c), app.ID)
-		if err != nil {
-			return nil, err
-		}
-		if wanted != strconv.FormatInt(b.Revision, 10) {
-			return nil, apperr.PreconditionFailed.WithMessage("Somebody else has changed the bot meanwhile")
-		}
+	if err := a.checkRevision(c, app.ID); err != nil {
+		return nil, err
 	}
 	b, err := a.Admin.SetBotDraft(ctxOf(c), who.actor(), app.ID, draft)
 	return view.BotOf(b), err
+}
+
+// checkRevision returns an error if If-Match names another revision of the bot.
+func (a api) checkRevision(c echo.Context, appID string) error {
+	wanted := strings.Trim(c.Request().Header.Get("If-Match"), `"`)
+	if wanted == "" {
+		return nil
+	}
+	b, err := a.Admin.Bot(ctxOf(c), appID)
+	if err != nil {
+		return err
+	}
+	if wanted != strconv.FormatInt(b.Revision, 10) {
+		return apperr.PreconditionFailed.WithMessage("Somebody else has changed the bot meanwhile")
+	}
+	return nil
 }
 
 // botView is a bot with a new secret, which is shown once.
@@ -43,6 +53,9 @@ type publishRequest struct {
 }
 
 func (a api) publishBot(c echo.Context, who caller, app chat.Application, r publishRequest) (any, error) {
+	if err := a.checkRevision(c, app.ID); err != nil {
+		return nil, err
+	}
 	b, fresh, err := a.Admin.PublishBot(ctxOf(c), who.actor(), app.ID, r.Version)
 	v := botView{Bot: view.BotOf(b)}
 	if fresh != nil {

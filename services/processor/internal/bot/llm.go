@@ -69,8 +69,8 @@ func (c LLMConfig) Problems() []string {
 	return append(problems, c.CallConfig.Problems()...)
 }
 
-// LLM lets language models answer, streamed: the operator's, and those of companies. Its calls behave as those of a [Webhook]: Answer and Forget are those of
-// the embedded caller, which calls post.
+// LLM lets language models answer, streamed: the operator's, and those of companies. Its calls behave as those of a
+// [Webhook]: Answer and Forget are those of the embedded caller, which calls post.
 type LLM struct {
 	caller
 	cfg       LLMConfig

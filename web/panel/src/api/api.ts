@@ -157,7 +157,8 @@ export const applications = {
   setBotDraft: (app: string, draft: BotSettings, revision: number) =>
     put<Bot>(`applications/${id(app)}/bot`, draft, { 'If-Match': `"${revision}"` }),
   /** Puts an earlier version in force, or the draft if the version is 0. */
-  publishBot: (app: string, version: number) => post<BotWithSecret>(`applications/${id(app)}/bot/publish`, { version }),
+  publishBot: (app: string, version: number, revision: number) =>
+    post<BotWithSecret>(`applications/${id(app)}/bot/publish`, { version }, { 'If-Match': `"${revision}"` }),
   rotateBotSecret: (app: string, overlapSeconds: number) =>
     post<BotWithSecret>(`applications/${id(app)}/bot/secrets`, { overlapSeconds }),
 };

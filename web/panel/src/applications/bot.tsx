@@ -77,8 +77,10 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
     reload();
   };
   const store = async () => {
-    put(await api.setBotDraft(app.id, settingsOf(form), bot.revision));
+    const stored = await api.setBotDraft(app.id, settingsOf(form), bot.revision);
+    put(stored);
     setChanged(undefined);
+    return stored;
   };
   const published = (answer: BotWithSecret) => {
     discard();
@@ -105,8 +107,8 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
     });
   const publish = () =>
     act('publish', async () => {
-      if (dirty) await store();
-      published(await api.publishBot(app.id, 0));
+      const { revision } = dirty ? await store() : bot;
+      published(await api.publishBot(app.id, 0, revision));
     });
 
   const errors = fieldErrors(problem);
@@ -151,7 +153,7 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
       <Versions
         versions={bot.versions}
         dirty={dirty}
-        publish={async (n) => published(await api.publishBot(app.id, n))}
+        publish={async (n) => published(await api.publishBot(app.id, n, bot.revision))}
       />
       {secret && <SecretDialog secret={secret} close={() => setSecret('')} />}
     </>

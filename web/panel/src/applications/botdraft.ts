@@ -103,7 +103,7 @@ export function sameSettings(a: BotSettings, b: BotSettings): boolean {
 /** The version in force. Without one the operator's default answers. */
 export const inForce = (bot: Bot): BotVersion | undefined => bot.versions[0];
 
-/** Whether a publication would change who answers or how. */
+/** Whether a publication would change what answers or how. */
 export const draftDiffers = (bot: Bot): boolean =>
   !sameSettings(bot.draft, inForce(bot)?.settings ?? { kind: 'default' });
 
