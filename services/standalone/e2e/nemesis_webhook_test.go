@@ -16,21 +16,24 @@ import (
 // nemesisEndpoint is a company's server that receives webhooks and records them.
 type nemesisEndpoint struct {
 	dependency
-	id     string
-	record *nemesis.Record
+	id      string
+	ordered bool
+	record  *nemesis.Record
 
 	mu  sync.Mutex
 	got map[string]bool // ids of messages
 }
 
-// newEndpoint registers an endpoint, and returns when its first webhook has arrived.
+// newEndpoint registers an endpoint, and returns when its first webhook has arrived. Its webhooks come in order, but not
+// with FerretDB, which has no index for the queue of an ordered endpoint and is busy with it for minutes.
 func (w *nemesisWorld) newEndpoint(t *testing.T) *nemesisEndpoint {
 	t.Helper()
-	e := &nemesisEndpoint{record: w.record, got: map[string]bool{}}
+	e := &nemesisEndpoint{record: w.record, ordered: w.units["mongodb"] == nil, got: map[string]bool{}}
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	e.id = w.operator(t).create(
-		"webhooks", "create", "--company", w.CompanyID, "--url", server.URL, "--ordered", "--events", "message.received,message.status",
+		"webhooks", "create", "--company", w.CompanyID, "--url", server.URL, fmt.Sprint("--ordered=", e.ordered),
+		"--events", "message.received,message.status",
 	)
 	v := register(t, w.place, w.widget)
 	eventually(t, "the endpoint is known", func() error {
@@ -85,6 +88,9 @@ func (e *nemesisEndpoint) note(body webhookBody, webhookID string) {
 			MessageID: body.Data.Message.ID, Text: spoken(body.Data.Message), At: time.Now(),
 		})
 	case "message.status":
+		if !e.ordered { // two may overtake each other
+			return
+		}
 		e.record.AddStatus(nemesis.Status{
 			MessageID: body.Data.MessageID, Name: body.Data.Status, At: body.Data.OccurredAt, Source: "webhook",
 		})
