@@ -28,7 +28,7 @@ type Version struct {
 	Number      int       `json:"number"` // from 1 on
 	Settings    Settings  `json:"settings"`
 	PublishedAt time.Time `json:"publishedAt"`
-	PublishedBy string    `json:"publishedBy"` // a user's id, or the name of a tool
+	PublishedBy string    `json:"publishedBy"` // a user's e-mail address, or the name of a tool
 }
 
 // InForce returns the version that answers; its number is 0 if none was published.

@@ -1,8 +1,8 @@
 // Package control changes which side answers a chat: the bot or an agent.
 //
 // A change is published first; after a crash the recorder stores it. The change is also written to the store directly,
-// so that the next read of the chat returns it. If that write fails, the store is behind the stream until the recorder
-// has caught up: each change starts from the newer of both.
+// so that the next read of the chat returns it. If that write fails, the store lacks the change until the recorder has
+// stored it: each change starts from the newer of both.
 package control
 
 import (

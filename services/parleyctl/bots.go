@@ -73,7 +73,6 @@ func (a *app) botsShow() *cobra.Command {
 }
 
 func (a *app) botsDraft() *cobra.Command {
-	var file string
 	var draft bots.Settings
 	c := &cobra.Command{
 		Use:   "draft APPLICATION",
@@ -90,6 +89,15 @@ func (a *app) botsDraft() *cobra.Command {
 It answers nobody before "bots publish".`,
 		Example: `  parleyctl bots draft APPLICATION --set bot.json`,
 	}
+	addSettingsFlag(a, c, &draft)
+	return a.bot().change(c, func(ctx context.Context, o operations, b bots.Bot) (bots.Bot, error) {
+		return o.SetBotDraft(ctx, self(), b.AppID, draft)
+	})
+}
+
+// addSettingsFlag adds the required flag for a file of settings.
+func addSettingsFlag[S any](a *app, c *cobra.Command, into *S) {
+	var file string
 	c.Flags().StringVar(&file, "set", "", "file with the settings; - is standard input")
 	require(c, "set")
 	checkFirst(c, func() error {
@@ -97,11 +105,8 @@ It answers nobody before "bots publish".`,
 		if err != nil {
 			return err
 		}
-		draft, err = decodeSettings[bots.Settings](text)
+		*into, err = decodeSettings[S](text)
 		return err
-	})
-	return a.bot().change(c, func(ctx context.Context, o operations, b bots.Bot) (bots.Bot, error) {
-		return o.SetBotDraft(ctx, self(), b.AppID, draft)
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 )
 
 func (a *app) applicationsSupport() *cobra.Command {
-	var file string
 	var support chat.Support
 	c := &cobra.Command{
 		Use:   "support APPLICATION",
@@ -31,16 +30,7 @@ func (a *app) applicationsSupport() *cobra.Command {
 Without hours agents are always available. It takes effect within a second.`,
 		Example: `  parleyctl applications support APPLICATION --set support.json`,
 	}
-	c.Flags().StringVar(&file, "set", "", "file with the settings; - is standard input")
-	require(c, "set")
-	checkFirst(c, func() error {
-		text, err := a.readFile("--set", file)
-		if err != nil {
-			return err
-		}
-		support, err = decodeSettings[chat.Support](text)
-		return err
-	})
+	addSettingsFlag(a, c, &support)
 	return a.application().change(c, func(
 		ctx context.Context, o operations, app chat.Application,
 	) (chat.Application, error) {

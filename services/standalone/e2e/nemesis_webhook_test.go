@@ -24,8 +24,8 @@ type nemesisEndpoint struct {
 	got map[string]bool // ids of messages
 }
 
-// newEndpoint registers an endpoint, and returns when its first webhook has arrived. Its webhooks come in order, but not
-// with FerretDB, which has no index for the queue of an ordered endpoint and is busy with it for minutes.
+// newEndpoint registers an endpoint, and returns when its first webhook has arrived. Its webhooks come in order, but
+// not with FerretDB, which has no index for the queue of an ordered endpoint and is busy with it for minutes.
 func (w *nemesisWorld) newEndpoint(t *testing.T) *nemesisEndpoint {
 	t.Helper()
 	e := &nemesisEndpoint{record: w.record, ordered: w.units["mongodb"] == nil, got: map[string]bool{}}

@@ -2,9 +2,10 @@
 //
 // bot.go publishes answers as replies. router.go passes each message to what its application's settings name: demo.go
 // is the built-in bot, webhook.go calls a server, llm.go a language model (moderation.go first checks its text with
-// another server). caller.go calls either of them, and exchange.go keeps the state of a message, excerpt.go repeats what a server said with a refusal;
-// eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go hands the chat to
-// the agents if the result requests it. typing.go shows that the bot works. picture.go is the demo bot's picture.
+// another server). caller.go calls either of them, and exchange.go keeps the state of a message, excerpt.go repeats
+// what a server said with a refusal; eventstream.go reads streamed answers, and parts.go publishes their parts.
+// handover.go hands the chat to the agents if the result requests it. typing.go shows that the bot works. picture.go
+// is the demo bot's picture.
 //
 // The id of a reply is derived from the answered message and the index of the answer. A redelivery publishes
 // the same events, the stream drops them, and the history keeps the first.

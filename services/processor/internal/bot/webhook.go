@@ -48,9 +48,9 @@ func (c WebhookConfig) Problems() []string {
 
 func (c WebhookConfig) secret() webhook.Secret { return webhook.Secret{Value: c.Secret} }
 
-// Webhook lets other servers answer, those of the operator and of companies: it posts every message of a visitor, signed as Standard Webhooks, with
-// the event's JSON as body. The answer may have {"messages":[{"type":...,"data":{...}}]}, which become
-// replies, and "handover", which hands the chat to the agents.
+// Webhook lets other servers answer, those of the operator and of companies: it posts every message of a visitor,
+// signed as Standard Webhooks, with the event's JSON as body. The answer may have
+// {"messages":[{"type":...,"data":{...}}]}, which become replies, and "handover", which hands the chat to the agents.
 //
 // A retry has the same webhook-id, so that the server can recognise it. A permanent error is not retried. An
 // answer may also be text/event-stream: its text is streamed to the visitor.

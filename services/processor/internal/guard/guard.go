@@ -70,8 +70,8 @@ func (g guard) check(network, address string, c syscall.RawConn) error {
 
 // NewClient returns a client whose connections pass the guard. The guard checks the address that is connected
 // to, after name resolution, so DNS rebinding does not bypass it. The client follows no redirect and uses no
-// proxy: a proxy of the environment would connect past the guard. allow has networks of the operator; a timeout of zero is
-// none.
+// proxy: a proxy of the environment would connect past the guard. allow has networks of the operator; a timeout of
+// zero is none.
 func NewClient(allow []netip.Prefix, timeout time.Duration) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: newGuard(allow).check}
 	return &http.Client{

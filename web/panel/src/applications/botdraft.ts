@@ -114,7 +114,7 @@ export function inForceLine(bot: Bot, now = Date.now()): string {
   return s.inForceLine(v.number, s.kinds[v.settings.kind][0].toLowerCase(), publishedLine(v, now));
 }
 
-/** When a version was published, and by whom. */
+/** The time of a publication, and its author. */
 export const publishedLine = (v: BotVersion, now = Date.now()): string =>
   s.published(formatAgo(v.publishedAt, now), v.publishedBy);
 
