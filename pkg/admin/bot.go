@@ -40,14 +40,22 @@ func (s *Service) Bot(ctx context.Context, appID string) (bots.Bot, error) {
 	return bots.Bot{AppID: a.ID, CompanyID: a.CompanyID, Draft: bots.Settings{Kind: bots.Default}}, err
 }
 
-// changeBot applies a change to the stored bot of an application and returns the result.
+// AnyRevision is the revision for changes that do not depend on the current one.
+const AnyRevision int64 = -1
+
+// changeBot applies a change to the stored bot of an application and returns the result. PRECONDITION_FAILED if the
+// bot has another revision than the given one.
 func (s *Service) changeBot(
-	ctx context.Context, by Actor, appID, action string, apply func(*bots.Bot) (before, after fields, err error),
+	ctx context.Context, by Actor, appID, action string, revision int64,
+	apply func(*bots.Bot) (before, after fields, err error),
 ) (b bots.Bot, err error) {
 	for range changeAttempts {
 		b, err = s.Bot(ctx, appID)
 		if err != nil {
 			return b, err
+		}
+		if revision != AnyRevision && revision != b.Revision {
+			return b, apperr.PreconditionFailed.WithMessage("Somebody else has changed the bot meanwhile")
 		}
 		before, after, err := apply(&b)
 		if err != nil {
@@ -72,9 +80,12 @@ func (s *Service) changeBot(
 	return b, err
 }
 
-// SetBotDraft replaces the draft of an application's bot. It answers nobody before it is published. Errors: Invalid.
-func (s *Service) SetBotDraft(ctx context.Context, by Actor, appID string, draft bots.Settings) (bots.Bot, error) {
-	return s.changeBot(ctx, by, appID, "bot.draft", func(b *bots.Bot) (before, after fields, err error) {
+// SetBotDraft replaces the draft of an application's bot that has the revision, or [AnyRevision]. It answers nobody
+// before it is published. Errors: Invalid; PRECONDITION_FAILED for another revision.
+func (s *Service) SetBotDraft(
+	ctx context.Context, by Actor, appID string, revision int64, draft bots.Settings,
+) (bots.Bot, error) {
+	return s.changeBot(ctx, by, appID, "bot.draft", revision, func(b *bots.Bot) (before, after fields, err error) {
 		before = settingsFields(b.Draft)
 		b.Draft = draft
 		return before, settingsFields(draft), s.checkSettings(ctx, b.CompanyID, draft)
@@ -96,13 +107,14 @@ func (s *Service) checkSettings(ctx context.Context, companyID string, settings 
 	return err
 }
 
-// PublishBot puts the draft in force, or an earlier version if number is not 0. Questions that are being answered end
+// PublishBot puts the draft of the revision in force, or an earlier version if number is not 0. Questions that are being answered end
 // with the version that they began with. It returns the secret of a bot that calls the company's server for the first
-// time, which is shown once; else nil. Errors: Invalid; NotFound with the reason BOT_VERSION_NOT_FOUND.
+// time, which is shown once; else nil. Errors: Invalid; NotFound with the reason BOT_VERSION_NOT_FOUND;
+// PRECONDITION_FAILED for another revision.
 func (s *Service) PublishBot(
-	ctx context.Context, by Actor, appID string, number int,
+	ctx context.Context, by Actor, appID string, revision int64, number int,
 ) (b bots.Bot, fresh *webhook.Secret, err error) {
-	b, err = s.changeBot(ctx, by, appID, "bot.publish", func(b *bots.Bot) (before, after fields, err error) {
+	b, err = s.changeBot(ctx, by, appID, "bot.publish", revision, func(b *bots.Bot) (before, after fields, err error) {
 		next := b.Draft
 		if number != 0 {
 			v, found := b.Version(number)
@@ -135,7 +147,7 @@ func (s *Service) RotateBotSecret(
 	if overlap < 0 || overlap > MaxOverlap {
 		return fresh, b, apperr.Fields{{Name: "overlapSeconds", Message: "must be 0 to 2592000"}}.Err()
 	}
-	b, err = s.changeBot(ctx, by, appID, actionRotateBot, func(b *bots.Bot) (before, after fields, err error) {
+	b, err = s.changeBot(ctx, by, appID, actionRotateBot, AnyRevision, func(b *bots.Bot) (before, after fields, err error) {
 		fresh = b.Rotate(store.UTC(s.now()), overlap)
 		return nil, nil, nil
 	})

@@ -91,7 +91,7 @@ It answers nobody before "bots publish".`,
 	}
 	addSettingsFlag(a, c, &draft)
 	return a.bot().change(c, func(ctx context.Context, o operations, b bots.Bot) (bots.Bot, error) {
-		return o.SetBotDraft(ctx, self(), b.AppID, draft)
+		return o.SetBotDraft(ctx, self(), b.AppID, admin.AnyRevision, draft)
 	})
 }
 
@@ -153,7 +153,7 @@ the first time gets a secret.`,
 	c.Flags().IntVar(&version, "version", 0, "an earlier version; 0: the draft")
 	checkFirst(c, func() error { return notNegative("--version", version) })
 	return a.bot().on(c, a.cached, func(ctx context.Context, o operations, b bots.Bot) error {
-		published, fresh, err := o.PublishBot(ctx, self(), b.AppID, version)
+		published, fresh, err := o.PublishBot(ctx, self(), b.AppID, admin.AnyRevision, version)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -19,27 +20,22 @@ func (a api) getBot(c echo.Context, _ caller, app chat.Application) (any, error)
 }
 
 func (a api) setBotDraft(c echo.Context, who caller, app chat.Application, draft bots.Settings) (any, error) {
-	if err := a.checkRevision(c, app.ID); err != nil {
-		return nil, err
-	}
-	b, err := a.Admin.SetBotDraft(ctxOf(c), who.actor(), app.ID, draft)
+	b, err := a.Admin.SetBotDraft(ctxOf(c), who.actor(), app.ID, revisionOf(c), draft)
 	return view.BotOf(b), err
 }
 
-// checkRevision returns an error if If-Match names another revision of the bot.
-func (a api) checkRevision(c echo.Context, appID string) error {
+// revisionOf returns the revision of the bot that If-Match names; without it any. A text that is no revision is that of
+// no bot.
+func revisionOf(c echo.Context) int64 {
 	wanted := strings.Trim(c.Request().Header.Get("If-Match"), `"`)
 	if wanted == "" {
-		return nil
+		return admin.AnyRevision
 	}
-	b, err := a.Admin.Bot(ctxOf(c), appID)
-	if err != nil {
-		return err
+	revision, err := strconv.ParseInt(wanted, 10, 64)
+	if err != nil || revision < 0 {
+		return math.MaxInt64
 	}
-	if wanted != strconv.FormatInt(b.Revision, 10) {
-		return apperr.PreconditionFailed.WithMessage("Somebody else has changed the bot meanwhile")
-	}
-	return nil
+	return revision
 }
 
 // botView is a bot with a new secret, which is shown once.
@@ -53,10 +49,7 @@ type publishRequest struct {
 }
 
 func (a api) publishBot(c echo.Context, who caller, app chat.Application, r publishRequest) (any, error) {
-	if err := a.checkRevision(c, app.ID); err != nil {
-		return nil, err
-	}
-	b, fresh, err := a.Admin.PublishBot(ctxOf(c), who.actor(), app.ID, r.Version)
+	b, fresh, err := a.Admin.PublishBot(ctxOf(c), who.actor(), app.ID, revisionOf(c), r.Version)
 	v := botView{Bot: view.BotOf(b)}
 	if fresh != nil {
 		v.Secret = fresh.Verifier()
