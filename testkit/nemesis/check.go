@@ -315,9 +315,7 @@ var statuses = []string{"accepted", "stored", "failed", "delivered", "read"}
 func statusUp(x *index) (broken []Violation) {
 	type key struct{ messageID, source string }
 	highest := map[key]int{}
-	reports := slices.Clone(x.Statuses)
-	slices.SortStableFunc(reports, func(a, b Status) int { return a.At.Compare(b.At) })
-	for _, s := range reports {
+	for _, s := range x.firstReports() {
 		of := key{s.MessageID, s.Source}
 		rank := slices.Index(statuses, s.Name)
 		if before, ok := highest[of]; ok && rank < before {
@@ -331,6 +329,19 @@ func statusUp(x *index) (broken []Violation) {
 		}
 	}
 	return broken
+}
+
+// firstReports returns the reports of statuses in the order in which they arrived, without repetitions: a process that
+// stood still may repeat a webhook after the next one.
+func (x *index) firstReports() []Status {
+	reports := slices.Clone(x.Statuses)
+	slices.SortStableFunc(reports, func(a, b Status) int { return a.At.Compare(b.At) })
+	reported := map[string]bool{}
+	return slices.DeleteFunc(reports, func(s Status) bool {
+		repeated := s.ReportID != "" && reported[s.ReportID]
+		reported[s.ReportID] = true
+		return repeated
+	})
 }
 
 func unreadEqual(x *index) (broken []Violation) {

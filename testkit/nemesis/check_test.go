@@ -81,6 +81,9 @@ func kept() *Record {
 	for n, name := range []string{"accepted", "stored", "failed", "delivered", "delivered", "read"} {
 		r.AddStatus(Status{MessageID: "m2", Name: name, Source: "api", At: at(5 + float64(n))})
 	}
+	for n, name := range []string{"delivered", "read", "delivered"} { // the last one is a repetition
+		r.AddStatus(Status{MessageID: "m2", Name: name, Source: "webhook", ReportID: name, At: at(5 + float64(n))})
+	}
 	r.AddUnread(Unread{ChatID: "chat-1", Reader: "ada", Counted: 1, Actual: 1})
 	call := Webhook{Endpoint: "crm", Type: "message.received", WebhookID: "h1", MessageID: "m1", Text: Text(1)}
 	call.At = at(3)
@@ -468,6 +471,9 @@ var breaks = map[string]struct {
 	}, []string{"answered-once"}},
 	"a status goes back": {func(r *Record) {
 		r.AddStatus(Status{MessageID: "m2", Name: "failed", Source: "api", At: at(30)})
+	}, []string{"status-up"}},
+	"a webhook of a delivery after that of the read": {func(r *Record) {
+		r.AddStatus(Status{MessageID: "m2", Name: "delivered", Source: "webhook", ReportID: "late", At: at(30)})
 	}, []string{"status-up"}},
 	"a stale count": {func(r *Record) { r.Unread[0].Counted++ }, []string{"unread-equal"}},
 	"a message in the view of another chat": {func(r *Record) {

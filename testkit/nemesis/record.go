@@ -188,12 +188,14 @@ type ViewedMessage struct {
 	FinishReason string `json:",omitempty"` // why an answer ended early; empty: it did not
 }
 
-// Status is a status of a message that an API or a webhook has reported. The reports of one source come in order.
+// Status is a status of a message that an API or a webhook has reported. The reports of one source come in order, but
+// for repetitions.
 type Status struct {
 	MessageID string
-	Name      string // accepted, stored, delivered, read, failed
-	At        time.Time
+	Name      string    // accepted, stored, delivered, read, failed
+	At        time.Time // when the report arrived: the time that it names would hide that it came late
 	Source    string
+	ReportID  string `json:",omitempty"` // the header webhook-id, which a repetition has too; empty: it is none
 }
 
 // Unread is a count of unread messages that an API reported at the end of the run, and what the views imply.

@@ -72,10 +72,9 @@ func (e *nemesisEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type webhookBody struct {
 	Type string
 	Data struct {
-		Message    record
-		MessageID  string
-		Status     string
-		OccurredAt time.Time
+		Message   record
+		MessageID string
+		Status    string
 	}
 }
 
@@ -92,7 +91,8 @@ func (e *nemesisEndpoint) note(body webhookBody, webhookID string) {
 			return
 		}
 		e.record.AddStatus(nemesis.Status{
-			MessageID: body.Data.MessageID, Name: body.Data.Status, At: body.Data.OccurredAt, Source: "webhook",
+			MessageID: body.Data.MessageID, Name: body.Data.Status, At: time.Now(),
+			Source: "webhook", ReportID: webhookID,
 		})
 	}
 }
