@@ -30,7 +30,8 @@ func (r *Recorder) stored(
 }
 
 // storedForWidget also registers the message for delivery and read receipts of the visitor's widget. The
-// visitor may have received it over the socket, and read beyond it, already.
+// visitor may have received it over the socket, and read beyond it, already: then it publishes that, because nobody has
+// reported it, also not to the company's webhooks.
 func (r *Recorder) storedForWidget(ctx context.Context, e event.Reply) error {
 	known, err := r.stored(ctx, e.CompanyID, e.ChatID, e.Message.ID, e.WrittenAt)
 	if err != nil || !known.ReadAt.IsZero() {
@@ -40,7 +41,7 @@ func (r *Recorder) storedForWidget(ctx context.Context, e event.Reply) error {
 	if err != nil || readAt.IsZero() {
 		return err
 	}
-	return r.StatusChanged(ctx, event.MessageStatusChanged{
+	return r.cfg.Publisher.Publish(ctx, event.Derived(), event.MessageStatusChanged{
 		CompanyID: e.CompanyID, MessageID: e.Message.ID, Status: chat.StatusRead, At: readAt, ChatID: e.ChatID,
 	})
 }

@@ -29,9 +29,18 @@ func at(milliseconds int) time.Time {
 
 // room is a recorder with a store that has a visitor's chat.
 type room struct {
-	store    store.Store
-	recorder *recorder.Recorder
-	chat     chat.Chat
+	store     store.Store
+	recorder  *recorder.Recorder
+	chat      chat.Chat
+	published *published
+}
+
+// published are the events that a recorder publishes.
+type published []event.Event
+
+func (p *published) Publish(_ context.Context, _ event.Account, e event.Event) error {
+	*p = append(*p, e)
+	return nil
 }
 
 func newRoom(t *testing.T) room {
@@ -46,7 +55,9 @@ func newRoom(t *testing.T) room {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var told published
 	r := recorder.New(recorder.Config{
+		Publisher:    &told,
 		History:      s,
 		Chats:        s,
 		Statuses:     s,
@@ -54,7 +65,7 @@ func newRoom(t *testing.T) room {
 		Applications: s,
 		Now:          func() time.Time { return at(2) },
 	})
-	return room{s, r, c}
+	return room{s, r, c, &told}
 }
 
 func (r room) reply(receipt bool) event.Reply {
@@ -129,7 +140,7 @@ func permutations(n int) func(func([]int) bool) {
 	}
 }
 
-// A visitor has read beyond a message before the recorder stores it.
+// A visitor has read beyond a message before the recorder stores it: the read is an event, for webhooks as well.
 func TestMessageStoredAfterTheReadIsRead(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -141,6 +152,13 @@ func TestMessageStoredAfterTheReadIsRead(t *testing.T) {
 		if err := r.recorder.Reply(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
+	}
+	want := r.report(e, chat.StatusRead, 7)
+	if told := *r.published; len(told) != 2 || told[0] != want || told[0].EventID() != told[1].EventID() {
+		t.Fatalf("got the events %+v, want %+v, and the same again", told, want)
+	}
+	if err := r.recorder.StatusChanged(t.Context(), want); err != nil {
+		t.Fatal(err)
 	}
 	if s, err := r.store.MessageStatus(t.Context(), e.CompanyID, e.Message.ID); err != nil || !s.ReadAt.Equal(at(7)) {
 		t.Errorf("got %+v and %v, want it read at %v", s, err, at(7))
