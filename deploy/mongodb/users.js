@@ -31,6 +31,8 @@ const roles = {
   "processor": {
     "applications": ["find"],
     "audit": ["insert"],
+    "botCalls": ["insert"],
+    "botUsage": ["find", "insert", "update"],
     "bots": ["find"],
     "chats": ["find", "insert", "update"],
     "companies": ["find"],
@@ -50,6 +52,8 @@ const roles = {
     "accessTokens": ["find", "insert", "remove", "update"],
     "applications": ["find", "insert", "update"],
     "audit": ["find", "insert"],
+    "botCalls": ["find", "remove"],
+    "botUsage": ["find", "remove"],
     "bots": ["find", "insert", "update"],
     "chats": ["find", "remove", "update"],
     "companies": ["find", "insert", "update"],

@@ -2,7 +2,7 @@
 // the connections to language models that a company has.
 //
 // settings.go has the settings of one version, bot.go the draft and the published versions, connection.go the
-// connections. Package admin changes them, the processor answers by them.
+// connections, usage.go what bots may use and have used, call.go the log of calls. Package admin changes them, the processor answers by them.
 package bots
 
 import (
@@ -58,6 +58,7 @@ type Settings struct {
 	// [NoFailureText]: nothing.
 	FailureText string   `json:"failureText,omitempty"`
 	Handover    Handover `json:"handover,omitzero"`
+	Bounds      Bounds   `json:"bounds,omitzero"` // of what calls a server
 }
 
 // WebhookSettings are those of a server that answers.
@@ -76,6 +77,7 @@ type ModelSettings struct {
 	// Temperature is from 0 to [MaxTemperature]; nil: the server's default.
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxTokens   int      `json:"maxTokens,omitempty"` // of an answer; 0: the server's limit
+	Prices      Prices   `json:"prices,omitzero"`     // for the log of calls
 }
 
 // Handover says when the bot hands a chat to the agents without being asked to by its server.
@@ -111,6 +113,7 @@ func (s Settings) Check() error {
 		f.Add("failureText", "must have at most "+strconv.Itoa(chat.MaxTextLength)+" characters")
 	}
 	s.Handover.check(&f)
+	s.Bounds.check(&f)
 	return f.Err()
 }
 
@@ -139,6 +142,7 @@ func (m ModelSettings) check(f *apperr.Fields) {
 	if m.MaxTokens < 0 || m.MaxTokens > MaxTokens {
 		f.Add("model.maxTokens", "must be 1 to "+strconv.Itoa(MaxTokens)+", or 0 for the server's limit")
 	}
+	m.Prices.check(f)
 }
 
 func (h Handover) check(f *apperr.Fields) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/webhook"
@@ -31,6 +32,26 @@ type ModelConnections interface {
 	DeleteModelConnection(ctx context.Context, id string) error
 	// ModelConnections lists the connections of a company, or all if companyID is empty, ordered by id.
 	ModelConnections(ctx context.Context, companyID string, p Page) ([]bots.Connection, error)
+}
+
+// BotUsage counts what bots use. Stores remove expired counts themselves ([bots.UsageOf.ExpiresAt]).
+type BotUsage interface {
+	// SpendBot adds an amount, whose members may be negative, to the counts of a day and returns them. With a bound it
+	// adds nothing, and reports false with the counts as they are, if one of them would be above it. Concurrent calls are
+	// atomic: together they never pass the bound.
+	SpendBot(ctx context.Context, of bots.UsageOf, add, bound bots.Amount) (after bots.Amount, ok bool, err error)
+	// BotUsage lists the usage of an application's days from since on, ascending; a day without questions is absent. At
+	// most [bots.UsageKept] days are kept.
+	BotUsage(ctx context.Context, appID string, since time.Time) ([]bots.Usage, error)
+}
+
+// BotCalls stores the calls of the servers that answer for bots. Stores remove expired ones themselves
+// ([bots.Call.ExpiresAt]), and those of an erased visitor.
+type BotCalls interface {
+	// AppendBotCall adds a call; a repeat of its id changes nothing.
+	AppendBotCall(ctx context.Context, c bots.Call) error
+	// BotCalls lists the calls of an application, newest first. The cursor of a page is the id of a call.
+	BotCalls(ctx context.Context, appID string, p Page) ([]bots.Call, error)
 }
 
 // SettingRecord is a record of settings as engines store it: their JSON, beside what queries compare.
@@ -84,20 +105,82 @@ func (r SettingRecord) Connection() bots.Connection {
 }
 
 func settingRecord(id, companyID string, revision int64, settings any) SettingRecord {
-	text, err := json.Marshal(settings)
-	if err != nil {
-		panic("store: settings of texts and numbers do not encode: " + err.Error())
-	}
-	return SettingRecord{ID: id, CompanyID: companyID, Settings: string(text), Revision: revision}
+	return SettingRecord{ID: id, CompanyID: companyID, Settings: jsonOf(settings), Revision: revision}
 }
 
 // settingsOf parses the settings of a record; those of the zero record are zero.
-func settingsOf[V any](r SettingRecord) (v V) {
-	if r.Settings == "" {
+func settingsOf[V any](r SettingRecord) V { return parsed[V](r.Settings) }
+
+// BotUsageRecord is what a bot has used on a day, as engines store it.
+type BotUsageRecord struct {
+	ID         string    `bson:"_id"` // appId|day|chatUserId
+	AppID      string    `bson:"appId"`
+	ChatUserID string    `bson:"chatUserId"` // empty: all visitors
+	Day        time.Time `bson:"day"`
+	Questions  int64     `bson:"questions"`
+	Tokens     int64     `bson:"tokens"`
+	ExpiresAt  time.Time `bson:"expiresAt"`
+}
+
+// BotUsageRecordOf returns the record of a day on which a bot has used an amount.
+func BotUsageRecordOf(of bots.UsageOf, used bots.Amount) BotUsageRecord {
+	of.Day = bots.Day(of.Day)
+	return BotUsageRecord{
+		ID:    of.AppID + "|" + of.Day.Format(time.DateOnly) + "|" + of.ChatUserID,
+		AppID: of.AppID, ChatUserID: of.ChatUserID, Day: of.Day,
+		Questions: int64(used.Questions), Tokens: int64(used.Tokens), ExpiresAt: of.ExpiresAt(),
+	}
+}
+
+// Amount returns what was used.
+func (r BotUsageRecord) Amount() bots.Amount {
+	return bots.Amount{Questions: int(r.Questions), Tokens: int(r.Tokens)}
+}
+
+// Usage returns what was used, with its day.
+func (r BotUsageRecord) Usage() bots.Usage { return bots.Usage{Day: UTC(r.Day), Amount: r.Amount()} }
+
+// BotCallRecord is a call as engines store it: its JSON, beside what queries compare.
+type BotCallRecord struct {
+	ID        string    `bson:"_id"`
+	CompanyID string    `bson:"companyId"`
+	AppID     string    `bson:"appId"`
+	ChatID    string    `bson:"chatId"` // empty: none
+	Call      string    `bson:"call"`   // JSON text
+	ExpiresAt time.Time `bson:"expiresAt"`
+}
+
+// BotCallRecordOf returns the record of a call, with times as every engine stores them.
+func BotCallRecordOf(c bots.Call) BotCallRecord {
+	c.At = UTC(c.At)
+	return BotCallRecord{
+		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, ChatID: c.ChatID, Call: jsonOf(c), ExpiresAt: c.ExpiresAt(),
+	}
+}
+
+// BotCall is the inverse of [BotCallRecordOf].
+func (r BotCallRecord) BotCall() bots.Call {
+	c := parsed[bots.Call](r.Call)
+	c.CompanyID = r.CompanyID
+	return c
+}
+
+// jsonOf returns the JSON of a record, which has texts and finite numbers.
+func jsonOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("store: a record of texts and numbers does not encode: " + err.Error())
+	}
+	return string(text)
+}
+
+// parsed is the inverse of [jsonOf]; the empty text is the zero value.
+func parsed[V any](text string) (v V) {
+	if text == "" {
 		return v
 	}
-	if err := json.Unmarshal([]byte(r.Settings), &v); err != nil {
-		panic(fmt.Sprintf("store: stored settings are not JSON: %v", err))
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		panic(fmt.Sprintf("store: a stored record is not JSON: %v", err))
 	}
 	return v
 }

@@ -13,8 +13,9 @@ import (
 // Kind is a kind of record that [Portable] moves.
 type Kind string
 
-// Kinds lists all kinds in the order in which they are copied: a message comes after its chat. Sessions are not moved:
-// users sign in again. Nor are the marks of streams: the processor writes them again.
+// Kinds lists all kinds in the order in which they are copied: a message comes after its chat. Not moved are sessions
+// (users sign in again), the marks of streams (the processor writes them again), the usage of bots (its counts begin
+// again) and the log of their calls.
 func Kinds() []Kind {
 	return []Kind{
 		"companies", "accessTokens", "applications", "templates", "visitors", "identities", "chats", "messages",

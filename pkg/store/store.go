@@ -32,6 +32,8 @@ type Store interface {
 	WebhookDeliveries
 	Bots
 	ModelConnections
+	BotUsage
+	BotCalls
 	Streams
 	Portable
 
@@ -200,10 +202,10 @@ type Visitors interface {
 	// case-insensitively, ordered by id, and the cursor of the next page; "" on the last page. It examines at most
 	// [MaxExamined] visitors, so a page may be short or empty and still have a next page.
 	FindVisitors(ctx context.Context, companyID, text string, p Page) (found []chat.Visitor, next string, err error)
-	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts, webhook deliveries and
-	// file records, and returns the counts. A repeat after a crash completes the erasure, without counting removed
-	// records again. The caller invalidates [CachedVisitor] and [CachedChat], and removes events and the files
-	// themselves.
+	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts, webhook deliveries, calls
+	// of bots, usage of bots and file records, and returns the counts. A repeat after a crash completes the erasure,
+	// without counting removed records again. The caller invalidates [CachedVisitor] and [CachedChat], and removes
+	// events and the files themselves.
 	EraseVisitor(ctx context.Context, chatUserID string) (Erased, error)
 }
 

@@ -55,6 +55,10 @@ func Run(t *testing.T, open Opener) {
 		"streams":      testStreams,
 		"bots":         testBots,
 		"connections":  testModelConnections,
+		"bot usage":    testBotUsage,
+		"bot bounds":   testBotBounds,
+		"bot calls":    testBotCalls,
+		"erase bots":   testEraseBots,
 		"portable":     testPortable,
 		"callers":      testCallers,
 	} {

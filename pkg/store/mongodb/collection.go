@@ -40,6 +40,8 @@ const (
 	webhookDeliveries collection = "webhookDeliveries" // webhook-id
 	botSettings       collection = "bots"              // appId
 	modelConnections  collection = "modelConnections"  // connection id
+	botUsage          collection = "botUsage"          // {appId}|{day}|{chatUserId}
+	botCalls          collection = "botCalls"          // UUIDv7
 )
 
 // attempts bounds how often a write alternates between update and insert. A round fails only if another

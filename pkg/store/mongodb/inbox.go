@@ -178,6 +178,9 @@ func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (e store.Er
 		}
 	}
 	ofVisitor := bson.D{{Key: "chatUserId", Value: chatUserID}}
+	if _, err := s.deleteAll(ctx, botUsage, ofVisitor); err != nil {
+		return e, err
+	}
 	n, errFiles := s.deleteAll(ctx, files, ofVisitor)
 	e.Files = n
 	n, errIdentities := s.eraseIdentities(ctx, chatUserID)
@@ -224,6 +227,9 @@ func (s *Store) eraseChat(ctx context.Context, c chatDocument, e *store.Erased) 
 		e.Statuses += n
 	}
 	if _, err := s.deleteAll(ctx, webhookDeliveries, ofChat); err != nil {
+		return err
+	}
+	if _, err := s.deleteAll(ctx, botCalls, ofChat); err != nil {
 		return err
 	}
 	n, errMessages := s.deleteAll(ctx, messages, ofChat)

@@ -136,9 +136,14 @@ func (s *Store) FindVisitors(
 	return read.Found, read.Next, err
 }
 
+const (
+	chatsOf     = `SELECT id FROM chats WHERE chat_user_id = ?1`
+	erasedCalls = `DELETE FROM bot_calls WHERE chat_id <> '' AND chat_id IN (` + chatsOf + `)`
+	erasedUsage = `DELETE FROM bot_usage WHERE chat_user_id <> '' AND chat_user_id = ?1`
+)
+
 // EraseVisitor implements [store.Visitors] in one transaction, and freed pages are overwritten.
 func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (store.Erased, error) {
-	const chatsOf = `SELECT id FROM chats WHERE chat_user_id = ?1`
 	const messagesOf = `SELECT m.id FROM messages m JOIN chats c ON c.key = m.chat WHERE c.chat_user_id = ?1`
 	return write(ctx, s, "erasing a visitor", func(c *conn) (e store.Erased, err error) {
 		if err := c.query("PRAGMA secure_delete = ON", func(*row) bool { return true }); err != nil {
@@ -153,6 +158,8 @@ func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (store.Eras
 			{`DELETE FROM awaited_receipts WHERE chat_id IN (` + chatsOf + `)`, nil},
 			{`DELETE FROM receipts WHERE chat_id IN (` + chatsOf + `)`, nil},
 			{`DELETE FROM webhook_deliveries WHERE chat_id <> '' AND chat_id IN (` + chatsOf + `)`, nil},
+			{erasedCalls, nil},
+			{erasedUsage, nil},
 			{`DELETE FROM messages WHERE id IN (` + messagesOf + `)`, &e.Messages},
 			{`DELETE FROM chats WHERE chat_user_id = ?1`, &e.Chats},
 			{`DELETE FROM files WHERE chat_user_id = ?1`, &e.Files},

@@ -48,6 +48,12 @@ func TestStatementsUseIndexes(t *testing.T) {
 		dueDeliveries:              "SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?); LIST SUBQUERY 1; SCAN json_each VIRTUAL TABLE INDEX 1:; CREATE BLOOM FILTER",
 		firstInOrder:               "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=?)",
 		expiredDeliveries:          "SEARCH webhook_deliveries USING COVERING INDEX sqlite_autoindex_webhook_deliveries_1 (id=?); LIST SUBQUERY 1; SEARCH webhook_deliveries USING INDEX webhook_deliveries_expiry (expires_at<?); CREATE BLOOM FILTER",
+		expiredUsage:               "SEARCH bot_usage USING PRIMARY KEY (app_id=? AND chat_user_id=? AND day=?); LIST SUBQUERY 2; SEARCH bot_usage USING COVERING INDEX bot_usage_expiry (expires_at<?); CREATE BLOOM FILTER",
+		expiredCalls:               "SEARCH bot_calls USING COVERING INDEX sqlite_autoindex_bot_calls_1 (id=?); LIST SUBQUERY 1; SEARCH bot_calls USING INDEX bot_calls_expiry (expires_at<?); CREATE BLOOM FILTER",
+		erasedUsage:                "SEARCH bot_usage USING INDEX bot_usage_visitor (chat_user_id=?)",
+		erasedCalls:                "SEARCH bot_calls USING COVERING INDEX bot_calls_chat (chat_id=?); LIST SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_visitor (chat_user_id=?); CREATE BLOOM FILTER",
+		usageOfDay:                 "SEARCH bot_usage USING PRIMARY KEY (app_id=? AND chat_user_id=? AND day=?)",
+		usageOfApplication:         "SEARCH bot_usage USING PRIMARY KEY (app_id=? AND chat_user_id=? AND day>?)",
 		countRatings:               "SEARCH chats USING INDEX chats_rated (company_id=? AND rating_first_at>?); USE TEMP B-TREE FOR GROUP BY",
 		tokensByCreation.first():   "SEARCH access_tokens USING INDEX access_tokens_company (company_id=?)",
 		tokensByCreation.next():    "SEARCH access_tokens USING INDEX access_tokens_company (company_id=? AND (created_at,hash)>(?,?))",
@@ -134,6 +140,12 @@ func TestStatementsUseIndexes(t *testing.T) {
 		}
 		if got := plan(t, s, sql); !strings.HasSuffix(got, "USING INDEX "+test.index) {
 			t.Errorf("%s:\ngot  %s\nwant %s, and no sorting", sql, got, test.index)
+		}
+	}
+	for after, condition := range map[string]string{"": "app_id=?", "x": "app_id=? AND id<?"} {
+		sql, _ := callList("a", store.Page{After: after})
+		if got, want := plan(t, s, sql), "SEARCH bot_calls USING INDEX bot_calls_application ("+condition+")"; got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", sql, got, want)
 		}
 	}
 	for name, p := range portables() {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
@@ -263,5 +265,54 @@ func TestSweepRemovesOnlyWhatHasExpired(t *testing.T) {
 		if got := strings.Join(keys, " "); got != want {
 			t.Errorf("%s: got %s, want %s", kind, got, want)
 		}
+	}
+}
+
+func TestSweepRemovesExpiredUsageAndCallsOfBots(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	s, ctx := openTest(t, func() time.Time { return now }), t.Context()
+	daysAgo := func(n int) time.Time { return bots.Day(now).AddDate(0, 0, -n) }
+	spend := func(of bots.UsageOf, n int) int {
+		t.Helper()
+		used, _, err := s.SpendBot(ctx, of, bots.Amount{Questions: n}, bots.Amount{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return used.Questions
+	}
+	for _, n := range []int{91, 90, 89, 0} {
+		spend(bots.UsageOf{AppID: "app", Day: daysAgo(n)}, 1)
+		spend(bots.UsageOf{AppID: "app", ChatUserID: "visitor", Day: daysAgo(n)}, 1)
+	}
+	spend(bots.UsageOf{AppID: "app", ChatUserID: "visitor", Day: daysAgo(2)}, 1) // until 1 o'clock of this day
+	spend(bots.UsageOf{AppID: "app", ChatUserID: "visitor", Day: daysAgo(1)}, 1)
+	for id, age := range map[string]time.Duration{"expired": bots.CallKept, "kept": bots.CallKept - time.Second} {
+		if err := s.AppendBotCall(ctx, bots.Call{ID: id, AppID: "app", At: now.Add(-age)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var days []time.Time
+	usage, err := s.BotUsage(ctx, "app", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range usage {
+		days = append(days, u.Day)
+	}
+	if want := []time.Time{daysAgo(89), daysAgo(0)}; !slices.Equal(days, want) {
+		t.Errorf("the application's days: got %v, want %v", days, want)
+	}
+	for n, want := range map[int]int{89: 0, 2: 0, 1: 1, 0: 1} {
+		if got := spend(bots.UsageOf{AppID: "app", ChatUserID: "visitor", Day: daysAgo(n)}, 0); got != want {
+			t.Errorf("the visitor's questions %d days ago: got %d, want %d", n, got, want)
+		}
+	}
+	calls, err := s.BotCalls(ctx, "app", store.Page{})
+	if err != nil || len(calls) != 1 || calls[0].ID != "kept" {
+		t.Errorf("calls: got %v, %v, want the one that is kept", calls, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
@@ -59,6 +60,14 @@ func allSteps(t testing.TB, s store.Store) []step {
 	hook := webhook.Endpoint{ID: "endpoint", CompanyID: company, URL: "https://example.com", Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, at(0))}}
 	delivery := webhook.Delivery{
 		ID: "delivery", CompanyID: company, EndpointID: hook.ID, OrderKey: "chat", OrderNumber: 1, CreatedAt: at(0), Status: webhook.Pending, DueAt: at(0),
+	}
+	used, questions := bots.UsageOf{AppID: "app", Day: bots.Day(time.Now())}, bots.Amount{Questions: 2}
+	spend := func(n int) func() error {
+		return func() error { _, _, err := s.SpendBot(ctx, used, bots.Amount{Questions: n}, questions); return err }
+	}
+	call := bots.Call{ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company, AppID: "app", ChatID: "chat", At: time.Now()}
+	callsAfter := func(id string) func() error {
+		return func() error { _, err := s.BotCalls(ctx, "app", store.Page{After: id, Limit: 10}); return err }
 	}
 	session := account.Session{ID: "session", UserID: "user", CreatedAt: at(0), ExpiresAt: time.Now().Add(time.Hour)}
 	steps := []step{
@@ -218,6 +227,15 @@ func allSteps(t testing.TB, s store.Store) []step {
 		}},
 		{"replay a webhook delivery", 1, func() error { _, err := s.ReplayWebhookDelivery(ctx, delivery.ID, at(3)); return err }},
 		{"delete a webhook endpoint", 2, func() error { return s.DeleteWebhookEndpoint(ctx, hook.ID) }},
+		{"a first question above the bound", 2, spend(3)},
+		{"a first question", 2, spend(1)},
+		{"a question", 1, spend(1)},
+		{"a question above the bound", 3, spend(1)},
+		{"an application's usage", 1, func() error { _, err := s.BotUsage(ctx, "app", used.Day); return err }},
+		{"append a call", 1, func() error { return s.AppendBotCall(ctx, call) }},
+		{"append a call again", 1, func() error { return s.AppendBotCall(ctx, call) }},
+		{"calls", 1, callsAfter("")},
+		{"calls, next page", 1, callsAfter(call.ID)},
 		{"close a chat", 1, func() error { _, err := s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: at(9)}); return err }},
 		{"open the next chat", 5, open},
 	}
