@@ -136,6 +136,9 @@ type Consumer struct {
 	MaxAckPending int
 	// MaxPause is the maximum delay between two tries; 0: 5 seconds.
 	MaxPause time.Duration
+	// Replicas gets the number of processes that share the partitions, while Consume runs; nil: it is not needed. Unordered
+	// consumers do not know it.
+	Replicas *Replicas
 	// AckWait is the time without a progress acknowledgement after which the server redelivers; 0: 3 seconds.
 	// It does not limit handlers.
 	AckWait time.Duration

@@ -169,7 +169,9 @@ func (g *group) discoverMembers(ctx context.Context) {
 
 // assign computes the assignment, starts the readers of this replica's partitions and stops all others.
 func (g *group) assign(ctx context.Context, durables []durable) {
-	owners := assign(len(durables), g.members.active())
+	active := g.members.active()
+	g.cfg.Replicas.set(len(active))
+	owners := assign(len(durables), active)
 	mine := 0
 	for i, d := range durables {
 		g.mu.Lock()

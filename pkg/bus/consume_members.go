@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,6 +35,18 @@ type memberState struct {
 	Left    bool `json:"left,omitempty"`
 	// Finishing lists released partitions in which handlers of the replica still run.
 	Finishing []string `json:"finishing,omitempty"`
+}
+
+// Replicas is the number of processes that share the partitions of a [Consumer].
+type Replicas struct{ n atomic.Int32 }
+
+// Count returns the number, at least 1.
+func (r *Replicas) Count() int { return max(1, int(r.n.Load())) }
+
+func (r *Replicas) set(n int) {
+	if r != nil {
+		r.n.Store(int32(n))
+	}
 }
 
 // members tracks the live replicas of a group and signals changes.

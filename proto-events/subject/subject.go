@@ -295,6 +295,9 @@ const Probe = "parley.probe"
 // Ready returns the core NATS request subject on which a replica of a service reports the state of its dependencies.
 func Ready(service string) string { return "parley.ready." + service }
 
+// BotTest is the subject on which the panel asks a processor to test the settings of a bot (core NATS request).
+const BotTest = "parley.ask.bot"
+
 // OriginsRequest returns the subject on which a gateway requests an application's allowed origins from the Widget API.
 func OriginsRequest(appID string) string { return "parley.ask.origins." + appID }
 
