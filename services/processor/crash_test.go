@@ -64,7 +64,7 @@ func TestKilledProcessorLosesAndDuplicatesNothing(t *testing.T) {
 }
 
 // build returns the path of the processor's binary.
-func build(t *testing.T) string {
+func build(t testing.TB) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "processor")
 	if out, err := exec.Command("go", "build", "-o", binary, "./cmd/processor").CombinedOutput(); err != nil {
@@ -76,7 +76,7 @@ func build(t *testing.T) string {
 // awaitTakeover waits until a new process continues after a crash. That takes the ack wait of the bus and the
 // start of the new process, longer than any other wait of the tests; if the engines time out, the chat's
 // messages are redelivered one by one.
-func awaitTakeover(t *testing.T, collected *bustest.Collector) {
+func awaitTakeover(t testing.TB, collected *bustest.Collector) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); collected.Pending() == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -99,11 +99,12 @@ const botHandover = 10 * time.Second
 // botRoutes: a visitor's messages are answered in order. The bound of the answers at once is shared between companies,
 // and what a company gets between its applications, so that one whose answers are slow or many does not delay the
 // others. The visitors of messages that wait in excess get the failure text.
-func botRoutes(b *bot.Bot, again repeats, concurrency int) []bus.Consumer {
+func botRoutes(b *bot.Bot, again repeats, concurrency int, replicas *bus.Replicas) []bus.Consumer {
 	return []bus.Consumer{{
 		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
 		Handle: again.before(firstAnswer, replayedOr(b.Replay, b.VisitorMessage)), GaveUp: unanswered(b),
 		Concurrency: concurrency, Tenant: byCompany, Part: byApplication, ShedLoad: true, HandoverGrace: botHandover,
+		Replicas: replicas,
 	}}
 }
 

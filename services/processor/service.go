@@ -16,6 +16,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/notice"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
@@ -210,7 +211,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		if err != nil {
 			return nil, err
 		}
-		consumers = append(consumers, botRoutes(answering, again, s.cfg.BotConcurrency)...)
+		consumers = append(consumers, botRoutes(answering, again, s.cfg.BotConcurrency, r.bots)...)
 	}
 	var webhooks *webhook.Service // nil: switched off
 	if s.cfg.Webhooks {
@@ -227,6 +228,7 @@ type resources struct {
 	cache *store.Cache     // of store; a record may be a second or two old
 	redis *ratelimit.Redis // nil without REDIS_URL
 	now   func() time.Time // the clock of chats
+	bots  *bus.Replicas    // of the processes that answer
 }
 
 func (s *Service) openResources(p *service.Process) (resources, error) {
@@ -249,7 +251,7 @@ func (s *Service) openResources(p *service.Process) (resources, error) {
 		return resources{}, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
-	return resources{bus: b, store: documents, cache: cache, redis: redis, now: p.Now()}, nil
+	return resources{bus: b, store: documents, cache: cache, redis: redis, now: p.Now(), bots: &bus.Replicas{}}, nil
 }
 
 func (s *Service) recorder(r resources) *recorder.Recorder {
@@ -286,11 +288,16 @@ func (s *Service) webhooks(r resources) *webhook.Service {
 
 // bot returns the bot of all applications. Until the process closes, visitors can stop its streamed messages.
 func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
-	router, err := s.router(r)
+	router, err := s.router(p, r)
 	if err != nil {
 		return nil, err
 	}
 	p.OnClose(func() error { router.Close(); return nil })
+	stopTests, err := r.bus.RPC().HandleBotTests(router.Test)
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(func() error { stopTests(); return nil })
 	answering := bot.New(bot.Config{
 		Answerer:     router,
 		Settings:     router.Settings,
@@ -315,15 +322,26 @@ func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
 }
 
 // router returns what answers the visitors of each application.
-func (s *Service) router(r resources) (*bot.Router, error) {
+func (s *Service) router(p *service.Process, r resources) (*bot.Router, error) {
+	calls := s.cfg.calls()
+	calls.Registerer = s.cfg.Registerer
+	calls.Log = bot.NewCallLog(r.store, r.now, s.cfg.Registerer)
+	p.OnClose(func() error { calls.Log.Close(); return nil })
+	calls.Bounds = bot.NewBounds(bot.BoundsConfig{
+		Usage:      r.store,
+		Notices:    notice.NewBoard(r.store, r.now, s.cfg.Logger),
+		Replicas:   r.bots.Count,
+		Now:        r.now,
+		Registerer: s.cfg.Registerer,
+	})
 	hooks := s.cfg.webhook()
-	hooks.Registerer = s.cfg.Registerer
+	hooks.CallConfig = calls
 	server, err := bot.NewWebhook(hooks)
 	if err != nil {
 		return nil, err
 	}
 	models := s.cfg.llm()
-	models.Registerer = s.cfg.Registerer
+	models.CallConfig = calls
 	models.Histories = histories{r.store}
 	models.Redis = r.redis
 	model, err := bot.NewLLM(models)
@@ -348,8 +366,9 @@ type histories struct{ store store.Store }
 const maxRecent = 128 << 10
 
 // Recent implements [bot.Histories].
-func (h histories) Recent(ctx context.Context, chatID string, limit int) ([]chat.Message, error) {
-	messages, _, err := h.store.History(ctx, chatID, store.HistoryQuery{Limit: limit, MaxBytes: maxRecent})
+func (h histories) Recent(ctx context.Context, chatID, before string, limit int) ([]chat.Message, error) {
+	query := store.HistoryQuery{Before: before, Limit: limit, MaxBytes: maxRecent}
+	messages, _, err := h.store.History(ctx, chatID, query)
 	return messages, err
 }
 

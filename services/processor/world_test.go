@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, bustest.LeftByNATS()...) 
 
 // world is a NATS server and a store with a company, an application, a template and a visitor with an open chat.
 type world struct {
-	t         *testing.T
+	t         testing.TB
 	natsURL   string
 	storePath string
 	bus       *bus.Bus
@@ -41,7 +41,7 @@ type world struct {
 	chat        chat.Chat
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, natsURL: bustest.Start(t).URL(), storePath: storetest.Path(t)}
 	w.bus = bustest.Open(t, w.natsURL)
@@ -161,7 +161,7 @@ func message(t chat.MessageType, data, sender string) chat.Message {
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // decode decodes a published event. It is not a consumer: the message of a reply has the time at which it was written.
-func decode[E event.Event, P event.Checked[E]](t *testing.T, m *nats.Msg) E {
+func decode[E event.Event, P event.Checked[E]](t testing.TB, m *nats.Msg) E {
 	t.Helper()
 	e, err := event.Decode[E, P](m.Subject, m.Data)
 	if err != nil {

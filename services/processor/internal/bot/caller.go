@@ -32,6 +32,8 @@ const (
 	defaultConcurrency = 16
 	// dialTimeout bounds connecting.
 	dialTimeout = 5 * time.Second
+	// placeWait is the longest pause of a message that waits for a place among the calls of its application.
+	placeWait = 500 * time.Millisecond
 	// pingAfter is how long an HTTP/2 connection may be silent before a ping, pingTimeout the time for the pong.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 5 * time.Second
@@ -49,6 +51,8 @@ type CallConfig struct {
 	Concurrency int
 	// Silence is the bound of the silence in a streamed answer before it is interrupted; zero: 30 seconds.
 	Silence    time.Duration
+	Bounds     *Bounds  // of companies; nil: none
+	Log        *CallLog // nil: no call is logged
 	Now        func() time.Time
 	Registerer prometheus.Registerer // nil: no metrics
 }
@@ -78,6 +82,28 @@ type target struct {
 	secrets []webhook.Secret // sign the requests to a webhook
 	apiKey  string           // of a language model; empty: none
 	model   bots.ModelSettings
+
+	kind     bots.Kind // Webhook or Model
+	own      bool      // a server of the company, not of the operator
+	version  int       // of the application's bot; 0: it has none
+	bounds   bots.Bounds
+	handOver bool // to the agents, when a bound is reached
+	test     bool // of settings that are not published
+}
+
+// of returns the target for the version of an application's bot.
+func (t *target) of(v bots.Version) *target {
+	own := *t
+	own.version = v.Number
+	own.bounds = v.Settings.Bounds
+	own.handOver = v.Settings.Handover.OnFailure
+	return &own
+}
+
+// ofCompany marks the server as one of the company.
+func (t *target) ofCompany() *target {
+	t.own = true
+	return t
 }
 
 // breaker returns the name of the breaker of the target's calls for an application.
@@ -101,8 +127,11 @@ type caller struct {
 	metrics   *callMetrics
 	now       func() time.Time
 	post      postFunc
-	// admit is asked before the first call of a message; nil: all are admitted.
-	admit func(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error
+	bounds    *Bounds
+	log       *CallLog
+	// prepare is called before the first call of a message, and admit then; nil: all are admitted.
+	prepare func(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error
+	admit   func(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error
 }
 
 // postFunc makes one call of an exchange. ctx ends with the call's timeout or when another process takes over.
@@ -116,6 +145,8 @@ func (c *caller) open(what string, config CallConfig, post postFunc) {
 	c.now = config.Now
 	c.silence = cmp.Or(config.Silence, defaultSilence)
 	c.timeout = config.Timeout
+	c.bounds = config.Bounds
+	c.log = config.Log
 	c.attempts = cmp.Or(config.Attempts, defaultAttempts)
 	c.client = newClient(cmp.Or(config.Concurrency, defaultConcurrency))
 	c.metrics = newCallMetrics(what, config.Registerer, func() int { return c.breakers.open(config.Now()) })
@@ -150,6 +181,17 @@ func (c *caller) answer(
 	if x.remaining(c.now()) <= 0 {
 		return Result{}, c.bounded(x, c.timedOut(x.target.deadline))
 	}
+	release, ok := c.bounds.place(x.target, e.AppID)
+	if !ok {
+		c.metrics.kept()
+		return Result{}, c.bounded(x, &apperr.Error{
+			Code:       apperr.TooMany,
+			Reason:     c.reason("CALLS_AT_ONCE"),
+			Message:    c.named("is called as often at once as the application allows"),
+			RetryAfter: jittered(2 * placeWait),
+		})
+	}
+	defer release()
 	if wait := c.breakers.admit(x.target.breaker(e.AppID), c.now()); wait > 0 {
 		c.metrics.kept()
 		return Result{}, c.bounded(x, &apperr.Error{
@@ -159,29 +201,52 @@ func (c *caller) answer(
 			RetryAfter: jittered(2 * wait),
 		})
 	}
-	if x.calls == 0 && c.admit != nil {
-		if err := c.admit(ctx, x, e); err != nil {
-			return Result{}, err
-		}
+	admitted, err := c.begin(ctx, x, e)
+	if err != nil {
+		return Result{}, err
+	}
+	if !admitted {
+		return x.end(exhausted(x.target)), nil
 	}
 	x.calls++
 	result, err := c.call(ctx, x, e, begin)
+	c.bounds.settle(ctx, x, e)
 	switch {
 	case err == nil:
-		x.result = result
-		x.answered = true
-		return result, nil
+		return x.end(result), nil
 	case ctx.Err() != nil:
 		return Result{}, err // the next reader of the partition calls again, so this process does not give up
 	}
 	return Result{}, c.bounded(x, err)
 }
 
+// begin prepares a message and admits it, before its first call. It reports false if a bound of the company is reached.
+func (c *caller) begin(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) (admitted bool, err error) {
+	if x.admitted {
+		return true, nil
+	}
+	if c.prepare != nil {
+		if err := c.prepare(ctx, x, e); err != nil {
+			return false, c.bounded(x, err)
+		}
+	}
+	if ok, err := c.bounds.admit(ctx, x, e); err != nil || !ok {
+		return false, c.bounded(x, err)
+	}
+	if c.admit != nil {
+		if err := c.admit(ctx, x, e); err != nil {
+			return false, err
+		}
+	}
+	x.admitted = true
+	return true, nil
+}
+
 // bounded makes an error permanent when the message has used all its attempts or its deadline has passed.
 func (c *caller) bounded(x *exchange, err error) error {
 	coded, ok := errors.AsType[*apperr.Error](err)
 	if !ok {
-		return err
+		return err // also nil
 	}
 	remaining := x.remaining(c.now())
 	bounded := *coded
@@ -230,7 +295,13 @@ func (c *caller) call(
 	default:
 		c.report(x, e.AppID, err)
 	}
-	c.metrics.called(err, time.Since(began))
+	took := time.Since(began)
+	c.metrics.called(err, took)
+	if interrupted {
+		c.log.add(ctx, x, e, outcome{result, broken.cause, took})
+	} else {
+		c.log.add(ctx, x, e, outcome{result, err, took})
+	}
 	return result, err
 }
 
@@ -280,8 +351,7 @@ func pings() *http.HTTP2Config {
 func do(client *http.Client, r *http.Request) (*http.Response, error) {
 	response, err := client.Do(r)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
-		shown := url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host, Path: r.URL.Path}
-		failed.URL = shown.String()
+		failed.URL = shownURL(r.URL)
 	}
 	return response, err
 }
@@ -312,7 +382,14 @@ func (c *caller) refusal(t *target, r *http.Response) error {
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
 		return &apperr.Error{Code: apperr.Unavailable, Reason: c.reason("AWAY"), Message: text, RetryAfter: pause}
 	}
-	return apperr.New(apperr.Invalid, c.reason("REFUSED"), text)
+	reason := "REFUSED"
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		reason = "UNAUTHORIZED"
+	case http.StatusNotFound:
+		reason = "NOT_FOUND"
+	}
+	return apperr.New(apperr.Invalid, c.reason(reason), text)
 }
 
 // wrongAnswer returns the error for an invalid answer.

@@ -14,6 +14,15 @@ type exchange struct {
 	answered bool   // a call has succeeded
 	result   Result // of that call, for a retry after a failed publish
 
+	messages []completionMessage // what a language model is asked
+	admitted bool                // by the bounds; calls may be made
+	usage    usage               // of the company's bounds
+	tokens   completionUsage     // of all calls, as the model reports them
+	reported bool                // the model reports tokens
+	used     *completionUsage    // of the last call; nil: not reported
+
+	made bool // a test whose question no visitor has asked
+
 	fromReserve bool // the tokens come from the application's reserve, see [tokenBudget]
 }
 
@@ -78,4 +87,12 @@ func (x *exchanges) forget(id string) {
 // remaining returns how long the message may still be tried.
 func (x *exchange) remaining(now time.Time) time.Duration {
 	return x.target.deadline - now.Sub(x.began)
+}
+
+// end ends the exchange with a result, which is kept for a retry after a failed publish.
+func (x *exchange) end(r Result) Result {
+	x.result = r
+	x.answered = true
+	x.messages = nil
+	return r
 }

@@ -42,10 +42,10 @@ type LLMConfig struct {
 	CallConfig
 }
 
-// Histories reads the end of a chat's history: at most limit messages, in ascending order. It is NotFound if
-// no history is stored.
+// Histories reads the end of a chat's history, or what it has before a stored message: at most limit messages, in
+// ascending order. It is NotFound if no history is stored.
 type Histories interface {
-	Recent(ctx context.Context, chatID string, limit int) ([]chat.Message, error)
+	Recent(ctx context.Context, chatID, before string, limit int) ([]chat.Message, error)
 }
 
 // Problems returns the invalid settings by environment variable.
@@ -83,6 +83,7 @@ type LLM struct {
 func NewLLM(c LLMConfig) (*LLM, error) {
 	l := &LLM{cfg: c, usage: newUsageMetrics(c.Registerer)}
 	l.budget = newTokenBudget(c, l.usage.refused)
+	l.prepare = l.read
 	l.admit = l.budget.admit
 	l.open("LLM", c.CallConfig, l.post)
 	if c.BaseURL != "" {
@@ -114,6 +115,7 @@ func (l *LLM) target(s bots.ModelSettings, c bots.Connection, client *http.Clien
 		deadline: l.deadline,
 		apiKey:   c.APIKey,
 		model:    s,
+		kind:     bots.Model,
 	}
 }
 
@@ -149,6 +151,8 @@ type completionUsage struct {
 	Output int `json:"completion_tokens"`
 }
 
+func (u completionUsage) total() int { return u.Input + u.Output }
+
 // text returns the text that an event adds, and the finish reason; empty: not finished.
 func (c completion) text() (text, finish string) {
 	if len(c.Choices) == 0 {
@@ -166,7 +170,7 @@ func (l *LLM) post(
 ) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	request, err := l.request(ctx, x.target, e)
+	request, err := l.request(ctx, x)
 	if err != nil {
 		return Result{}, err
 	}
@@ -178,11 +182,8 @@ func (l *LLM) post(
 	if err := l.refusal(x.target, response); err != nil {
 		return Result{}, err
 	}
-	used := func(u completionUsage) {
-		l.usage.used(u)
-		l.budget.spend(ctx, x, e, u)
-	}
-	read := completionReader{llm: l, from: x.target, used: used}
+	read := completionReader{llm: l, from: x.target}
+	defer func() { l.used(ctx, x, e, read.usage) }()
 	next := read.whole(response.Body)
 	if isEventStream(response) {
 		next = read.streamed(response.Body)
@@ -193,15 +194,28 @@ func (l *LLM) post(
 	return show(ctx, cancel, begin, l.silence, next)
 }
 
+// used counts the tokens of a call, if the model has reported them.
+func (l *LLM) used(ctx context.Context, x *exchange, e event.VisitorMessageAccepted, u *completionUsage) {
+	x.used = u
+	if u == nil {
+		return
+	}
+	x.tokens.Input += u.Input
+	x.tokens.Output += u.Output
+	x.reported = true
+	l.usage.used(*u)
+	l.budget.spend(context.WithoutCancel(ctx), x, e, *u)
+}
+
 // completionReader reads the answer of a model.
 type completionReader struct {
-	llm  *LLM
-	from *target
-	used func(completionUsage)
+	llm   *LLM
+	from  *target
+	usage *completionUsage // as last reported: some servers repeat it with each event; nil: not
 }
 
 // streamed reads a completion event by event.
-func (r completionReader) streamed(body io.Reader) func() (piece, error) {
+func (r *completionReader) streamed(body io.Reader) func() (piece, error) {
 	l := r.llm
 	events := newEventReader(body, maxCompletion)
 	finished := ""
@@ -228,7 +242,7 @@ func (r completionReader) streamed(body io.Reader) func() (piece, error) {
 }
 
 // whole reads a completion that the server does not stream.
-func (r completionReader) whole(body io.Reader) func() (piece, error) {
+func (r *completionReader) whole(body io.Reader) func() (piece, error) {
 	return func() (piece, error) {
 		data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 		if err != nil {
@@ -257,7 +271,7 @@ func endOf(finish string) error {
 	return io.EOF
 }
 
-func (r completionReader) decode(data []byte, into *completion) error {
+func (r *completionReader) decode(data []byte, into *completion) error {
 	if err := json.Unmarshal(data, into); err != nil {
 		return r.llm.wrongAnswer("is no chat completion", err)
 	}
@@ -265,19 +279,16 @@ func (r completionReader) decode(data []byte, into *completion) error {
 		return r.llm.unavailable(fmt.Errorf("error in the answer: %s", r.from.printable(string(into.Error))))
 	}
 	if into.Usage != nil {
-		r.used(*into.Usage)
+		r.usage = &completionUsage{max(0, into.Usage.Input), max(0, into.Usage.Output)}
 	}
 	return nil
 }
 
-func (l *LLM) request(ctx context.Context, t *target, e event.VisitorMessageAccepted) (*http.Request, error) {
-	messages, err := l.messages(ctx, t.model, e)
-	if err != nil {
-		return nil, err
-	}
+func (l *LLM) request(ctx context.Context, x *exchange) (*http.Request, error) {
+	t := x.target
 	content := completionRequest{
 		Model:       t.model.Model,
-		Messages:    messages,
+		Messages:    x.messages,
 		Stream:      true,
 		Temperature: t.model.Temperature,
 		MaxTokens:   t.model.MaxTokens,
@@ -304,27 +315,36 @@ func (l *LLM) request(ctx context.Context, t *target, e event.VisitorMessageAcce
 	return request, nil
 }
 
-// messages returns the system prompt and the end of the chat, up to the visitor's message.
-func (l *LLM) messages(
-	ctx context.Context, s bots.ModelSettings, e event.VisitorMessageAccepted,
-) ([]completionMessage, error) {
-	before, err := l.before(ctx, e, cmp.Or(s.History, bots.DefaultHistory))
+// read reads what the model is asked: the system prompt and the end of the chat, up to the visitor's message.
+func (l *LLM) read(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error {
+	before, err := l.before(ctx, x.target, e)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	newest := newestMessages(append(before, e.Message))
-	if s.Prompt == "" {
-		return newest, nil
-	}
-	return slices.Insert(newest, 0, completionMessage{"system", s.Prompt}), nil
+	x.messages = x.target.prompted(newestMessages(append(before, e.Message)))
+	return nil
 }
 
-// before returns the messages of the chat before the visitor's message, of which the model reads limit in all.
-func (l *LLM) before(ctx context.Context, e event.VisitorMessageAccepted, limit int) ([]chat.Message, error) {
+// prompted returns messages after the system prompt.
+func (t *target) prompted(messages []completionMessage) []completionMessage {
+	if t.model.Prompt == "" {
+		return messages
+	}
+	return slices.Insert(messages, 0, completionMessage{bots.RoleSystem, t.model.Prompt})
+}
+
+// before returns the messages of the chat before the visitor's message, as many as the model reads. The message of a
+// test is stored, and not the last one.
+func (l *LLM) before(ctx context.Context, t *target, e event.VisitorMessageAccepted) ([]chat.Message, error) {
+	limit := cmp.Or(t.model.History, bots.DefaultHistory)
 	if limit <= 1 {
 		return nil, nil
 	}
-	recent, err := l.cfg.Histories.Recent(ctx, e.ChatID, limit)
+	stored := ""
+	if t.test {
+		stored = e.Message.ID
+	}
+	recent, err := l.cfg.Histories.Recent(ctx, e.ChatID, stored, limit)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return nil, fmt.Errorf("reading the history: %w", err)
 	}
@@ -351,9 +371,9 @@ func newestMessages(history []chat.Message) []completionMessage {
 		if content == "" {
 			continue
 		}
-		role := "user"
+		role := bots.RoleUser
 		if m.IsFromSupport {
-			role = "assistant"
+			role = bots.RoleAssistant
 		}
 		newest = append(newest, completionMessage{role, content})
 	}

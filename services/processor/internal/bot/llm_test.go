@@ -85,7 +85,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // recent is the history of every chat.
 type recent []chat.Message
 
-func (r recent) Recent(_ context.Context, _ string, limit int) ([]chat.Message, error) {
+func (r recent) Recent(_ context.Context, _, _ string, limit int) ([]chat.Message, error) {
 	if r == nil {
 		return nil, apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found")
 	}

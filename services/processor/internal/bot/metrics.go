@@ -94,9 +94,6 @@ func newUsageMetrics(registerer prometheus.Registerer) *usageMetrics {
 }
 
 func (m *usageMetrics) used(u completionUsage) {
-	if u.Input < 0 || u.Output < 0 {
-		return
-	}
 	m.input.Add(float64(u.Input))
 	m.output.Add(float64(u.Output))
 }

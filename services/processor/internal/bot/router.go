@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/services/processor/internal/fairshare"
 	"github.com/parley-chat/parley/services/processor/internal/guard"
 )
 
@@ -34,7 +35,8 @@ type RouterConfig struct {
 // message that was begun with a server ends with it, whatever was published meanwhile.
 type Router struct {
 	cfg    RouterConfig
-	client *http.Client // for the servers of companies
+	client *http.Client    // for the servers of companies
+	tests  *fairshare.Pool // of the tests that run, by company
 }
 
 // NewRouter returns a router. It closes the webhook and the model of its config.
@@ -42,7 +44,7 @@ func NewRouter(c RouterConfig) *Router {
 	client := guard.NewClient(c.Allow, 0)
 	transport := client.Transport.(*http.Transport)
 	transport.HTTP2 = pings()
-	return &Router{cfg: c, client: client}
+	return &Router{cfg: c, client: client, tests: fairshare.New(testsAtOnce)}
 }
 
 // Close ends the idle connections. No message may be answered any more.
@@ -59,9 +61,7 @@ func (r *Router) Settings(ctx context.Context, appID string) (bots.Settings, err
 		return bots.Settings{}, fmt.Errorf("finding the bot of the application: %w", err)
 	}
 	s := b.InForce().Settings
-	if s.Kind == bots.Default {
-		s.Kind = r.cfg.Default.Kind
-	}
+	s.Kind = r.kindOf(s)
 	switch s.FailureText {
 	case "":
 		s.FailureText = r.cfg.Default.FailureText
@@ -88,43 +88,48 @@ func (r *Router) Answer(ctx context.Context, e event.VisitorMessageAccepted, beg
 	if err != nil {
 		return Result{}, fmt.Errorf("finding the bot of the application: %w", err)
 	}
-	own := b.InForce().Settings
-	kind := own.Kind
-	if kind == bots.Default {
-		kind = r.cfg.Default.Kind
-	}
-	switch kind {
+	inForce := b.InForce()
+	switch r.kindOf(inForce.Settings) {
 	case bots.Demo:
 		return r.cfg.Demo.Answer(ctx, e, begin)
-	case bots.Webhook:
-		w := r.cfg.Webhook
-		t := w.standard
-		if own.Kind == bots.Webhook {
-			t = w.target(own.Webhook, b.Secrets, r.client)
-		}
-		return w.answer(ctx, t, e, begin)
-	case bots.Model:
-		t, err := r.model(ctx, b)
+	case bots.Webhook, bots.Model:
+		c, t, err := r.server(ctx, b, inForce.Settings)
 		if err != nil {
 			return Result{}, err
 		}
-		return r.cfg.LLM.answer(ctx, t, e, begin)
+		return c.answer(ctx, t.of(inForce), e, begin)
 	}
 	return Nobody{}.Answer(ctx, e, begin)
 }
 
-// model returns the language model of an application.
-func (r *Router) model(ctx context.Context, b bots.Bot) (*target, error) {
-	own := b.InForce().Settings
-	if own.Kind == bots.Default {
-		return r.cfg.LLM.standard, nil
+// kindOf returns what answers by settings. It is not [bots.Default].
+func (r *Router) kindOf(s bots.Settings) bots.Kind {
+	if s.Kind == bots.Default {
+		return r.cfg.Default.Kind
 	}
-	c, err := r.cfg.Bots.ModelConnection(ctx, own.Model.ConnectionID)
+	return s.Kind
+}
+
+// server returns the server that answers by settings of a bot, and what calls it.
+func (r *Router) server(ctx context.Context, b bots.Bot, s bots.Settings) (*caller, *target, error) {
+	isDefault := s.Kind == bots.Default
+	if r.kindOf(s) == bots.Webhook {
+		w := r.cfg.Webhook
+		if isDefault {
+			return &w.caller, w.standard, nil
+		}
+		return &w.caller, w.target(s.Webhook, b.Secrets, r.client).ofCompany(), nil
+	}
+	l := r.cfg.LLM
+	if isDefault {
+		return &l.caller, l.standard, nil
+	}
+	c, err := r.cfg.Bots.ModelConnection(ctx, s.Model.ConnectionID)
 	if apperr.Is(err, apperr.NotFound) || err == nil && c.CompanyID != b.CompanyID {
-		return nil, bus.Permanent(apperr.ConnectionNotFound.New())
+		return nil, nil, bus.Permanent(apperr.ConnectionNotFound.New())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("finding the connection of the bot: %w", err)
+		return nil, nil, fmt.Errorf("finding the connection of the bot: %w", err)
 	}
-	return r.cfg.LLM.target(own.Model, c, r.client), nil
+	return &l.caller, l.target(s.Model, c, r.client).ofCompany(), nil
 }

@@ -44,7 +44,11 @@ func (p *publishedBots) publish(appID string, s bots.Settings) {
 // openRouter returns a router with the default demo bot, that may call the servers of tests.
 func openRouter(t *testing.T, p *publishedBots, allow ...netip.Prefix) *Router {
 	t.Helper()
-	calls := CallConfig{Now: time.Now}
+	return openRouterWith(t, p, CallConfig{Now: time.Now}, allow...)
+}
+
+func openRouterWith(t *testing.T, p *publishedBots, calls CallConfig, allow ...netip.Prefix) *Router {
+	t.Helper()
 	w, err := NewWebhook(WebhookConfig{CallConfig: calls})
 	if err != nil {
 		t.Fatal(err)

@@ -85,6 +85,7 @@ func (w *Webhook) target(s bots.WebhookSettings, secrets []webhook.Secret, clien
 		hidden:   secretsOf(s.URL, hidden...),
 		deadline: cmp.Or(deadline, w.deadline),
 		secrets:  secrets,
+		kind:     bots.Webhook,
 	}
 }
 
@@ -190,6 +191,9 @@ func (w *Webhook) request(ctx context.Context, t *target, e event.VisitorMessage
 	h.Set("Accept", "application/json, text/event-stream")
 	h.Set("User-Agent", "Parley-Webhook/1.0")
 	h.Set("ce-type", e.Type())
+	if t.test {
+		h.Set("parley-test", "true")
+	}
 	if traceParent := event.TraceParent(ctx); traceParent != "" {
 		h.Set("traceparent", traceParent)
 	}

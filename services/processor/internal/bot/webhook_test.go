@@ -101,7 +101,7 @@ func TestWebhookFailuresBecomeCodes(t *testing.T) {
 		{"a gateway's timeout", respond(504, ""), apperr.Unavailable, "WEBHOOK_AWAY"},
 		{"a request timeout", respond(408, ""), apperr.Unavailable, "WEBHOOK_AWAY"},
 		{"too many", respond(429, ""), apperr.TooMany, "WEBHOOK_BUSY"},
-		{"a refusal", respond(403, ""), apperr.Invalid, "WEBHOOK_REFUSED"},
+		{"a refusal", respond(403, ""), apperr.Invalid, "WEBHOOK_UNAUTHORIZED"},
 		{"gone", respond(410, ""), apperr.Invalid, "WEBHOOK_REFUSED"},
 		{"a redirect", respond(302, "", "Location", "/elsewhere"), apperr.Invalid, "WEBHOOK_REFUSED"},
 		{"no JSON", respond(200, "ok"), apperr.Invalid, "WEBHOOK_ANSWER"},

@@ -1,0 +1,167 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+const (
+	// testsAtOnce bounds the tests of one process, which companies share: they hold no place of BOT_CONCURRENCY.
+	testsAtOnce = 64
+	// probeTimeout bounds a probe, probeTokens its answer: some models refuse less.
+	probeTimeout = 15 * time.Second
+	probeTokens  = 16
+)
+
+// errTests is the answer to a company that has as many tests as it may.
+var errTests = apperr.New(apperr.TooMany, "TOO_MANY_TESTS", "Too many tests of bots run: try again in a moment")
+
+// errNoSecret is the answer to a test of a webhook that was never published.
+var errNoSecret = apperr.New(
+	apperr.Invalid, "WEBHOOK_NO_SECRET",
+	"The bot has no secret yet that signs the request: create one, or publish the bot",
+)
+
+// Test asks settings a question, and returns the call. A server that fails is no error: the call has the failure.
+func (r *Router) Test(ctx context.Context, t bots.Test) (bots.Call, error) {
+	ctx, cancel := context.WithTimeout(ctx, bots.MaxTestTime)
+	defer cancel()
+	b, err := r.cfg.Bots.Bot(ctx, t.AppID)
+	if err != nil {
+		return bots.Call{}, fmt.Errorf("finding the bot of the application: %w", err)
+	}
+	b.AppID, b.CompanyID = t.AppID, t.CompanyID // an unchanged one has neither
+	e := event.VisitorMessageAccepted{
+		CompanyID: t.CompanyID, AppID: t.AppID, ChatUserID: t.ChatUserID, ChatID: t.ChatID, Message: t.Message,
+	}
+	x := &exchange{target: &target{kind: r.kindOf(t.Settings), test: true}, made: t.Made || t.Probe}
+	if !r.tests.Take(t.CompanyID) {
+		return x.describe(e, outcome{err: errTests}, r.cfg.LLM.now()), nil
+	}
+	defer r.tests.Release(t.CompanyID)
+	began := time.Now()
+	result, err := r.test(ctx, x, b, t, e)
+	o := outcome{result, err, time.Since(began)}
+	if !t.Probe {
+		r.cfg.LLM.log.add(ctx, x, e, o)
+	}
+	return x.describe(e, o, r.cfg.LLM.now()), nil
+}
+
+// test makes the call of a test, and leaves it in x.
+func (r *Router) test(
+	ctx context.Context, x *exchange, b bots.Bot, t bots.Test, e event.VisitorMessageAccepted,
+) (Result, error) {
+	switch r.kindOf(t.Settings) {
+	case bots.Demo:
+		return r.cfg.Demo.Answer(ctx, e, unseen)
+	case bots.Webhook, bots.Model:
+	default:
+		return Nobody{}.Answer(ctx, e, unseen)
+	}
+	c, server, err := r.server(ctx, b, t.Settings)
+	if err != nil {
+		return Result{}, err
+	}
+	x.target = server.of(bots.Version{Settings: t.Settings})
+	x.target.test = true
+	if t.Probe {
+		return r.probe(ctx, c, x, e)
+	}
+	if x.target.kind == bots.Webhook && len(x.target.secrets) == 0 {
+		return Result{}, errNoSecret
+	}
+	if err := c.prepareTest(ctx, x, t, e); err != nil {
+		return Result{}, err
+	}
+	return c.once(ctx, min(x.target.deadline, bots.MaxTestTime), x, e, unseen)
+}
+
+// prepareTest prepares the call of a test as that of a message.
+func (c *caller) prepareTest(
+	ctx context.Context, x *exchange, t bots.Test, e event.VisitorMessageAccepted,
+) error {
+	switch {
+	case c.prepare == nil:
+	case t.Made:
+		x.messages = x.target.prompted(turnsBefore(t.Before, e.Message))
+	default:
+		if err := c.prepare(ctx, x, e); err != nil {
+			return err
+		}
+	}
+	if c.admit == nil {
+		return nil
+	}
+	return c.admit(ctx, x, e)
+}
+
+// turnsBefore returns a message after the turns of a conversation.
+func turnsBefore(before []bots.Turn, m chat.Message) []completionMessage {
+	var messages []completionMessage
+	for _, turn := range before {
+		messages = append(messages, completionMessage{turn.Role, turn.Text})
+	}
+	return append(messages, completionMessage{bots.RoleUser, spoken(m)})
+}
+
+// once makes one call that no other follows.
+func (c *caller) once(
+	ctx context.Context, timeout time.Duration, x *exchange, e event.VisitorMessageAccepted, begin Begin,
+) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	result, err := c.post(ctx, x, e, begin)
+	if err != nil && ctx.Err() != nil {
+		err = c.timedOut(timeout)
+	}
+	return result, err
+}
+
+// probe asks only whether the server answers.
+func (r *Router) probe(
+	ctx context.Context, c *caller, x *exchange, e event.VisitorMessageAccepted,
+) (Result, error) {
+	if x.target.kind == bots.Webhook {
+		return Result{}, c.reach(ctx, x.target)
+	}
+	if most := x.target.model.MaxTokens; most == 0 || most > probeTokens {
+		x.target.model.MaxTokens = probeTokens
+	}
+	x.messages = x.target.prompted([]completionMessage{{bots.RoleUser, "Hello"}})
+	return c.once(ctx, probeTimeout, x, e, unseen)
+}
+
+// reach reports whether a server answers at all: a bot need not know HEAD, which asks for nothing.
+func (c *caller) reach(ctx context.Context, t *target) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, t.url, nil)
+	if err != nil {
+		return fmt.Errorf("making the request: %w", err)
+	}
+	request.Header.Set("User-Agent", "Parley-Webhook/1.0")
+	response, err := do(t.client, request)
+	if err != nil {
+		return c.unavailable(err)
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // so that the connection can be reused
+	if response.StatusCode < http.StatusInternalServerError || response.StatusCode == http.StatusNotImplemented {
+		return nil
+	}
+	return c.refusal(t, response)
+}
+
+// unseen is a [Begin] of a text that no visitor sees.
+func unseen(_ context.Context, format chat.Format, _ func()) (*PartWriter, error) {
+	return newPartWriter(discard{}, time.Now, event.MessagePart{Format: format}, 0, func() {}), nil
+}
