@@ -1,7 +1,10 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -107,30 +110,156 @@ func (s *Service) checkSettings(ctx context.Context, companyID string, settings 
 	return err
 }
 
-// PublishBot puts the draft of the revision in force, or an earlier version if number is not 0. Questions that are being answered end
-// with the version that they began with. It returns the secret of a bot that calls the company's server for the first
-// time, which is shown once; else nil. Errors: Invalid; NotFound with the reason BOT_VERSION_NOT_FOUND;
-// PRECONDITION_FAILED for another revision.
+// Publication is what [Service.PublishBot] puts in force.
+type Publication struct {
+	Revision  int64 // of the bot, or [AnyRevision]
+	Number    int   // of an earlier version; 0: the draft
+	Unchecked bool  // its server is not asked whether it answers
+}
+
+// settings returns what is put in force of a bot.
+func (p Publication) settings(b bots.Bot) (bots.Settings, error) {
+	if p.Number == 0 {
+		return b.Draft, nil
+	}
+	v, found := b.Version(p.Number)
+	if !found {
+		return bots.Settings{}, apperr.BotVersionNotFound.New()
+	}
+	return v.Settings, nil
+}
+
+// PublishBot puts the draft in force, or an earlier version. Questions that are being answered end with the version that
+// they began with. It returns the secret of a bot that calls the company's server for the first time, which is shown
+// once; else nil. Errors: Invalid, also if the server does not answer; NotFound with the reason BOT_VERSION_NOT_FOUND;
+// PRECONDITION_FAILED for another revision; Unavailable if no processor can ask the server.
 func (s *Service) PublishBot(
-	ctx context.Context, by Actor, appID string, revision int64, number int,
+	ctx context.Context, by Actor, appID string, p Publication,
 ) (b bots.Bot, fresh *webhook.Secret, err error) {
-	b, err = s.changeBot(ctx, by, appID, "bot.publish", revision, func(b *bots.Bot) (before, after fields, err error) {
-		next := b.Draft
-		if number != 0 {
-			v, found := b.Version(number)
-			if !found {
-				return nil, nil, apperr.BotVersionNotFound.New()
-			}
-			next = v.Settings
+	b, err = s.changeBot(ctx, by, appID, "bot.publish", p.Revision, func(b *bots.Bot) (before, after fields, err error) {
+		next, err := p.settings(*b)
+		if err != nil {
+			return nil, nil, err
 		}
 		if err := s.checkSettings(ctx, b.CompanyID, next); err != nil {
 			return nil, nil, err
+		}
+		if !p.Unchecked {
+			if err := s.probe(ctx, *b, next); err != nil {
+				return nil, nil, err
+			}
 		}
 		before = versionFields(b.InForce())
 		fresh = b.Publish(next, by.Name, store.UTC(s.now()))
 		return before, versionFields(b.InForce()), nil
 	})
 	return b, fresh, err
+}
+
+// probe returns Invalid if the company's server of the settings does not answer.
+func (s *Service) probe(ctx context.Context, b bots.Bot, next bots.Settings) error {
+	if next.Kind != bots.Webhook && next.Kind != bots.Model {
+		return nil
+	}
+	call, err := s.bus.RPC().TestBot(ctx, bots.Test{
+		CompanyID: b.CompanyID, AppID: b.AppID, ChatUserID: chat.NewID(), Settings: next, Probe: true,
+	})
+	if err != nil || call.Failure == nil {
+		return err
+	}
+	f := apperr.Fields{{Name: "webhook.url", Message: "did not pass the test. " + call.Failure.Message}}
+	if next.Kind == bots.Model {
+		f[0].Name = "model.connectionId"
+		if slices.Contains([]string{"LLM_NOT_FOUND", "LLM_REFUSED"}, call.Failure.Reason) {
+			f[0].Name = "model.model"
+		}
+	}
+	return f.Err()
+}
+
+// BotQuestion is a question of [Service.TestBot].
+type BotQuestion struct {
+	Settings bots.Settings `json:"settings"`
+	// Conversation is made up and ends with a turn of the user; or MessageID is a visitor's message of the application.
+	Conversation []bots.Turn `json:"conversation"`
+	MessageID    string      `json:"messageId"`
+}
+
+// maxTurns bounds the conversation of a [BotQuestion].
+const maxTurns = 40
+
+// TestBot asks settings, which need not be stored, a question, and returns the call, also one that has failed. No
+// visitor sees anything. Errors: Invalid; NotFound with the reason MESSAGE_NOT_FOUND; Unavailable.
+func (s *Service) TestBot(
+	ctx context.Context, by Actor, app chat.Application, q BotQuestion,
+) (c bots.Call, err error) {
+	if err := q.check(); err != nil {
+		return c, err
+	}
+	if err := s.checkSettings(ctx, app.CompanyID, q.Settings); err != nil {
+		return c, err
+	}
+	t := bots.Test{CompanyID: app.CompanyID, AppID: app.ID, Settings: q.Settings}
+	if q.MessageID != "" {
+		err = s.askAgain(ctx, &t, q.MessageID)
+	} else {
+		err = s.makeUp(&t, by, q.Conversation)
+	}
+	if err != nil {
+		return c, err
+	}
+	return s.bus.RPC().TestBot(ctx, t)
+}
+
+func (q BotQuestion) check() error {
+	var f apperr.Fields
+	turns := len(q.Conversation)
+	if (turns == 0) == (q.MessageID == "") {
+		f.Add("conversation", "must be given, or messageId, and not both")
+	}
+	if turns > maxTurns || turns > 0 && q.Conversation[turns-1].Role != bots.RoleUser {
+		f.Add("conversation", "must have at most 40 turns, and end with one of the user")
+	}
+	for i, turn := range q.Conversation {
+		if turn.Role != bots.RoleUser && turn.Role != bots.RoleAssistant {
+			f.Add(fmt.Sprintf("conversation[%d].role", i), "must be user or assistant")
+		}
+	}
+	return f.Err()
+}
+
+// askAgain takes the question of a visitor's message.
+func (s *Service) askAgain(ctx context.Context, t *bots.Test, messageID string) error {
+	chatID, m, err := s.store.FindMessage(ctx, messageID)
+	if err != nil {
+		return err
+	}
+	of, err := s.store.Chat(ctx, chatID)
+	if err != nil {
+		return err
+	}
+	if of.AppID != t.AppID || m.IsFromSupport {
+		return apperr.MessageNotFound.New()
+	}
+	t.ChatID, t.ChatUserID, t.Message = of.ID, of.ChatUserID, m
+	return nil
+}
+
+// makeUp takes the question of a conversation.
+func (s *Service) makeUp(t *bots.Test, by Actor, conversation []bots.Turn) error {
+	last := len(conversation) - 1
+	data, err := json.Marshal(map[string]string{"text": conversation[last].Text})
+	if err != nil {
+		return err
+	}
+	if faults := chat.ValidateData(chat.Text, data); len(faults) > 0 {
+		return apperr.Fields{{Name: fmt.Sprintf("conversation[%d].text", last), Message: faults[0].Message}}.Err()
+	}
+	t.Made = true
+	t.Before = conversation[:last]
+	t.ChatID, t.ChatUserID = chat.NewID(), cmp.Or(by.UserID, chat.NewID())
+	t.Message = chat.Message{ID: chat.NewID(), CreatedAt: store.UTC(s.now()), Type: chat.Text, Data: data}
+	return nil
 }
 
 func versionFields(v bots.Version) fields {

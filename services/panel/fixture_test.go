@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -89,8 +90,28 @@ func newWorld(t *testing.T, options ...func(*panel.Config)) *world {
 	w.contract = codes.Add(httpapitest.Contract(t, panel.OpenAPI(), "/assets/"))
 	w.acme, w.other = w.seed("acme", "1"), w.seed("other", "2")
 	w.operator = w.user("operator@example.com", account.Operator, "")
+	stop, err := w.bus.RPC().HandleBotTests(testBot)
+	w.must(err)
+	t.Cleanup(stop)
 	w.base = w.panel(options...)
 	return w
+}
+
+// testBot answers tests of bots as a processor does: a server whose name begins with "away" does not answer, and the
+// model "unknown" is unknown.
+func testBot(_ context.Context, of bots.Test) (bots.Call, error) {
+	c := bots.Call{ID: chat.NewID(), AppID: of.AppID, ChatID: of.ChatID, MessageID: of.Message.ID, At: time.Now().UTC()}
+	c.Kind = of.Settings.Kind
+	c.Answer = fmt.Sprintf("answered after %d turns", len(of.Before))
+	switch {
+	case strings.Contains(of.Settings.Webhook.URL, "//away"):
+		c.Failure = &bots.CallFailure{Reason: "WEBHOOK_TIMEOUT", Message: "No answer: nobody is there"}
+	case of.Settings.Model.Model == "unknown":
+		c.Failure = &bots.CallFailure{Reason: "LLM_NOT_FOUND", Message: "The LLM answered 404"}
+	case of.Settings.Model.Model == "locked":
+		c.Failure = &bots.CallFailure{Reason: "LLM_UNAUTHORIZED", Message: "The LLM answered 401"}
+	}
+	return c, nil
 }
 
 func (w *world) must(err error) {

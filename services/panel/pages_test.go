@@ -36,6 +36,7 @@ var unpaged = map[string]string{
 	"GET /api/applications/{id} secrets":        "at most five",
 	"GET /api/applications/{id}/bot versions":   "at most twenty",
 	"GET /api/applications/{id}/bot secrets":    "at most five",
+	"GET /api/applications/{id}/bot/usage days": "at most thirty",
 	"GET /api/templates/{id} parameters":        "bounded where it is set",
 	"GET /api/trace/{id} events":                "of one message",
 	"GET /api/trace/{id} deadLetters":           "of one message",
@@ -100,6 +101,7 @@ func TestEveryListHasPages(t *testing.T) {
 // listPath returns the path of a list with at least three entries.
 func (w *world) listPath(o operation) string {
 	ids := map[string]string{"/api/chats/": w.acme.chat, "/api/templates/": w.acme.template, "/api/webhooks/": w.acme.endpoint, "/api/users/": w.operator.ID}
+	ids["/api/applications/"] = w.acme.app
 	for prefix, id := range ids {
 		if strings.HasPrefix(o.path, prefix) {
 			return strings.Replace(o.path, "{id}", id, 1)
@@ -125,6 +127,9 @@ func (w *world) fillLists() {
 			ID: id, CompanyID: c.id, URL: "https://crm.example", CreatedAt: time.Now(), Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, time.Now())},
 		}))
 		w.must(w.store.PutModelConnection(ctx, bots.Connection{ID: id, CompanyID: c.id, BaseURL: "https://models.example", CreatedAt: time.Now()}))
+		w.must(w.store.AppendBotCall(ctx, bots.Call{
+			ID: chat.NewID(), CompanyID: c.id, AppID: c.app, At: time.Now(), Kind: bots.Model,
+		}))
 		w.failedDelivery(time.Now())
 		registered, err := w.store.Register(ctx, store.Registration{Visitor: chat.Visitor{ID: id, CompanyID: c.id, AppID: id, FirstName: "Ada"}})
 		v := registered.Visitor

@@ -141,19 +141,20 @@ func (a *app) printBot(b bots.Bot, secret string) error {
 }
 
 func (a *app) botsPublish() *cobra.Command {
-	var version int
+	p := admin.Publication{Revision: admin.AnyRevision}
 	c := &cobra.Command{
 		Use:   "publish APPLICATION",
 		Short: "Put the draft, or an earlier version, in force",
 		Long: `Put the draft of an application's bot in force, or an earlier version, within a second and without a restart.
 Questions that are being answered end with the version that they began with. A bot that calls the company's server for
-the first time gets a secret.`,
+the first time gets a secret. A processor first asks the server whether it answers.`,
 		Example: "  parleyctl bots publish APPLICATION\n  parleyctl bots publish APPLICATION --version 3",
 	}
-	c.Flags().IntVar(&version, "version", 0, "an earlier version; 0: the draft")
-	checkFirst(c, func() error { return notNegative("--version", version) })
+	c.Flags().IntVar(&p.Number, "version", 0, "an earlier version; 0: the draft")
+	c.Flags().BoolVar(&p.Unchecked, "unchecked", false, "do not ask the server whether it answers")
+	checkFirst(c, func() error { return notNegative("--version", p.Number) })
 	return a.bot().on(c, a.cached, func(ctx context.Context, o operations, b bots.Bot) error {
-		published, fresh, err := o.PublishBot(ctx, self(), b.AppID, admin.AnyRevision, version)
+		published, fresh, err := o.PublishBot(ctx, self(), b.AppID, p)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"time"
+
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 )
@@ -44,6 +46,45 @@ func BotOf(b bots.Bot) Bot {
 		v.Secrets = append(v.Secrets, BotSecret{chat.Time(s.CreatedAt), chat.Time(s.ExpiresAt)})
 	}
 	return v
+}
+
+// BotUsage is what the bot of an application has used.
+type BotUsage struct {
+	Today  bots.Amount `json:"today"`
+	Bounds bots.Amount `json:"bounds"` // of the application, in force; 0: none
+	Days   []DayUsage  `json:"days"`   // with questions, ascending
+}
+
+// DayUsage is the usage of a day.
+type DayUsage struct {
+	Day string `json:"day"` // 2006-01-02, of UTC
+	bots.Amount
+}
+
+// BotUsageOf returns the view of a usage; today is the beginning of the day.
+func BotUsageOf(b bots.Bot, days []bots.Usage, today time.Time) BotUsage {
+	v := BotUsage{Bounds: b.InForce().Settings.Bounds.Application, Days: []DayUsage{}}
+	for _, u := range days {
+		v.Days = append(v.Days, DayUsage{u.Day.Format(time.DateOnly), u.Amount})
+		if u.Day.Equal(today) {
+			v.Today = u.Amount
+		}
+	}
+	return v
+}
+
+// BotCall is a call of the server that answers for a bot.
+type BotCall struct {
+	bots.Call
+	At chat.Time `json:"at"`
+}
+
+// BotCallOf returns the view of a call.
+func BotCallOf(c bots.Call) BotCall {
+	if c.Sent == nil {
+		c.Sent = []bots.Turn{}
+	}
+	return BotCall{c, chat.Time(c.At)}
 }
 
 // Connection is a connection to a language model, without its key.

@@ -6,6 +6,9 @@ import {
   connectionOf,
   draftDiffers,
   formOf,
+  hasBounds,
+  hasErrorIn,
+  hasPrices,
   inForceLine,
   otherErrors,
   sameSettings,
@@ -22,9 +25,16 @@ const model: BotSettings = {
     history: 20,
     temperature: 0,
     maxTokens: 700,
+    prices: { input: 0.4, output: 1.6, currency: 'EUR' },
   },
   failureText: 'Sorry.',
   handover: { onFailure: true, phrases: ['human', 'a person'] },
+  bounds: {
+    callsAtOnce: 10,
+    application: { questions: 1000, tokens: 2_000_000 },
+    visitor: { questions: 50, tokens: 90_000 },
+    exhaustedText: 'Enough for today.',
+  },
 };
 const server: BotSettings = { kind: 'webhook', webhook: { url: 'https://bot.example/a?key=1', deadlineSeconds: 30 } };
 
@@ -54,13 +64,25 @@ test('settings to send have only what belongs to the kind, and no defaults', () 
     kind: 'webhook',
     webhook: { url: 'https://bot.example' },
     handover: { phrases: ['human'] },
+    bounds: model.bounds,
   });
+  assert.equal(settingsOf({ ...form, kind: 'demo' }).bounds, undefined, 'the demo calls no server');
   assert.deepEqual(settingsOf({ ...form, kind: 'none' }), { kind: 'none' });
-  const empty = { ...form, model: ' small ', prompt: '', history: '', temperature: '', maxTokens: '', phrases: '' };
+  const bare = formOf({ kind: 'model', model: { connectionId: 'c1', model: ' small ' } });
+  const empty = { ...bare, currency: ' ', exhaustedText: ' ', questions: '0' };
   assert.deepEqual(settingsOf({ ...empty, onFailure: false }), {
     kind: 'model',
     model: { connectionId: 'c1', model: 'small' },
   });
+});
+
+test('one bound or price is enough for the parts of the form', () => {
+  const form = formOf(server);
+  assert.deepEqual([hasBounds(form), hasPrices(form)], [false, false]);
+  const bounded = { ...form, visitorQuestions: '5' };
+  assert.deepEqual(settingsOf(bounded).bounds, { visitor: { questions: 5 } });
+  assert.equal(hasBounds(bounded), true);
+  assert.equal(hasPrices({ ...form, outputPrice: '0.25' }), true);
 });
 
 test('the failure text "none" is a checkbox in the form', () => {
@@ -75,6 +97,7 @@ test('settings are the same however they are written', () => {
     handover: { onFailure: false, phrases: [] },
     failureText: '',
     webhook: { deadlineSeconds: 0, url: 'https://bot.example' },
+    bounds: { callsAtOnce: 0, application: { questions: 0 }, visitor: {}, exhaustedText: '' },
     kind: 'webhook',
   };
   assert.equal(sameSettings(zeros, { kind: 'webhook', webhook: { url: 'https://bot.example' } }), true);
@@ -108,6 +131,15 @@ test('errors of hidden fields are told apart', () => {
   const errors = { 'webhook.url': 'Must be a URL.', 'handover.phrases': 'Must be at most 50.' };
   assert.deepEqual(otherErrors(errors, 'webhook'), []);
   assert.deepEqual(otherErrors(errors, 'model'), ['webhook.url: Must be a URL.']);
+  const folded = { 'bounds.visitor.tokens': 'Must be 1 to 10.', 'model.prices.input': 'Must be 0 to 10.' };
+  assert.deepEqual(otherErrors(folded, 'model'), []);
+  assert.deepEqual(otherErrors(folded, 'default'), ['model.prices.input: Must be 0 to 10.']);
+});
+
+test('a folded part with an error is known', () => {
+  const errors = { 'bounds.visitor.tokens': 'Must be 1 to 10.', 'model.model': 'Is required.' };
+  assert.equal(hasErrorIn('bounds', errors), true);
+  assert.equal(hasErrorIn('model.prices', errors), false);
 });
 
 test('a prompt is measured in bytes', () => {

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { count, formatAgo, formatBytes, formatDay, formatDuration, formatShort, initials } from '../src/lib/format.js';
+import {
+  count,
+  formatAgo,
+  formatBytes,
+  formatDay,
+  formatDuration,
+  formatShort,
+  formatUTCDay,
+  initials,
+} from '../src/lib/format.js';
 
 test('durations show their two largest units', () => {
   for (const [seconds, want] of [
@@ -27,6 +36,10 @@ test('times are as short as possible without ambiguity', () => {
   assert.equal(formatAgo(now - 10_000, now), 'just now');
   assert.equal(formatAgo(now - 300_000, now), '5 min ago');
   assert.equal(formatAgo(now - 2 * 3_600_000 - 1000, now), '2 h ago');
+});
+
+test('a day of UTC is the same in any time zone', () => {
+  assert.equal(formatUTCDay('2026-11-28'), 'Nov 28, 2026');
 });
 
 test('numbers, sizes and initials', () => {

@@ -45,11 +45,14 @@ type botView struct {
 }
 
 type publishRequest struct {
-	Version int `json:"version"` // 0: the draft
+	Version   int  `json:"version"` // 0: the draft
+	Unchecked bool `json:"unchecked"`
 }
 
 func (a api) publishBot(c echo.Context, who caller, app chat.Application, r publishRequest) (any, error) {
-	b, fresh, err := a.Admin.PublishBot(ctxOf(c), who.actor(), app.ID, revisionOf(c), r.Version)
+	b, fresh, err := a.Admin.PublishBot(ctxOf(c), who.actor(), app.ID, admin.Publication{
+		Revision: revisionOf(c), Number: r.Version, Unchecked: r.Unchecked,
+	})
 	v := botView{Bot: view.BotOf(b)}
 	if fresh != nil {
 		v.Secret = fresh.Verifier()
@@ -60,6 +63,29 @@ func (a api) publishBot(c echo.Context, who caller, app chat.Application, r publ
 func (a api) rotateBotSecret(c echo.Context, who caller, app chat.Application, r overlapRequest) (any, error) {
 	fresh, b, err := a.Admin.RotateBotSecret(ctxOf(c), who.actor(), app.ID, r.overlap())
 	return created(botView{view.BotOf(b), fresh.Verifier()}), err
+}
+
+// usageDays is how many days the usage of a bot shows.
+const usageDays = 30
+
+func (a api) getBotUsage(c echo.Context, _ caller, app chat.Application) (any, error) {
+	b, err := a.Admin.Bot(ctxOf(c), app.ID)
+	if err != nil {
+		return nil, err
+	}
+	today := bots.Day(a.Now())
+	days, err := a.Store.BotUsage(ctxOf(c), app.ID, today.AddDate(0, 0, 1-usageDays))
+	return view.BotUsageOf(b, days, today), err
+}
+
+func (a api) getBotCalls(c echo.Context, _ caller, app chat.Application) error {
+	id := func(v bots.Call) string { return v.ID }
+	return answerRows(c, "calls", recordsOf(a.Store.BotCalls, app.ID), id, view.BotCallOf)
+}
+
+func (a api) testBot(c echo.Context, who caller, app chat.Application, q admin.BotQuestion) (any, error) {
+	call, err := a.Admin.TestBot(ctxOf(c), who.actor(), app, q)
+	return view.BotCallOf(call), err
 }
 
 func (a api) getConnections(c echo.Context, _ caller, company string) error {

@@ -187,6 +187,9 @@ func (a api) routes() []route {
 			http.MethodPost, applicationsPath + "/:id/bot/secrets", account.WriteApplications,
 			change(a.application, a.rotateBotSecret),
 		},
+		{http.MethodGet, applicationsPath + "/:id/bot/usage", account.WriteApplications, on(a.application, a.getBotUsage)},
+		{http.MethodGet, applicationsPath + "/:id/bot/calls", account.WriteApplications, list(a.application, a.getBotCalls)},
+		{http.MethodPost, applicationsPath + "/:id/bot/test", account.WriteApplications, change(a.application, a.testBot)},
 
 		{http.MethodGet, "/api/connections", account.WriteApplications, list(a.companyOf, a.getConnections)},
 		{http.MethodPost, "/api/connections", account.WriteApplications, change(a.companyOf, a.createConnection)},

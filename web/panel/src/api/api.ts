@@ -8,7 +8,10 @@ import type {
   ApplicationDraft,
   AuditEntry,
   Bot,
+  BotCall,
   BotSettings,
+  BotTest,
+  BotUsage,
   BotWithSecret,
   Chat,
   Company,
@@ -136,6 +139,9 @@ export const tokens = {
   revoke: (token: string) => post<Token>(`tokens/${id(token)}/revoke`),
 };
 
+/** Entries of a page of the log of calls. A call is up to 64 KiB. */
+const CALLS = 20;
+
 export const applications = {
   list: (signal?: Signal) => every<Application>('applications', 'applications', {}, signal),
   get: (app: string, signal?: Signal) => get<Application>(`applications/${id(app)}`, {}, signal),
@@ -161,6 +167,12 @@ export const applications = {
     post<BotWithSecret>(`applications/${id(app)}/bot/publish`, { version }, { 'If-Match': `"${revision}"` }),
   rotateBotSecret: (app: string, overlapSeconds: number) =>
     post<BotWithSecret>(`applications/${id(app)}/bot/secrets`, { overlapSeconds }),
+  botUsage: (app: string, signal?: Signal) => get<BotUsage>(`applications/${id(app)}/bot/usage`, {}, signal),
+  botCalls: (app: string, cursor: string, signal?: Signal): Promise<Chunk<BotCall>> =>
+    page(`applications/${id(app)}/bot/calls`, 'calls', { limit: CALLS }, cursor, signal),
+  /** Asks the server of settings that need not be saved. It answers within a minute. */
+  testBot: (app: string, body: BotTest, signal?: Signal) =>
+    client.call<BotCall>(`applications/${id(app)}/bot/test`, { method: 'POST', body, ...(signal && { signal }) }),
 };
 
 /** Connections to language models. */

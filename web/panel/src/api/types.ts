@@ -28,6 +28,7 @@ export type Day = keyof NonNullable<Hours['week']>;
 
 export type BotKind = document.BotSettings['kind'];
 export type BotVersion = document.Bot['versions'][number];
+export type BotTurn = NonNullable<document.BotTest['conversation']>[number];
 
 /** Numbers of open chats, each up to 100. */
 export type Counts = document.CountChatsAnswer;

@@ -1,6 +1,7 @@
 /**
  * The tab "Bot" of an application: the version in force, the form of the draft, and the published versions. botdraft.ts
- * has the form's rules, connections.tsx the connections to language models.
+ * has the form's rules, botbounds.tsx its folded parts, connections.tsx the connections to language models. botusage.tsx
+ * has what the bot has used, botconsole.tsx a conversation with the draft, botcalls.tsx the log of calls.
  */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { applications as api, connections as connectionsApi } from '../api/api.js';
@@ -17,12 +18,16 @@ import { Card } from '../ui/page.js';
 import { Rotate } from '../ui/rotate.js';
 import { Badge, Failed, Notice, Skeleton } from '../ui/states.js';
 import { toast } from '../ui/toast.js';
+import { BoundsPart, type PartProps, PricesPart } from './botbounds.js';
+import { Calls } from './botcalls.js';
+import { Console } from './botconsole.js';
 import {
   bytesOf,
   draftDiffers,
   formOf,
   inForce,
   inForceLine,
+  isBounded,
   KINDS,
   MAX_PROMPT,
   otherErrors,
@@ -32,6 +37,7 @@ import {
   summaryOf,
   type BotForm,
 } from './botdraft.js';
+import { Usage } from './botusage.js';
 import { ConnectionDialog, Connections } from './connections.js';
 
 const s = strings.bot;
@@ -60,7 +66,8 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
   const [problem, setProblem] = useState<unknown>();
   const [secret, setSecret] = useState('');
   const form = changed ?? formOf(bot.draft);
-  const dirty = !!changed && !sameSettings(settingsOf(changed), bot.draft);
+  const settings = settingsOf(form);
+  const dirty = !!changed && !sameSettings(settings, bot.draft);
   const differs = draftDiffers(bot);
   useEffect(() => {
     dirtyChanged(dirty);
@@ -77,13 +84,12 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
     reload();
   };
   const store = async () => {
-    const stored = await api.setBotDraft(app.id, settingsOf(form), bot.revision);
+    const stored = await api.setBotDraft(app.id, settings, bot.revision);
     put(stored);
     setChanged(undefined);
     return stored;
   };
   const published = (answer: BotWithSecret) => {
-    discard();
     put(answer.bot);
     setSecret(answer.secret ?? '');
     toast(s.publishedToast(inForce(answer.bot)!.number));
@@ -108,6 +114,7 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
   const publish = () =>
     act('publish', async () => {
       const { revision } = dirty ? await store() : bot;
+      // The server is asked first, which takes a while: what is edited meanwhile stays.
       published(await api.publishBot(app.id, 0, revision));
     });
 
@@ -122,6 +129,7 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
         </div>
         {app.support.agentsOnly && <Notice kind="warn">{s.agentsOnly}</Notice>}
       </Card>
+      <Usage appId={app.id} version={inForce(bot)?.number} />
       <Card title={s.draft}>
         <Radios
           label={s.kind}
@@ -133,6 +141,8 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
       {form.kind === 'webhook' && <WebhookPart {...parts} appId={app.id} bot={bot} put={put} showSecret={setSecret} />}
       {form.kind === 'model' && <ModelPart {...parts} />}
       {form.kind !== 'none' && <FailurePart {...parts} />}
+      {isBounded(form.kind) && <BoundsPart {...parts} />}
+      {form.kind !== 'none' && <Console appId={app.id} settings={settings} />}
       {!!problem && <Problem problem={problem} kind={form.kind} loadNew={loadNew} />}
       {(dirty || differs) && (
         <div class="save-bar" role="region" aria-label={s.draft}>
@@ -153,8 +163,13 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
       <Versions
         versions={bot.versions}
         dirty={dirty}
-        publish={async (n) => published(await api.publishBot(app.id, n, bot.revision))}
+        publish={async (n) => {
+          const answer = await api.publishBot(app.id, n, bot.revision);
+          discard();
+          published(answer);
+        }}
       />
+      <Calls appId={app.id} settings={settings} />
       {secret && <SecretDialog secret={secret} close={() => setSecret('')} />}
     </>
   );
@@ -196,13 +211,6 @@ function problemText(problem: unknown, kind: BotKind): string {
   const marked = Object.keys(errors).length > others.length;
   const lines = marked ? [s.correctMarked, ...others] : others;
   return lines.join(' ') || messageOf(problem);
-}
-
-interface PartProps {
-  form: BotForm;
-  change(c: Partial<BotForm>): void;
-  /** The errors of the fields, by their paths in the settings. */
-  errors: Record<string, string>;
 }
 
 interface WebhookProps extends PartProps {
@@ -340,6 +348,7 @@ function ModelPart({ form, change, errors }: PartProps) {
             />
           </Field>
         </div>
+        <PricesPart form={form} change={change} errors={errors} />
       </Card>
       {!!list.data?.length && (
         <Connections all={list.data} saved={put} removed={(id) => list.set((all) => all.filter((c) => c.id !== id))} />

@@ -33,11 +33,21 @@ export interface BotForm {
   onFailure: boolean;
   /** One phrase a line. */
   phrases: string;
+  inputPrice: string;
+  outputPrice: string;
+  currency: string;
+  callsAtOnce: string;
+  /** Bounds of a day: of all visitors, and of each one. */
+  questions: string;
+  tokens: string;
+  visitorQuestions: string;
+  visitorTokens: string;
+  exhaustedText: string;
 }
 
 const textOf = (n: number | undefined): string => (n ? String(n) : '');
 
-export function formOf({ kind, webhook, model, failureText = '', handover }: BotSettings): BotForm {
+export function formOf({ kind, webhook, model, failureText = '', handover, bounds }: BotSettings): BotForm {
   const silent = failureText === NO_FAILURE_TEXT;
   return {
     kind,
@@ -53,20 +63,42 @@ export function formOf({ kind, webhook, model, failureText = '', handover }: Bot
     silent,
     onFailure: !!handover?.onFailure,
     phrases: (handover?.phrases ?? []).join('\n'),
+    inputPrice: textOf(model?.prices?.input),
+    outputPrice: textOf(model?.prices?.output),
+    currency: model?.prices?.currency ?? '',
+    callsAtOnce: textOf(bounds?.callsAtOnce),
+    questions: textOf(bounds?.application?.questions),
+    tokens: textOf(bounds?.application?.tokens),
+    visitorQuestions: textOf(bounds?.visitor?.questions),
+    visitorTokens: textOf(bounds?.visitor?.tokens),
+    exhaustedText: bounds?.exhaustedText ?? '',
   };
 }
+
+/** The kinds whose calls of a server can be bounded. */
+const BOUNDED: BotKind[] = ['default', 'webhook', 'model'];
+
+export const isBounded = (kind: BotKind): boolean => BOUNDED.includes(kind);
+
+const isSet = (part: object): boolean => Object.keys(part).length > 0;
+
+export const hasBounds = (f: BotForm): boolean => isSet(boundsOf(f));
+
+export const hasPrices = (f: BotForm): boolean => isSet(pricesOf(f));
 
 /** Returns the settings to send: those of the kind, without defaults. */
 export function settingsOf(f: BotForm): BotSettings {
   if (f.kind === 'none') return { kind: 'none' };
   const failureText = f.silent ? NO_FAILURE_TEXT : f.failureText.trim();
   const handover = handoverOf(f);
+  const bounds = isBounded(f.kind) ? boundsOf(f) : {};
   return {
     kind: f.kind,
     ...(f.kind === 'webhook' && { webhook: webhookOf(f) }),
     ...(f.kind === 'model' && { model: modelOf(f) }),
     ...(failureText && { failureText }),
-    ...(Object.keys(handover).length > 0 && { handover }),
+    ...(isSet(handover) && { handover }),
+    ...(isSet(bounds) && { bounds }),
   };
 }
 
@@ -78,6 +110,7 @@ function webhookOf(f: BotForm): NonNullable<BotSettings['webhook']> {
 function modelOf(f: BotForm): NonNullable<BotSettings['model']> {
   const history = Number(f.history);
   const maxTokens = Number(f.maxTokens);
+  const prices = pricesOf(f);
   return {
     connectionId: f.connectionId,
     model: f.model.trim(),
@@ -85,7 +118,34 @@ function modelOf(f: BotForm): NonNullable<BotSettings['model']> {
     ...(history && { history }),
     ...(f.temperature && { temperature: Number(f.temperature) }),
     ...(maxTokens && { maxTokens }),
+    ...(isSet(prices) && { prices }),
   };
+}
+
+function pricesOf(f: BotForm): NonNullable<NonNullable<BotSettings['model']>['prices']> {
+  const input = Number(f.inputPrice);
+  const output = Number(f.outputPrice);
+  const currency = f.currency.trim();
+  return { ...(input && { input }), ...(output && { output }), ...(currency && { currency }) };
+}
+
+function boundsOf(f: BotForm): NonNullable<BotSettings['bounds']> {
+  const callsAtOnce = Number(f.callsAtOnce);
+  const application = amountOf(f.questions, f.tokens);
+  const visitor = amountOf(f.visitorQuestions, f.visitorTokens);
+  const exhaustedText = f.exhaustedText.trim();
+  return {
+    ...(callsAtOnce && { callsAtOnce }),
+    ...(isSet(application) && { application }),
+    ...(isSet(visitor) && { visitor }),
+    ...(exhaustedText && { exhaustedText }),
+  };
+}
+
+function amountOf(questionsText: string, tokensText: string): { questions?: number; tokens?: number } {
+  const questions = Number(questionsText);
+  const tokens = Number(tokensText);
+  return { ...(questions && { questions }), ...(tokens && { tokens }) };
 }
 
 function handoverOf(f: BotForm): NonNullable<BotSettings['handover']> {
@@ -138,17 +198,23 @@ export const bytesOf = (text: string): number => new TextEncoder().encode(text).
 
 const COMMON_FIELDS = ['failureText', 'handover.phrases'];
 
+const AMOUNTS = ['application.questions', 'application.tokens', 'visitor.questions', 'visitor.tokens'];
+const BOUND_FIELDS = ['callsAtOnce', ...AMOUNTS, 'exhaustedText'].map((name) => `bounds.${name}`);
+const MODEL_FIELDS = ['connectionId', 'model', 'prompt', 'history', 'temperature', 'maxTokens'];
+const PRICE_FIELDS = ['prices.input', 'prices.output', 'prices.currency'];
+
 /** The paths of the fields that the form of a kind shows an error at. */
 const FIELDS: Record<BotKind, string[]> = {
-  default: COMMON_FIELDS,
+  default: [...COMMON_FIELDS, ...BOUND_FIELDS],
   none: [],
   demo: COMMON_FIELDS,
-  webhook: [...COMMON_FIELDS, 'webhook.url', 'webhook.deadlineSeconds'],
-  model: [
-    ...COMMON_FIELDS,
-    ...['connectionId', 'model', 'prompt', 'history', 'temperature', 'maxTokens'].map((name) => `model.${name}`),
-  ],
+  webhook: [...COMMON_FIELDS, ...BOUND_FIELDS, 'webhook.url', 'webhook.deadlineSeconds'],
+  model: [...COMMON_FIELDS, ...BOUND_FIELDS, ...[...MODEL_FIELDS, ...PRICE_FIELDS].map((name) => `model.${name}`)],
 };
+
+/** Whether a field of a folded part of the form has an error. */
+export const hasErrorIn = (part: 'bounds' | 'model.prices', errors: Record<string, string>): boolean =>
+  Object.keys(errors).some((path) => path.startsWith(`${part}.`));
 
 /** Returns the errors of fields that the form does not show. */
 export const otherErrors = (errors: Record<string, string>, kind: BotKind): string[] =>

@@ -57,6 +57,11 @@ export function formatShort(at: number | string, now = Date.now()): string {
 
 export const formatDate = (at: number | string): string => dayYear.format(new Date(at));
 
+const utcDay = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' });
+
+/** Formats a day of UTC, such as "2026-11-28", as the same day in any time zone. */
+export const formatUTCDay = (day: string): string => utcDay.format(new Date(day));
+
 /** Formats the heading of a day in a conversation. */
 export function formatDay(at: number | string, now = Date.now()): string {
   const t = new Date(at).getTime();

@@ -2007,6 +2007,15 @@ export interface components {
                 temperature?: number;
                 /** @description Of an answer; 0: the server's limit. */
                 maxTokens?: number;
+                /** @description What the model costs, for the log of calls. */
+                prices?: {
+                    /** @description Price of a million tokens that the model reads. */
+                    input?: number;
+                    /** @description Price of a million tokens that the model writes. */
+                    output?: number;
+                    /** @description Currency of the prices. */
+                    currency?: string;
+                };
             };
             /** @description What the visitor reads when the bot gives up on a message; empty: the operator's text, `none`: nothing. */
             failureText?: string;
@@ -2016,6 +2025,27 @@ export interface components {
                 onFailure?: boolean;
                 /** @description When a visitor's text contains one of these, in any case. */
                 phrases?: string[];
+            };
+            /** @description What the bot may use. Absent: no bound. They are the company's own, beside the operator's. */
+            bounds?: {
+                /** @description Calls of the server at once, of all processors; 0: no bound. */
+                callsAtOnce?: number;
+                /** @description A day (UTC), of all visitors. */
+                application?: {
+                    /** @description Messages of visitors with which the server is called; 0: no bound. */
+                    questions?: number;
+                    /** @description Tokens of the language model, as it reports them; 0: no bound. */
+                    tokens?: number;
+                };
+                /** @description A day (UTC), of each visitor. */
+                visitor?: {
+                    /** @description Messages of the visitor with which the server is called; 0: no bound. */
+                    questions?: number;
+                    /** @description Tokens of the language model, as it reports them; 0: no bound. */
+                    tokens?: number;
+                };
+                /** @description What the visitor reads when a bound of the day is reached; empty: a sentence of Parley. */
+                exhaustedText?: string;
             };
         };
         /** @description The bot of an application. */
@@ -2060,6 +2090,93 @@ export interface components {
             /** @description New secret of Standard Webhooks. It is shown once. Absent: the bot has no new secret. */
             secret?: string;
         };
+        /** @description What the bot of an application has used. */
+        BotUsage: {
+            /** @description Today (UTC). */
+            today: {
+                /** @description Messages of visitors with which a server was called. */
+                questions: number;
+                /** @description Tokens of language models, as they report them. */
+                tokens: number;
+            };
+            /** @description Bounds of the application in force, a day. */
+            bounds: {
+                /** @description Messages of visitors; 0: no bound. */
+                questions: number;
+                /** @description Tokens; 0: no bound. */
+                tokens: number;
+            };
+            /** @description The last 30 days (UTC) that have questions, ascending. */
+            days: {
+                /**
+                 * Format: date
+                 * @description Day (UTC).
+                 */
+                day: string;
+                /** @description Messages of visitors with which a server was called. */
+                questions: number;
+                /** @description Tokens of language models, as they report them. */
+                tokens: number;
+            }[];
+        };
+        /** @description A call of the server that answers for a bot. Calls are kept for 14 days. */
+        BotCall: {
+            /** @description Call id. */
+            id: string;
+            /** @description Application id. */
+            appId: string;
+            /** @description Chat of the question; absent: a test without a chat. */
+            chatId?: string;
+            /** @description Message of the visitor that is answered; absent: a test without one. */
+            messageId?: string;
+            /**
+             * Format: date-time
+             * @description Time of the call.
+             */
+            at: string;
+            /** @description Version that answered; 0: the operator's default, or a draft. */
+            version: number;
+            /**
+             * @description What answered.
+             * @enum {string}
+             */
+            kind: "default" | "none" | "demo" | "webhook" | "model";
+            /** @description Address that was called, without its query; absent: no server. */
+            server?: string;
+            /** @description Name of the model at its server. */
+            model?: string;
+            /** @description What the server got: all messages for a model, the body of the request for a webhook. Long texts are cut. */
+            sent: {
+                /**
+                 * @description Who has said it; `body`: the body of the request.
+                 * @enum {string}
+                 */
+                role: "system" | "user" | "assistant" | "body";
+                /** @description Text. */
+                text: string;
+            }[];
+            /** @description Answer as the visitor reads it. A long one is cut. */
+            answer: string;
+            /** @description Whether the answer hands the chat to the agents. */
+            handover?: boolean;
+            /** @description Why there is no whole answer. */
+            failure?: {
+                /** @description Code, such as `LLM_TIMEOUT`. */
+                reason: string;
+                /** @description Sentence for people. */
+                message: string;
+            };
+            /** @description How long the call took. */
+            milliseconds: number;
+            /** @description Tokens that the model has read, as it reports them. */
+            inputTokens?: number;
+            /** @description Tokens that the model has written, as it reports them. */
+            outputTokens?: number;
+            /** @description Cost of the tokens by the prices of the settings; absent: they have none. */
+            cost?: number;
+            /** @description Currency of the cost. */
+            currency?: string;
+        };
         /** @description A connection of a company to language models: a server that speaks OpenAI's chat completions. */
         Connection: {
             /** @description Connection id. */
@@ -2082,6 +2199,24 @@ export interface components {
         BotPublication: {
             /** @description An earlier version; 0 or absent: the draft. */
             version?: number;
+            /** @description Publish without asking the server whether it answers. */
+            unchecked?: boolean;
+        };
+        /** @description A question to a draft. It has either a conversation or a visitor's message. */
+        BotTest: {
+            settings: components["schemas"]["BotSettings"];
+            /** @description What has been said; the last message is the user's, and is answered. */
+            conversation?: {
+                /**
+                 * @description Who has said it.
+                 * @enum {string}
+                 */
+                role: "user" | "assistant";
+                /** @description Text. */
+                text: string;
+            }[];
+            /** @description Message of a visitor of the application, which is answered again with its chat as it was. */
+            messageId?: string;
         };
         /** @description A new connection. */
         CreateConnection: {
@@ -2127,6 +2262,12 @@ export interface components {
         ListApplicationsAnswer: {
             /** @description Applications of the company. */
             applications: components["schemas"]["Application"][];
+            next: components["schemas"]["Next"];
+        };
+        /** @description The list. */
+        ListBotCallsAnswer: {
+            /** @description Newest first. */
+            calls: components["schemas"]["BotCall"][];
             next: components["schemas"]["Next"];
         };
         /** @description Page of connections. */
@@ -2364,8 +2505,11 @@ export type Next = components['schemas']['Next'];
 export type BotSettings = components['schemas']['BotSettings'];
 export type Bot = components['schemas']['Bot'];
 export type BotWithSecret = components['schemas']['BotWithSecret'];
+export type BotUsage = components['schemas']['BotUsage'];
+export type BotCall = components['schemas']['BotCall'];
 export type Connection = components['schemas']['Connection'];
 export type BotPublication = components['schemas']['BotPublication'];
+export type BotTest = components['schemas']['BotTest'];
 export type CreateConnection = components['schemas']['CreateConnection'];
 export type UpdateConnection = components['schemas']['UpdateConnection'];
 export type ListSessionsAnswer = components['schemas']['ListSessionsAnswer'];
@@ -2373,6 +2517,7 @@ export type AcceptInvitationWithOidcAnswer = components['schemas']['AcceptInvita
 export type ListCompaniesAnswer = components['schemas']['ListCompaniesAnswer'];
 export type ListTokensAnswer = components['schemas']['ListTokensAnswer'];
 export type ListApplicationsAnswer = components['schemas']['ListApplicationsAnswer'];
+export type ListBotCallsAnswer = components['schemas']['ListBotCallsAnswer'];
 export type ListConnectionsAnswer = components['schemas']['ListConnectionsAnswer'];
 export type GetRatingsAnswer = components['schemas']['GetRatingsAnswer'];
 export type ListTemplatesAnswer = components['schemas']['ListTemplatesAnswer'];
