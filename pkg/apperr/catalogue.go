@@ -200,6 +200,8 @@ var (
 	ConnectionNotFound      = define(NotFound, "CONNECTION_NOT_FOUND", "Connection not found")
 	ConnectionInUse         = define(Conflict, "CONNECTION_IN_USE", "A bot of the company uses the connection")
 	TooManyModelConnections = define(Conflict, "TOO_MANY_MODEL_CONNECTIONS", "The company has reached its limit of connections")
+	DocumentNotFound        = define(NotFound, "DOCUMENT_NOT_FOUND", "Document not found")
+	TooManyDocuments        = define(Conflict, "TOO_MANY_DOCUMENTS", "The documents of the company have reached their limit")
 	StreamNotFound          = define(NotFound, "STREAM_NOT_FOUND", "Stream not found")
 	DeadLetterNotFound      = define(NotFound, "DEAD_LETTER_NOT_FOUND", "Dead letter not found")
 )

@@ -34,6 +34,7 @@ type Store interface {
 	ModelConnections
 	BotUsage
 	BotCalls
+	Documents
 	Streams
 	Portable
 

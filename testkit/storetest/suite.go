@@ -59,6 +59,12 @@ func Run(t *testing.T, open Opener) {
 		"bot bounds":   testBotBounds,
 		"bot calls":    testBotCalls,
 		"erase bots":   testEraseBots,
+		"documents":    testDocuments,
+		"races":        testDocumentRaces,
+		"search":       testSearch,
+		"others":       testSearchOfOthers,
+		"search terms": testSearchTerms,
+		"copied":       testCopiedPassages,
 		"portable":     testPortable,
 		"callers":      testCallers,
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -103,6 +104,7 @@ func paged(t *testing.T, s store.Store) []listed {
 		}))
 		must(t, s.PutBot(ctx, bots.Bot{AppID: id, CompanyID: company.ID}))
 		must(t, s.PutModelConnection(ctx, connection(company.ID)))
+		must(t, s.PutDocument(ctx, document(company.ID), nil))
 		must(t, s.AppendBotCall(ctx, call(company.ID, "")))
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: id, ChatUserID: rater.ID, CompanyID: company.ID, CreatedAt: at(0)}))
 		v := save(t, s, chat.Visitor{ID: newID(), CompanyID: company.ID, AppID: id, FirstName: "Ada"})
@@ -120,6 +122,7 @@ func paged(t *testing.T, s store.Store) []listed {
 		list("endpoints", of(s.WebhookEndpoints, company.ID), func(e webhook.Endpoint) string { return e.ID }),
 		list("bots", of(s.Bots, company.ID), func(b bots.Bot) string { return b.AppID }),
 		list("connections", of(s.ModelConnections, company.ID), func(c bots.Connection) string { return c.ID }),
+		list("documents", of(s.Documents, company.ID), func(d knowledge.Document) string { return d.ID }),
 		list("calls", of(s.BotCalls, company.ID), func(c bots.Call) string { return c.ID }),
 		list("files", of(s.IDs, store.IDFilter{FilesOf: rater.ID}), func(id string) string { return id }),
 		list(

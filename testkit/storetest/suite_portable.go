@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -28,16 +29,18 @@ func Fill(t testing.TB, s store.Store) {
 	for range 2 {
 		must(t, s.PutBot(ctx, answerer(company.ID)))
 		must(t, s.PutModelConnection(ctx, connection(company.ID)))
+		d := document(company.ID)
+		must(t, s.PutDocument(ctx, d, knowledge.Cut(d)))
 		e := endpoint(company.ID)
 		must(t, s.CreateWebhookEndpoint(ctx, e))
 		e.ID, e.Events, e.DisabledAt, e.DisabledReason = newID(), []string{webhook.TypeChatOpened}, noon, webhook.DisabledGone
 		e.Headers = map[string]string{"X-A": "a", "B": "<"}
 		must(t, s.CreateWebhookEndpoint(ctx, e))
-		d := delivery(e, 7)
-		get[bool](t)(s.InsertWebhookDelivery(ctx, d))
-		d.ID, d.OrderKey, d.ChatID = newID(), "chat", "chat"
-		get[bool](t)(s.InsertWebhookDelivery(ctx, d))
-		must(t, s.EndWebhookAttempt(ctx, d.ID, &webhook.Attempt{At: noon, URL: e.URL, Duration: time.Second, Error: "é"},
+		sent := delivery(e, 7)
+		get[bool](t)(s.InsertWebhookDelivery(ctx, sent))
+		sent.ID, sent.OrderKey, sent.ChatID = newID(), "chat", "chat"
+		get[bool](t)(s.InsertWebhookDelivery(ctx, sent))
+		must(t, s.EndWebhookAttempt(ctx, sent.ID, &webhook.Attempt{At: noon, URL: e.URL, Duration: time.Second, Error: "é"},
 			webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonGone, ExpiresAt: time.Now().Add(time.Hour)}))
 	}
 	for i := range 3 {

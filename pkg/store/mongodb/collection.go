@@ -42,6 +42,9 @@ const (
 	modelConnections  collection = "modelConnections"  // connection id
 	botUsage          collection = "botUsage"          // {appId}|{day}|{chatUserId}
 	botCalls          collection = "botCalls"          // UUIDv7
+
+	knowledgeDocuments collection = "documents" // document id
+	passages           collection = "passages"  // {version}|{number}; see document.go
 )
 
 // attempts bounds how often a write alternates between update and insert. A round fails only if another

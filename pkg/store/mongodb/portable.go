@@ -70,6 +70,10 @@ func portableOf(kind store.Kind) (portable, error) {
 		return kindOf(in, store.SettingRecord.Bot, store.BotRecordOf), nil
 	case modelConnections:
 		return kindOf(in, store.SettingRecord.Connection, store.ConnectionRecordOf), nil
+	case knowledgeDocuments:
+		k := kindOf(in, knowledgeDocument.document, knowledgeDocumentOf)
+		k.prepare, k.written = writeCut, deleteCutBefore
+		return k, nil
 	}
 	return nil, fmt.Errorf("%w: %q", errUnknownKind, kind)
 }
@@ -89,7 +93,11 @@ func (s *Store) WriteRecords(ctx context.Context, kind store.Kind, records []sto
 	if err != nil {
 		return err
 	}
-	for some := range slices.Chunk(records, writeBatch) {
+	batch := writeBatch
+	if collection(kind) == knowledgeDocuments {
+		batch = documentBatch
+	}
+	for some := range slices.Chunk(records, batch) {
 		if err := p.write(ctx, s, some); err != nil {
 			return err
 		}
@@ -100,6 +108,9 @@ func (s *Store) WriteRecords(ctx context.Context, kind store.Kind, records []sto
 // writeBatch bounds the records of one insert, so that it completes within the operation timeout.
 const writeBatch = 100
 
+// documentBatch is the same for documents, which have up to a mebibyte each.
+const documentBatch = 10
+
 // documentKind converts documents (D) of a collection to values of the contract (V), and back.
 type documentKind[D, V any] struct {
 	in         collection
@@ -107,6 +118,8 @@ type documentKind[D, V any] struct {
 	documentOf func(V) D
 	// complete finishes writes that a crash has interrupted, before the documents are converted; optional
 	complete func(ctx context.Context, s *Store, documents []D) error
+	// prepare writes what must exist before the documents; optional
+	prepare func(ctx context.Context, s *Store, documents []D) error
 	// written writes what else belongs to the documents; optional
 	written func(ctx context.Context, s *Store, documents []D) error
 }
@@ -153,6 +166,11 @@ func (k documentKind[D, V]) write(ctx context.Context, s *Store, records []store
 		}
 		documents[n] = k.documentOf(v)
 		inserted[n] = documents[n]
+	}
+	if k.prepare != nil {
+		if err := k.prepare(ctx, s, documents); err != nil {
+			return err
+		}
 	}
 	taken, err := s.insertAll(ctx, k.in, inserted)
 	if err != nil {

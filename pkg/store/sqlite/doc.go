@@ -1,8 +1,8 @@
 // Package sqlite implements the storage contract for one machine: one file, in WAL mode.
 //
 // Reading order: sqlite.go (opening and closing), migrations (the tables), conn.go (statements and columns), writer.go,
-// pool.go; then a file per type. schema.go migrates a file to the newest version, sweep.go removes expired rows,
-// backup.go checks and copies a file, portable.go moves a deployment.
+// pool.go; then a file per type; passage.go is the search. schema.go migrates a file to the newest version, sweep.go
+// removes expired rows, backup.go checks and copies a file, portable.go moves a deployment.
 //
 // Invariants:
 //

@@ -14,7 +14,9 @@ func TestTablesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	names, err := read(t.Context(), openTest(t, nil), "reading the schema", func(c *conn) (names []string, err error) {
-		err = c.query(`SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'`, appendText(&names))
+		// FTS5 keeps an index in tables that begin with its name.
+		err = c.query(`SELECT name FROM sqlite_schema
+			WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'passage_terms_%'`, appendText(&names))
 		return names, err
 	})
 	if err != nil || len(names) < 20 {

@@ -26,7 +26,8 @@ func plan(t *testing.T, s *Store, sql string) string {
 	return strings.Join(steps, "; ")
 }
 
-// Checks the plans of all cached statements: none that serves a request scans a whole table or sorts.
+// Checks the plans of all cached statements: none that serves a request scans a whole table or sorts. The index of passages
+// is read by rows (0:=) or terms (0:M2); the best of a search are sorted.
 func TestStatementsUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, nil)
@@ -45,6 +46,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 		dueCompanies: "CO-ROUTINE company; SETUP; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due; RECURSIVE STEP; SCAN company; " +
 			"CORRELATED SCALAR SUBQUERY 2; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id>?); SCAN company; " +
 			"CORRELATED SCALAR SUBQUERY 4; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?)",
+		bestPassages: "CO-ROUTINE best; CO-ROUTINE (subquery-1); SCAN passage_terms VIRTUAL TABLE INDEX 0:M2; SCAN (subquery-1); USE TEMP B-TREE FOR ORDER BY; " +
+			"SCAN best; SEARCH passages USING INTEGER PRIMARY KEY (rowid=?)",
 		dueDeliveries:              "SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?); LIST SUBQUERY 1; SCAN json_each VIRTUAL TABLE INDEX 1:; CREATE BLOOM FILTER",
 		firstInOrder:               "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=?)",
 		expiredDeliveries:          "SEARCH webhook_deliveries USING COVERING INDEX sqlite_autoindex_webhook_deliveries_1 (id=?); LIST SUBQUERY 1; SEARCH webhook_deliveries USING INDEX webhook_deliveries_expiry (expires_at<?); CREATE BLOOM FILTER",
@@ -54,6 +57,11 @@ func TestStatementsUseIndexes(t *testing.T) {
 		erasedCalls:                "SEARCH bot_calls USING COVERING INDEX bot_calls_chat (chat_id=?); LIST SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_visitor (chat_user_id=?); CREATE BLOOM FILTER",
 		usageOfDay:                 "SEARCH bot_usage USING PRIMARY KEY (app_id=? AND chat_user_id=? AND day=?)",
 		usageOfApplication:         "SEARCH bot_usage USING PRIMARY KEY (app_id=? AND chat_user_id=? AND day>?)",
+		listOfDocuments:            "SEARCH documents USING INDEX documents_company (company_id=? AND id>?)",
+		usageOfDocuments:           "SEARCH documents USING COVERING INDEX documents_company (company_id=?)",
+		termsOfDocument:            "SCAN passage_terms VIRTUAL TABLE INDEX 0:=; LIST SUBQUERY 1; SEARCH passages USING COVERING INDEX passages_document (document_id=?); CREATE BLOOM FILTER",
+		passagesOfDocument:         "SEARCH passages USING INDEX passages_document (document_id=?)",
+		passagesOfTerm:             "CO-ROUTINE (subquery-1); SCAN passage_terms VIRTUAL TABLE INDEX 0:M2; SCAN (subquery-1)",
 		countRatings:               "SEARCH chats USING INDEX chats_rated (company_id=? AND rating_first_at>?); USE TEMP B-TREE FOR GROUP BY",
 		tokensByCreation.first():   "SEARCH access_tokens USING INDEX access_tokens_company (company_id=?)",
 		tokensByCreation.next():    "SEARCH access_tokens USING INDEX access_tokens_company (company_id=? AND (created_at,hash)>(?,?))",

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/chat"
@@ -63,6 +64,7 @@ func portables() map[store.Kind]portable {
 		"webhookDeliveries": kindOf("webhook_deliveries", "id", deliveryColumns, readDelivery, replaceDelivery),
 		"bots":              kindOf("bots", "id", settingColumns, readBot, replaceBot),
 		"modelConnections":  kindOf("model_connections", "id", settingColumns, readConnection, replaceConnection),
+		"documents":         kindOf("documents", "id", documentColumns, readDocument, copyDocument),
 	}
 }
 
@@ -94,12 +96,29 @@ func (s *Store) ReadRecords(ctx context.Context, kind store.Kind, after string, 
 	})
 }
 
-// WriteRecords implements [store.Portable] in one transaction.
+// documentBatch bounds the documents of one transaction, for which other writes wait: a document has up to a thousand
+// passages, each with some hundred terms.
+const documentBatch = 2
+
+// WriteRecords implements [store.Portable] in one transaction, except for documents.
 func (s *Store) WriteRecords(ctx context.Context, kind store.Kind, records []store.Record) error {
 	p, err := portableOf(kind)
 	if err != nil {
 		return err
 	}
+	batch := max(1, len(records))
+	if kind == "documents" {
+		batch = documentBatch
+	}
+	for some := range slices.Chunk(records, batch) {
+		if err := s.writeRecords(ctx, p, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) writeRecords(ctx context.Context, p portable, records []store.Record) error {
 	return update(ctx, s, "writing records", func(c *conn) error {
 		for _, r := range records {
 			if err := p.write(c, r.Value); err != nil {

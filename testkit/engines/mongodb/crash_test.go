@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
 	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
@@ -178,6 +179,58 @@ func beforeDelete(call func()) func(*mongodb.Config) {
 			Failed:    func(context.Context, *event.CommandFailedEvent) {},
 		}
 	}
+}
+
+// TestCrashWhileWritingADocument leaves passages of other writes, as a crash does before the document is written, or
+// before the passages of before are removed.
+func TestCrashWhileWritingADocument(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
+		database := e.Database(t)
+		s, raw := e.Open(t, database), e.Raw(t, database)
+		d := knowledge.Document{ID: uuid.NewString(), CompanyID: uuid.NewString(), Title: "Guide", Text: "ladder"}
+		ladder := []knowledge.Passage{{DocumentID: d.ID, CompanyID: d.CompanyID, Number: 1, Text: d.Text}}
+		leave := func(revision int64) {
+			t.Helper()
+			version := uuid.NewString()
+			_, err := raw.Collection("passages").InsertOne(t.Context(), bson.D{
+				{Key: "_id", Value: version + "|1"}, {Key: "documentId", Value: d.ID}, {Key: "companyId", Value: d.CompanyID},
+				{Key: "revision", Value: revision}, {Key: "version", Value: version},
+				{Key: "terms", Value: bson.A{"left"}}, {Key: "weights", Value: bson.A{1}}, {Key: "length", Value: 1},
+			})
+			ok(t, err)
+		}
+		wantLeft := func(what string, want int) {
+			t.Helper()
+			found, err := s.SearchPassages(t.Context(), d.CompanyID, []string{"left"}, 9)
+			if err != nil || len(found) != want {
+				t.Errorf("%s: got %d passages of other writes, %v, want %d", what, len(found), err, want)
+			}
+		}
+		leave(1)
+		ok(t, s.PutDocument(t.Context(), d, ladder))
+		wantLeft("a repeat of a new document", 0)
+		leave(1)
+		leave(2)
+		leave(3)
+		d.Revision = 1
+		ok(t, s.PutDocument(t.Context(), d, ladder))
+		wantLeft("a change, while one of the next revision begins", 1)
+		leave(1)
+		if err := s.PutDocument(t.Context(), d, ladder); !apperr.Is(err, apperr.Conflict) {
+			t.Errorf("a repeat of a change: got %v, want Conflict", err)
+		}
+		wantLeft("a repeat of a change", 1)
+		d.Revision = 2
+		ok(t, s.PutDocument(t.Context(), d, ladder))
+		wantLeft("the next change", 0)
+		ok(t, s.DeleteDocument(t.Context(), d.ID))
+		leave(3)
+		if err := s.DeleteDocument(t.Context(), d.ID); !apperr.Is(err, apperr.NotFound) {
+			t.Errorf("a repeat of a deletion: got %v, want NotFound", err)
+		}
+		wantLeft("a repeat of a deletion", 0)
+	})
 }
 
 // TestDocuments checks the documents that an operator sees with mongosh: plain fields beside the data.

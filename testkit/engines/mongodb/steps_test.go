@@ -1,6 +1,7 @@
 package mongodb_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -8,9 +9,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -68,6 +71,25 @@ func allSteps(t testing.TB, s store.Store) []step {
 	call := bots.Call{ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company, AppID: "app", ChatID: "chat", At: time.Now()}
 	callsAfter := func(id string) func() error {
 		return func() error { _, err := s.BotCalls(ctx, "app", store.Page{After: id, Limit: 10}); return err }
+	}
+	guide := knowledge.Document{ID: "guide", CompanyID: company, Title: "Guide", Format: knowledge.Text, Text: "ladder", Bytes: 6}
+	ladder := []knowledge.Passage{{DocumentID: guide.ID, CompanyID: company, Number: 1, Title: guide.Title, Text: guide.Text}}
+	put := func(revision int64) func() error {
+		return func() error {
+			guide.Revision = revision
+			return s.PutDocument(ctx, guide, ladder)
+		}
+	}
+	conflicting := func(call func() error) func() error {
+		return func() error {
+			if err := call(); !apperr.Is(err, apperr.Conflict) {
+				return fmt.Errorf("got %w, want Conflict", err)
+			}
+			return nil
+		}
+	}
+	search := func(question string) func() error {
+		return func() error { _, err := s.SearchPassages(ctx, company, knowledge.Terms(question), 5); return err }
 	}
 	session := account.Session{ID: "session", UserID: "user", CreatedAt: at(0), ExpiresAt: time.Now().Add(time.Hour)}
 	steps := []step{
@@ -236,6 +258,18 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"append a call again", 1, func() error { return s.AppendBotCall(ctx, call) }},
 		{"calls", 1, callsAfter("")},
 		{"calls, next page", 1, callsAfter(call.ID)},
+		{"put a new document", 3, put(0)},
+		{"put a new document again", 5, conflicting(put(0))},
+		{"put a known document", 3, put(1)},
+		{"put a document of before", 6, conflicting(put(1))},
+		{"document", 1, func() error { _, err := s.Document(ctx, guide.ID); return err }},
+		{"documents", 1, func() error { _, err := s.Documents(ctx, company, store.Page{}); return err }},
+		{"documents, next page", 1, func() error { _, err := s.Documents(ctx, company, store.Page{After: "a"}); return err }},
+		{"usage of documents", 1, func() error { _, err := s.DocumentUsage(ctx, company); return err }},
+		{"search passages", 4, search("ladder")},
+		{"search passages with an unknown word", 5, search("ladder hammer")},
+		{"search passages in vain", 1, search("hammer")},
+		{"delete a document", 2, func() error { return s.DeleteDocument(ctx, guide.ID) }},
 		{"close a chat", 1, func() error { _, err := s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: at(9)}); return err }},
 		{"open the next chat", 5, open},
 	}

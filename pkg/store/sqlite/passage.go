@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/parley-chat/parley/pkg/knowledge"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// This file has the passages of documents, and their search. The table passage_terms has a token for each term of a
+// passage, which begins with the company: so no search reads, or ranks by, what other companies have.
+
+const passageColumns = `document_id, company_id, number, title, heading, address, text`
+
+// examinedPassages bounds the passages that a search ranks, which takes some 2 µs for each.
+const examinedPassages = 5000
+
+const (
+	// passagesOfTerm counts up to a bound, because it reads each of them.
+	passagesOfTerm = `SELECT count(*) FROM (SELECT rowid FROM passage_terms WHERE passage_terms MATCH ? LIMIT ?)`
+	// bestPassages ranks the passages of the inner query. Its limit has an effect only for a single frequent term, whose
+	// passages differ little. bm25 is negative: the best is the lowest.
+	bestPassages = `WITH best AS (
+		SELECT key, score FROM (
+			SELECT rowid AS key, bm25(passage_terms, ?, 1) AS score FROM passage_terms WHERE passage_terms MATCH ? LIMIT ?
+		) ORDER BY score, key LIMIT ?
+	) SELECT document_id, company_id, number, title, heading, address, text FROM best CROSS JOIN passages USING (key)
+	ORDER BY score, key`
+)
+
+const (
+	termsOfDocument    = `DELETE FROM passage_terms WHERE rowid IN (SELECT key FROM passages WHERE document_id = ?)`
+	passagesOfDocument = `DELETE FROM passages WHERE document_id = ?`
+)
+
+func readPassage(r *row) knowledge.Passage {
+	return knowledge.Passage{
+		DocumentID: r.text(), CompanyID: r.text(), Number: int(r.int()),
+		Title: r.text(), Heading: r.text(), Address: r.text(), Text: r.text(),
+	}
+}
+
+// indexed is a passage with its tokens.
+type indexed struct {
+	knowledge.Passage
+	heading, text string
+}
+
+func indexAll(passages []knowledge.Passage) []indexed {
+	rows := make([]indexed, len(passages))
+	for i, p := range passages {
+		heading, text := store.PassageTerms(p)
+		prefix := tokenPrefix(p.CompanyID)
+		rows[i] = indexed{p, tokens(prefix, heading), tokens(prefix, text)}
+	}
+	return rows
+}
+
+// tokenPrefix returns the beginning of a company's tokens. All have one length, so that none is the beginning of
+// another one with a term.
+func tokenPrefix(companyID string) string {
+	sum := sha256.Sum256([]byte(companyID))
+	return hex.EncodeToString(sum[:16])
+}
+
+func tokens(prefix string, terms []string) string {
+	var text strings.Builder
+	for _, term := range terms {
+		text.WriteString(token(prefix, term))
+		text.WriteByte(' ')
+	}
+	return text.String()
+}
+
+// token returns the token of a term. The tokenizer takes small letters, digits and everything beyond ASCII as they are;
+// other characters, which would separate tokens or be syntax in a query, become private ones of Unicode.
+func token(prefix, term string) string {
+	const private = 0xE000
+	return prefix + strings.Map(func(r rune) rune {
+		if r >= 0x80 || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return private + r
+	}, term)
+}
+
+func insertPassage(c *conn, p indexed) error {
+	_, err := c.insert(
+		orFail, `passages`, passageColumns,
+		p.DocumentID, p.CompanyID, p.Number, p.Title, p.Heading, p.Address, p.Text,
+	)
+	if err != nil {
+		return err
+	}
+	_, err = c.insert(
+		orFail, `passage_terms`, `rowid, heading, text`,
+		c.LastInsertRowID(), p.heading, p.text,
+	)
+	return err
+}
+
+func deletePassages(c *conn, documentID string) error {
+	if _, err := c.exec(termsOfDocument, documentID); err != nil {
+		return err
+	}
+	_, err := c.exec(passagesOfDocument, documentID)
+	return err
+}
+
+// SearchPassages implements [store.Documents].
+func (s *Store) SearchPassages(
+	ctx context.Context,
+	companyID string,
+	terms []string,
+	limit int,
+) ([]knowledge.Passage, error) {
+	prefix := tokenPrefix(companyID)
+	terms = store.SearchTerms(terms)
+	return scan(ctx, s, "searching passages", func(c *conn) ([]knowledge.Passage, error) {
+		found := []knowledge.Passage{}
+		counted := make([]store.TermCount, len(terms))
+		for i, term := range terms {
+			counted[i].Term = `"` + token(prefix, term) + `"`
+			count := func(r *row) { counted[i].Passages = int(r.int()) }
+			if _, err := c.first(passagesOfTerm, count, counted[i].Term, examinedPassages); err != nil {
+				return nil, err
+			}
+		}
+		chosen := store.RarestTerms(counted, examinedPassages)
+		if len(chosen) == 0 {
+			return found, nil
+		}
+		err := c.query(bestPassages, func(r *row) bool {
+			found = append(found, readPassage(r))
+			return true
+		}, store.HeadingWeight, anyOf(chosen), examinedPassages, min(max(limit, 0), store.MaxPage))
+		return found, err
+	})
+}
+
+// anyOf returns the query for passages that have one of the terms.
+func anyOf(terms []store.TermCount) string {
+	all := make([]string, len(terms))
+	for i, t := range terms {
+		all[i] = t.Term
+	}
+	return strings.Join(all, ` OR `)
+}
