@@ -37,6 +37,8 @@ type Call struct {
 	Sent         []Turn       `json:"sent"`   // to a model: all of its messages; to a webhook: the request's body
 	Answer       string       `json:"answer"` // as the visitor reads it
 	Handover     bool         `json:"handover,omitempty"`
+	Citations    []Citation   `json:"citations,omitempty"`  // of passages, in the answer
+	Unanswered   bool         `json:"unanswered,omitempty"` // a model with documents cites none
 	Failure      *CallFailure `json:"failure,omitempty"`
 	Milliseconds int64        `json:"milliseconds"`
 	InputTokens  int          `json:"inputTokens,omitempty"` // as the model reports them
@@ -57,6 +59,13 @@ const (
 type Turn struct {
 	Role string `json:"role"`
 	Text string `json:"text"`
+}
+
+// Citation is a passage of a document that an answer cites.
+type Citation struct {
+	Number  int    `json:"number"`            // in the answer: [1]
+	Title   string `json:"title"`             // of the document, and the headings of the passage
+	Address string `json:"address,omitempty"` // where visitors can read it
 }
 
 // CallFailure is why a call has no whole answer.

@@ -35,6 +35,7 @@ const (
 	MaxTemperature = 2
 	MaxPrompt      = 16 << 10 // bytes
 	MaxModelName   = 200      // characters
+	MaxPassages    = 10       // of documents, with a question
 	MinDeadline    = 5 * time.Second
 	// MaxDeadline is below the two minutes in which the stream recognizes a repeated event. So after a crash between the
 	// failure text and the dead letter, the visitor still reads the text once.
@@ -78,6 +79,13 @@ type ModelSettings struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxTokens   int      `json:"maxTokens,omitempty"` // of an answer; 0: the server's limit
 	Prices      Prices   `json:"prices,omitzero"`     // for the log of calls
+	// Knowledge is what it gets of the company's documents with each question.
+	Knowledge KnowledgeSettings `json:"knowledge,omitzero"`
+}
+
+// KnowledgeSettings are those of the documents that a language model answers from.
+type KnowledgeSettings struct {
+	Passages int `json:"passages,omitempty"` // the best ones, at most [MaxPassages]; 0: none
 }
 
 // Handover says when the bot hands a chat to the agents without being asked to by its server.
@@ -143,6 +151,9 @@ func (m ModelSettings) check(f *apperr.Fields) {
 		f.Add("model.maxTokens", "must be 1 to "+strconv.Itoa(MaxTokens)+", or 0 for the server's limit")
 	}
 	m.Prices.check(f)
+	if m.Knowledge.Passages < 0 || m.Knowledge.Passages > MaxPassages {
+		f.Add("model.knowledge.passages", "must be 1 to "+strconv.Itoa(MaxPassages)+", or 0 for none")
+	}
 }
 
 func (h Handover) check(f *apperr.Fields) {

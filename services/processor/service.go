@@ -343,6 +343,7 @@ func (s *Service) router(p *service.Process, r resources) (*bot.Router, error) {
 	models := s.cfg.llm()
 	models.CallConfig = calls
 	models.Histories = histories{r.store}
+	models.Passages = r.store
 	models.Redis = r.redis
 	model, err := bot.NewLLM(models)
 	if err != nil {

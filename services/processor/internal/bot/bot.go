@@ -39,7 +39,8 @@ type Result struct {
 	Messages []Answer
 	Handover *chat.Handover // hands the chat to the agents, after the messages; nil: the bot keeps it
 
-	stream *PartWriter // has streamed the first message; nil: nothing was streamed
+	stream    *PartWriter     // has streamed the first message; nil: nothing was streamed
+	citations []bots.Citation // of the first message, for the log of calls
 }
 
 // says returns the result of messages without a handover.

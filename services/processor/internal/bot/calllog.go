@@ -198,9 +198,11 @@ func (x *exchange) describe(e event.VisitorMessageAccepted, o outcome, at time.T
 		Sent:         x.sent(e),
 		Answer:       shortened(spokenAll(o.result.Messages), bots.MaxAnswer),
 		Handover:     o.result.Handover != nil,
+		Citations:    o.result.citations,
 		Milliseconds: o.took.Milliseconds(),
 		Failure:      t.failure(o.err),
 	}
+	c.Unanswered = t.model.Knowledge.Passages > 0 && c.Failure == nil && len(c.Citations) == 0
 	if x.made {
 		c.ChatID, c.MessageID = "", ""
 	}

@@ -3,6 +3,9 @@ package bot
 import (
 	"sync"
 	"time"
+
+	"github.com/parley-chat/parley/pkg/bots"
+	"github.com/parley-chat/parley/pkg/knowledge"
 )
 
 // exchange is the state of a message over its tries. Only one handler at a time handles a message, and owns the
@@ -14,6 +17,7 @@ type exchange struct {
 	answered bool   // a call has succeeded
 	result   Result // of that call, for a retry after a failed publish
 
+	passages []knowledge.Passage // of the company's documents, that the model gets
 	messages []completionMessage // what a language model is asked
 	admitted bool                // by the bounds; calls may be made
 	usage    usage               // of the company's bounds
@@ -21,7 +25,8 @@ type exchange struct {
 	reported bool                // the model reports tokens
 	used     *completionUsage    // of the last call; nil: not reported
 
-	made bool // a test whose question no visitor has asked
+	made   bool // a test whose question no visitor has asked, after the turns of before
+	before []bots.Turn
 
 	fromReserve bool // the tokens come from the application's reserve, see [tokenBudget]
 }
@@ -93,6 +98,6 @@ func (x *exchange) remaining(now time.Time) time.Duration {
 func (x *exchange) end(r Result) Result {
 	x.result = r
 	x.answered = true
-	x.messages = nil
+	x.messages, x.passages = nil, nil
 	return r
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
@@ -39,7 +40,13 @@ type LLMConfig struct {
 	// ModerationURL checks texts before the visitor sees them; empty: no check.
 	ModerationURL string
 	Histories     Histories
+	Passages      Passages
 	CallConfig
+}
+
+// Passages searches the documents of companies; see [store.Documents].
+type Passages interface {
+	SearchPassages(ctx context.Context, companyID string, terms []string, limit int) ([]knowledge.Passage, error)
 }
 
 // Histories reads the end of a chat's history, or what it has before a stored message: at most limit messages, in
@@ -188,6 +195,9 @@ func (l *LLM) post(
 	if isEventStream(response) {
 		next = read.streamed(response.Body)
 	}
+	if x.target.model.Knowledge.Passages > 0 {
+		next = cited(x.passages, next)
+	}
 	if l.moderator != nil {
 		next = l.moderator.moderate(ctx, e, next)
 	}
@@ -315,22 +325,50 @@ func (l *LLM) request(ctx context.Context, x *exchange) (*http.Request, error) {
 	return request, nil
 }
 
-// read reads what the model is asked: the system prompt and the end of the chat, up to the visitor's message.
+// read reads what the model is asked: the system prompt, passages of the company's documents, and the end of the chat, up
+// to the visitor's message.
 func (l *LLM) read(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error {
-	before, err := l.before(ctx, x.target, e)
+	newest, err := l.conversation(ctx, x, e)
 	if err != nil {
 		return err
 	}
-	x.messages = x.target.prompted(newestMessages(append(before, e.Message)))
+	instructions := ""
+	if limit := x.target.model.Knowledge.Passages; limit > 0 {
+		x.passages, err = l.find(ctx, e.CompanyID, newest, limit)
+		if err != nil {
+			return err
+		}
+		instructions = numbered(x.passages)
+	}
+	x.messages = x.target.prompted(newest, instructions)
 	return nil
 }
 
-// prompted returns messages after the system prompt.
-func (t *target) prompted(messages []completionMessage) []completionMessage {
-	if t.model.Prompt == "" {
+// conversation returns the messages of the chat, the visitor's one last.
+func (l *LLM) conversation(
+	ctx context.Context, x *exchange, e event.VisitorMessageAccepted,
+) ([]completionMessage, error) {
+	if x.made {
+		var messages []completionMessage
+		for _, turn := range x.before {
+			messages = append(messages, completionMessage{turn.Role, turn.Text})
+		}
+		return append(messages, completionMessage{bots.RoleUser, spoken(e.Message)}), nil
+	}
+	before, err := l.before(ctx, x.target, e)
+	if err != nil {
+		return nil, err
+	}
+	return newestMessages(append(before, e.Message)), nil
+}
+
+// prompted returns messages after the system prompt and further instructions.
+func (t *target) prompted(messages []completionMessage, instructions string) []completionMessage {
+	system := strings.TrimSpace(t.model.Prompt + "\n\n" + instructions)
+	if system == "" {
 		return messages
 	}
-	return slices.Insert(messages, 0, completionMessage{bots.RoleSystem, t.model.Prompt})
+	return slices.Insert(messages, 0, completionMessage{bots.RoleSystem, system})
 }
 
 // before returns the messages of the chat before the visitor's message, as many as the model reads. The message of a

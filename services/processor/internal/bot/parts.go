@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -51,6 +52,8 @@ type PartWriter struct {
 	now       func() time.Time
 	first     event.MessagePart // a part without n, offset and text
 	release   func()            // the visitor can no longer stop it
+
+	citations []bots.Citation // of the text; belongs to the writing goroutine
 
 	mu    sync.Mutex
 	text  strings.Builder
@@ -199,8 +202,8 @@ func (w *PartWriter) End(reason string) Result {
 		w.Done()
 		return Result{}
 	}
-	message := Answer{Type: chat.Text, Data: textData(text, w.first.Format, reason)}
-	return Result{Messages: []Answer{message}, stream: w}
+	message := Answer{Type: chat.Text, Data: textData(text, w.first.Format, reason, w.citations)}
+	return Result{Messages: []Answer{message}, stream: w, citations: w.citations}
 }
 
 // Abandon ends a text without a message. The visible text stays: another process will stream it again.
@@ -219,12 +222,13 @@ func (w *PartWriter) Done() {
 	})
 }
 
-func textData(text string, format chat.Format, reason string) json.RawMessage {
+func textData(text string, format chat.Format, reason string, citations []bots.Citation) json.RawMessage {
 	return newAnswer(chat.Text, struct {
-		Text         string      `json:"text"`
-		Format       chat.Format `json:"format"`
-		FinishReason string      `json:"finishReason,omitempty"`
-	}{text, format, reason}).Data
+		Text         string          `json:"text"`
+		Format       chat.Format     `json:"format"`
+		FinishReason string          `json:"finishReason,omitempty"`
+		Citations    []bots.Citation `json:"citations,omitempty"`
+	}{text, format, reason, citations}).Data
 }
 
 // writers holds the messages that are being streamed, by the subject on which they can be stopped.
@@ -285,6 +289,8 @@ type piece struct {
 	replace bool
 	// format is that of the whole text, in its first piece; empty: Markdown, which models write.
 	format chat.Format
+	// citations are those of the text so far. A replacement has none.
+	citations []bots.Citation
 }
 
 // show streams a text from next, until io.EOF. Other errors of next after the first piece interrupt the text,
@@ -318,6 +324,9 @@ func show(
 			if !w.Write(p.text) {
 				err = errFull
 			}
+		}
+		if w != nil && p.text != "" {
+			w.citations = p.citations
 		}
 		if err != nil {
 			return finish(ctx, w, err)

@@ -42,7 +42,7 @@ func (r *Router) Test(ctx context.Context, t bots.Test) (bots.Call, error) {
 	e := event.VisitorMessageAccepted{
 		CompanyID: t.CompanyID, AppID: t.AppID, ChatUserID: t.ChatUserID, ChatID: t.ChatID, Message: t.Message,
 	}
-	x := &exchange{target: &target{kind: r.kindOf(t.Settings), test: true}, made: t.Made || t.Probe}
+	x := &exchange{target: &target{kind: r.kindOf(t.Settings), test: true}, made: t.Made || t.Probe, before: t.Before}
 	if !r.tests.Take(t.CompanyID) {
 		return x.describe(e, outcome{err: errTests}, r.cfg.LLM.now()), nil
 	}
@@ -79,21 +79,15 @@ func (r *Router) test(
 	if x.target.kind == bots.Webhook && len(x.target.secrets) == 0 {
 		return Result{}, errNoSecret
 	}
-	if err := c.prepareTest(ctx, x, t, e); err != nil {
+	if err := c.prepareTest(ctx, x, e); err != nil {
 		return Result{}, err
 	}
 	return c.once(ctx, min(x.target.deadline, bots.MaxTestTime), x, e, unseen)
 }
 
-// prepareTest prepares the call of a test as that of a message.
-func (c *caller) prepareTest(
-	ctx context.Context, x *exchange, t bots.Test, e event.VisitorMessageAccepted,
-) error {
-	switch {
-	case c.prepare == nil:
-	case t.Made:
-		x.messages = x.target.prompted(turnsBefore(t.Before, e.Message))
-	default:
+// prepareTest prepares the call of a test as that of a message. No bound of the company refuses it.
+func (c *caller) prepareTest(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error {
+	if c.prepare != nil {
 		if err := c.prepare(ctx, x, e); err != nil {
 			return err
 		}
@@ -102,15 +96,6 @@ func (c *caller) prepareTest(
 		return nil
 	}
 	return c.admit(ctx, x, e)
-}
-
-// turnsBefore returns a message after the turns of a conversation.
-func turnsBefore(before []bots.Turn, m chat.Message) []completionMessage {
-	var messages []completionMessage
-	for _, turn := range before {
-		messages = append(messages, completionMessage{turn.Role, turn.Text})
-	}
-	return append(messages, completionMessage{bots.RoleUser, spoken(m)})
 }
 
 // once makes one call that no other follows.
@@ -136,7 +121,7 @@ func (r *Router) probe(
 	if most := x.target.model.MaxTokens; most == 0 || most > probeTokens {
 		x.target.model.MaxTokens = probeTokens
 	}
-	x.messages = x.target.prompted([]completionMessage{{bots.RoleUser, "Hello"}})
+	x.messages = x.target.prompted([]completionMessage{{bots.RoleUser, "Hello"}}, "")
 	return c.once(ctx, probeTimeout, x, e, unseen)
 }
 
