@@ -198,6 +198,7 @@ const (
 	exampleVisitor    = "b0000000-0000-4000-8000-000000000001"
 	exampleEndpoint   = "f0000000-0000-4000-8000-000000000001"
 	exampleConnection = "90000000-0000-4000-8000-000000000001"
+	exampleDocument   = "70000000-0000-4000-8000-000000000001"
 	exampleChat       = "5bbf5571-1b97-5d0f-9588-ec2e97f7f647"
 	exampleUser       = "d0000000-0000-5000-8000-000000000001"
 	exampleMessage    = "019ab5c6-0d0e-7c64-a0bb-0d5d5fa7c1f2"
@@ -247,7 +248,8 @@ func (w *world) trial(o operation, number int, body string) *trial {
 	r := &trial{w: w, o: o, c: c, b: w.session(u), body: body}
 	secret := strings.TrimPrefix(r.b.cookie, "parley-panel=")
 	r.ids = map[string]string{
-		exampleCompany: c.id, exampleApp: c.app, exampleTemplate: c.template, exampleVisitor: c.visitor, exampleEndpoint: c.endpoint, exampleConnection: c.connection, exampleChat: c.chat,
+		exampleCompany: c.id, exampleApp: c.app, exampleTemplate: c.template, exampleVisitor: c.visitor, exampleEndpoint: c.endpoint, exampleConnection: c.connection, exampleDocument: c.document,
+		exampleChat: c.chat,
 		exampleUser: c.users[account.Agent].ID, exampleToken: c.token, exampleSession: account.HashSecret(secret),
 		"grace@acme.example": c.users[account.Agent].Email,
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
@@ -61,7 +62,7 @@ var passwordHash = func() string {
 type company struct {
 	id, app, template, visitor, chat, token, endpoint string
 	users                                             map[account.Role]account.User
-	connection                                        string
+	connection, document                              string
 }
 
 // world is engines with two companies, and panels that use them.
@@ -154,6 +155,11 @@ func (w *world) seed(name, digit string) company {
 	}))
 	c.connection = id("9")
 	w.must(w.store.PutModelConnection(ctx, bots.Connection{ID: c.connection, CompanyID: c.id, BaseURL: "https://models.example.com/v1", CreatedAt: time.Now()}))
+	c.document = id("7")
+	w.must(w.store.PutDocument(ctx, knowledge.Document{
+		ID: c.document, CompanyID: c.id, Title: name, Format: knowledge.Markdown, Text: "# Returns\n\nOf " + name + ".",
+		CreatedAt: time.Now(), UpdatedAt: time.Now(),
+	}, nil))
 	for _, role := range []account.Role{account.Owner, account.Developer, account.Agent} {
 		c.users[role] = w.user(string(role)+"@"+name+".example", role, c.id)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -127,6 +128,9 @@ func (w *world) fillLists() {
 			ID: id, CompanyID: c.id, URL: "https://crm.example", CreatedAt: time.Now(), Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, time.Now())},
 		}))
 		w.must(w.store.PutModelConnection(ctx, bots.Connection{ID: id, CompanyID: c.id, BaseURL: "https://models.example", CreatedAt: time.Now()}))
+		w.must(w.store.PutDocument(ctx, knowledge.Document{
+			ID: id, CompanyID: c.id, Title: "Returns", Format: knowledge.Text, CreatedAt: time.Now(), UpdatedAt: time.Now(),
+		}, nil))
 		w.must(w.store.AppendBotCall(ctx, bots.Call{
 			ID: chat.NewID(), CompanyID: c.id, AppID: c.app, At: time.Now(), Kind: bots.Model,
 		}))

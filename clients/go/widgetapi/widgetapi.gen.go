@@ -1069,6 +1069,9 @@ type TemplateMessageType string
 //
 // Examples: {"text":"Your parcel is on its way."}
 type TextData struct {
+	// Citations Only in an answer of a bot from documents: the passages that the text cites as `[1]`. The text ends with the same list, in Markdown.
+	Citations *[]TextData_Citations `json:"citations,omitempty"`
+
 	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message or of the model's answer. Show it: the text is incomplete.
 	FinishReason *string `json:"finishReason,omitempty"`
 
@@ -1080,6 +1083,18 @@ type TextData struct {
 
 	// Text The text.
 	Text string `json:"text"`
+}
+
+// TextData_Citations Passage.
+type TextData_Citations struct {
+	// Address Where to read it; absent: nowhere.
+	Address *string `json:"address,omitempty"`
+
+	// Number Number in the text.
+	Number int `json:"number"`
+
+	// Title Title of the document, and the headings of the passage.
+	Title string `json:"title"`
 }
 
 // TextDataFormat How to show the text: `plain`, as it is, or `markdown`: emphasis, links to http and https, lists, quotes, inline and fenced code, and headings as bold text; HTML and pictures are text. Absent: plain. The text is kept as it was sent. Clients show Markdown only in messages with `isFromSupport`.

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -33,7 +34,7 @@ import (
 
 // panelRecords are the records of a company that requests to the panel name.
 type panelRecords struct {
-	company, app, template, token, endpoint, connection, delivery, visitor, chat, message, entry string
+	company, app, template, token, endpoint, connection, document, delivery, visitor, chat, message, entry string
 
 	agent, email, session string                  // the id, the address and a session's id of one user
 	invitation            string                  // the token of another one
@@ -52,6 +53,7 @@ func (r panelRecords) examples() map[string]string {
 		"b0000000-0000-4000-8000-000000000001":                             r.visitor,
 		"f0000000-0000-4000-8000-000000000001":                             r.endpoint,
 		"90000000-0000-4000-8000-000000000001":                             r.connection,
+		"70000000-0000-4000-8000-000000000001":                             r.document,
 		"d0000000-0000-5000-8000-000000000001":                             r.agent,
 		"d0000000-0000-5000-8000-000000000001.secret":                      r.invitation,
 		"grace@acme.example":                                               r.email,
@@ -70,7 +72,7 @@ func absentRecords() panelRecords {
 	none := "99999999-9999-4999-8999-999999999999"
 	hash := strings.Repeat("9", 64)
 	return panelRecords{
-		company: none, app: none, template: none, token: hash, endpoint: none, connection: none, delivery: none, visitor: none, chat: none, message: none,
+		company: none, app: none, template: none, token: hash, endpoint: none, connection: none, document: none, delivery: none, visitor: none, chat: none, message: none,
 		entry: none, agent: none, email: "nobody@nowhere.example", session: hash, invitation: none + ".secret",
 	}
 }
@@ -87,7 +89,7 @@ var panelPasswordHash = sync.OnceValues(func() (string, error) {
 func putPanelRecords(t testing.TB, s store.Store, of tenant) panelRecords {
 	t.Helper()
 	r := panelRecords{
-		company: of.app.CompanyID, app: of.app.ID, template: of.template, chat: of.chatID, message: of.message, endpoint: uuid.NewString(), connection: uuid.NewString(),
+		company: of.app.CompanyID, app: of.app.ID, template: of.template, chat: of.chatID, message: of.message, endpoint: uuid.NewString(), connection: uuid.NewString(), document: uuid.NewString(),
 		delivery: uuid.Must(uuid.NewV7()).String(), entry: uuid.Must(uuid.NewV7()).String(), secrets: map[account.Role]string{},
 	}
 	c, err := s.Chat(t.Context(), of.chatID)
@@ -109,6 +111,10 @@ func putPanelRecords(t testing.TB, s store.Store, of tenant) panelRecords {
 		ID: r.endpoint, CompanyID: r.company, URL: "http://127.0.0.1:1/" + r.company, Events: []string{"chat.rated"}, CreatedAt: time.Now(),
 		Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, time.Now())},
 	}))
+	check(t, s.PutDocument(t.Context(), knowledge.Document{
+		ID: r.document, CompanyID: r.company, Title: r.company, Format: knowledge.Text, Text: r.company,
+		CreatedAt: time.Now(), UpdatedAt: time.Now(),
+	}, []knowledge.Passage{{DocumentID: r.document, CompanyID: r.company, Number: 1, Title: r.company, Text: r.company}}))
 	check(t, s.PutModelConnection(t.Context(), bots.Connection{
 		ID: r.connection, CompanyID: r.company, Name: r.company, BaseURL: "http://127.0.0.1:1/" + r.company, CreatedAt: time.Now(),
 	}))

@@ -51,6 +51,14 @@ const sections: Section[] = [
     load: () => import('./applications/applications.js'),
   },
   {
+    path: 'documents',
+    label: strings.nav.documents,
+    icon: 'book',
+    permission: 'applications.write',
+    company: true,
+    load: () => import('./documents/documents.js'),
+  },
+  {
     path: 'templates',
     label: strings.nav.templates,
     icon: 'template',

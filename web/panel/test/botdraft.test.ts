@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Bot, BotSettings, BotVersion } from '../src/api/types.js';
 import {
-  bytesOf,
   connectionOf,
   draftDiffers,
   formOf,
@@ -15,6 +14,7 @@ import {
   settingsOf,
   summaryOf,
 } from '../src/applications/botdraft.js';
+import { bytesOf } from '../src/lib/format.js';
 
 const model: BotSettings = {
   kind: 'model',
@@ -26,6 +26,7 @@ const model: BotSettings = {
     temperature: 0,
     maxTokens: 700,
     prices: { input: 0.4, output: 1.6, currency: 'EUR' },
+    knowledge: { passages: 5 },
   },
   failureText: 'Sorry.',
   handover: { onFailure: true, phrases: ['human', 'a person'] },
@@ -134,6 +135,7 @@ test('errors of hidden fields are told apart', () => {
   const folded = { 'bounds.visitor.tokens': 'Must be 1 to 10.', 'model.prices.input': 'Must be 0 to 10.' };
   assert.deepEqual(otherErrors(folded, 'model'), []);
   assert.deepEqual(otherErrors(folded, 'default'), ['model.prices.input: Must be 0 to 10.']);
+  assert.deepEqual(otherErrors({ 'model.knowledge.passages': 'Must be 1 to 10.' }, 'model'), []);
 });
 
 test('a folded part with an error is known', () => {

@@ -812,6 +812,15 @@ export interface components {
             format?: "markdown" | "plain";
             /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message or of the model's answer. Show it: the text is incomplete. */
             finishReason?: string;
+            /** @description Only in an answer of a bot from documents: the passages that the text cites as `[1]`. The text ends with the same list, in Markdown. */
+            citations?: {
+                /** @description Number in the text. */
+                number: number;
+                /** @description Title of the document, and the headings of the passage. */
+                title: string;
+                /** @description Where to read it; absent: nowhere. */
+                address?: string;
+            }[];
         };
         /**
          * @description Content of IMAGE.

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"math"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 func (a api) getBot(c echo.Context, _ caller, app chat.Application) (any, error) {
@@ -78,9 +80,47 @@ func (a api) getBotUsage(c echo.Context, _ caller, app chat.Application) (any, e
 	return view.BotUsageOf(b, days, today), err
 }
 
+const (
+	// callsAtOnce calls are read together, and at most callsExamined are for a page of unanswered ones: of at most 64 KiB
+	// each.
+	callsAtOnce   = 20
+	callsExamined = 400
+)
+
+// getBotCalls lists calls; with unanswered=true only those that are.
 func (a api) getBotCalls(c echo.Context, _ caller, app chat.Application) error {
 	id := func(v bots.Call) string { return v.ID }
-	return answerRows(c, "calls", recordsOf(a.Store.BotCalls, app.ID), id, view.BotCallOf)
+	read := recordsOf(a.Store.BotCalls, app.ID)
+	if c.QueryParam("unanswered") != "true" {
+		return answerRows(c, "calls", read, id, view.BotCallOf)
+	}
+	return answerExamined(c, "calls", unanswered(read), id, view.BotCallOf)
+}
+
+// unanswered returns a reader of the unanswered calls.
+func unanswered(read func(context.Context, store.Page) ([]bots.Call, error)) reader[bots.Call] {
+	return func(ctx context.Context, p store.Page) (calls []bots.Call, next string, err error) {
+		next = p.After
+		for examined := 0; examined < callsExamined; examined += callsAtOnce {
+			found, err := read(ctx, store.Page{After: next, Limit: callsAtOnce})
+			if err != nil {
+				return nil, "", err
+			}
+			for _, call := range found {
+				next = call.ID
+				if call.Unanswered {
+					calls = append(calls, call)
+				}
+				if len(calls) == p.Size() {
+					return calls, next, nil
+				}
+			}
+			if len(found) < callsAtOnce {
+				return calls, "", nil
+			}
+		}
+		return calls, next, nil
+	}
 }
 
 func (a api) testBot(c echo.Context, who caller, app chat.Application, q admin.BotQuestion) (any, error) {

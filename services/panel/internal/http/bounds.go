@@ -277,11 +277,17 @@ func (k *keptAnswer) send(c echo.Context) error {
 }
 
 // isLarge reports whether a request may need megabytes: it reads, such as all lists do, or it changes an
-// application, which has up to 1 MiB of settings, or it acts on a page of records. All others have small
-// bodies and answers.
+// application, which has up to 1 MiB of settings, or a document, or it acts on a page of records. All others have small
+// bodies and answers, also those of an application's bot, of which some wait for a server of the company.
 func isLarge(c echo.Context) bool {
 	path := c.Path()
-	return !changes(c) || strings.HasPrefix(path, applicationsPath) || slices.Contains(pageActions, path)
+	switch {
+	case !changes(c), path == documentsPath, path == documentPath, slices.Contains(pageActions, path):
+		return true
+	case strings.HasPrefix(path, botPath):
+		return false
+	}
+	return strings.HasPrefix(path, applicationsPath)
 }
 
 // forAnyone bounds a route without a session by the address of its caller. A slow client loses its place to

@@ -74,6 +74,9 @@ const (
 	uploadPath = "/api/chats/:id/files"
 
 	applicationsPath = "/api/applications"
+	botPath          = applicationsPath + "/:id/bot"
+	documentsPath    = "/api/documents"
+	documentPath     = documentsPath + "/:id"
 )
 
 // pageActions are the routes that act on a page of records.
@@ -177,24 +180,31 @@ func (a api) routes() []route {
 			http.MethodPost, applicationsPath + "/:id/secrets", account.WriteApplications,
 			change(a.application, a.rotateSecret),
 		},
-		{http.MethodGet, applicationsPath + "/:id/bot", account.WriteApplications, on(a.application, a.getBot)},
-		{http.MethodPut, applicationsPath + "/:id/bot", account.WriteApplications, change(a.application, a.setBotDraft)},
+		{http.MethodGet, botPath, account.WriteApplications, on(a.application, a.getBot)},
+		{http.MethodPut, botPath, account.WriteApplications, change(a.application, a.setBotDraft)},
 		{
-			http.MethodPost, applicationsPath + "/:id/bot/publish", account.WriteApplications,
+			http.MethodPost, botPath + "/publish", account.WriteApplications,
 			change(a.application, a.publishBot),
 		},
 		{
-			http.MethodPost, applicationsPath + "/:id/bot/secrets", account.WriteApplications,
+			http.MethodPost, botPath + "/secrets", account.WriteApplications,
 			change(a.application, a.rotateBotSecret),
 		},
-		{http.MethodGet, applicationsPath + "/:id/bot/usage", account.WriteApplications, on(a.application, a.getBotUsage)},
-		{http.MethodGet, applicationsPath + "/:id/bot/calls", account.WriteApplications, list(a.application, a.getBotCalls)},
-		{http.MethodPost, applicationsPath + "/:id/bot/test", account.WriteApplications, change(a.application, a.testBot)},
+		{http.MethodGet, botPath + "/usage", account.WriteApplications, on(a.application, a.getBotUsage)},
+		{http.MethodGet, botPath + "/calls", account.WriteApplications, list(a.application, a.getBotCalls)},
+		{http.MethodPost, botPath + "/test", account.WriteApplications, change(a.application, a.testBot)},
 
 		{http.MethodGet, "/api/connections", account.WriteApplications, list(a.companyOf, a.getConnections)},
 		{http.MethodPost, "/api/connections", account.WriteApplications, change(a.companyOf, a.createConnection)},
 		{http.MethodPatch, "/api/connections/:id", account.WriteApplications, change(a.connection, a.updateConnection)},
 		{http.MethodDelete, "/api/connections/:id", account.WriteApplications, on(a.connection, a.deleteConnection)},
+
+		{http.MethodGet, documentsPath, account.WriteApplications, list(a.companyOf, a.getDocuments)},
+		{http.MethodPost, documentsPath, account.WriteApplications, change(a.companyOf, a.createDocument)},
+		{http.MethodPost, documentsPath + "/search", account.WriteApplications, change(a.companyOf, a.searchDocuments)},
+		{http.MethodGet, documentPath, account.WriteApplications, on(a.document, a.getDocument)},
+		{http.MethodPut, documentPath, account.WriteApplications, change(a.document, a.updateDocument)},
+		{http.MethodDelete, documentPath, account.WriteApplications, on(a.document, a.deleteDocument)},
 
 		{http.MethodGet, "/api/ratings", account.ReadApplications, list(a.companyOf, a.getRatings)},
 

@@ -1,20 +1,9 @@
 // Scenarios of the panel: the bot of an application. widget.mjs runs one exported function.
 
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
 import { Webhook } from 'standardwebhooks';
 import { button, eventually, signIn } from '../page.mjs';
-import { assertClean, dialog, openVisitorPage } from './shared.mjs';
-
-/** Starts a server and returns its address. */
-async function serve(handle) {
-  const server = createServer((request, response) => {
-    let body = '';
-    request.setEncoding('utf8').on('data', (part) => (body += part)).on('end', () => handle(request, body, response));
-  });
-  await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
-  return `http://127.0.0.1:${server.address().port}`;
-}
+import { assertClean, dialog, openVisitorPage, serve } from './shared.mjs';
 
 /** The card of the tab with a heading. */
 const card = (page, name) => page.locator('.panel-card').filter({ has: page.getByRole('heading', { name, exact: true }) });

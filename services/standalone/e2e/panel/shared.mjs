@@ -1,7 +1,8 @@
 // Functions that the scenarios of the panel share.
 
 import assert from 'node:assert/strict';
-import { assertNoErrors, button, openVisitor, unique, write } from '../page.mjs';
+import { createServer } from 'node:http';
+import { assertNoErrors, axeRules, button, loadAxe, openVisitor, unique, write } from '../page.mjs';
 
 export const dialog = (page, name) => page.getByRole('dialog', { name });
 
@@ -21,6 +22,23 @@ export async function assertClean(page, config) {
   assert.equal(await page.locator('[style]').count(), 0, 'no element has an inline style');
   const own = [config.panel, config.base].map((u) => new URL(u).origin);
   assert.deepEqual(page.requestedUrls.filter((u) => /^https?:/.test(u) && !own.includes(new URL(u).origin)), [], 'the page requests nothing from other hosts');
+}
+
+/** Checks with axe what a page shows. */
+export async function assertAccessible(page, name) {
+  await loadAxe(page);
+  const { violations } = await page.evaluate((runOnly) => window.axe.run(document, { iframes: false, runOnly }), axeRules);
+  assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')}`), [], `axe has no findings on ${name}`);
+}
+
+/** Starts a server and returns its address. */
+export async function serve(handle) {
+  const server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (part) => (body += part)).on('end', () => handle(request, body, response));
+  });
+  await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
+  return `http://127.0.0.1:${server.address().port}`;
 }
 
 export const api = (page, method, path, body) =>

@@ -18,12 +18,16 @@ import type {
   Connection,
   Counts,
   CreateConnection,
+  CreateDocument,
   CreateToken,
   CreateWebhook,
   DeadLetter,
   DeadLetterDetail,
   Delivery,
+  Document,
+  DocumentWithText,
   ErasureReceipt,
+  FoundPassages,
   Invitation,
   InvitationAcceptance,
   Invite,
@@ -168,8 +172,11 @@ export const applications = {
   rotateBotSecret: (app: string, overlapSeconds: number) =>
     post<BotWithSecret>(`applications/${id(app)}/bot/secrets`, { overlapSeconds }),
   botUsage: (app: string, signal?: Signal) => get<BotUsage>(`applications/${id(app)}/bot/usage`, {}, signal),
-  botCalls: (app: string, cursor: string, signal?: Signal): Promise<Chunk<BotCall>> =>
-    page(`applications/${id(app)}/bot/calls`, 'calls', { limit: CALLS }, cursor, signal),
+  /** The log of calls, or only those that found no answer in the documents. */
+  botCalls: (app: string, unanswered: boolean, cursor: string, signal?: Signal): Promise<Chunk<BotCall>> => {
+    const query = { limit: CALLS, ...(unanswered && { unanswered }) };
+    return filled((at) => page(`applications/${id(app)}/bot/calls`, 'calls', query, at, signal), cursor);
+  },
   /** Asks the server of settings that need not be saved. It answers within a minute. */
   testBot: (app: string, body: BotTest, signal?: Signal) =>
     client.call<BotCall>(`applications/${id(app)}/bot/test`, { method: 'POST', body, ...(signal && { signal }) }),
@@ -181,6 +188,19 @@ export const connections = {
   create: (body: CreateConnection) => post<Connection>('connections', body),
   update: (connection: string, body: UpdateConnection) => patch<Connection>(`connections/${id(connection)}`, body),
   remove: (connection: string) => remove<void>(`connections/${id(connection)}`),
+};
+
+/** Documents that the company's bots answer from. */
+export const documents = {
+  list: (cursor: string, signal?: Signal): Promise<Chunk<Document>> =>
+    page('documents', 'documents', {}, cursor, signal),
+  get: (document: string, signal?: Signal) => get<DocumentWithText>(`documents/${id(document)}`, {}, signal),
+  create: (content: CreateDocument) => post<DocumentWithText>('documents', content),
+  update: (document: string, content: CreateDocument, revision: number) =>
+    put<DocumentWithText>(`documents/${id(document)}`, content, { 'If-Match': `"${revision}"` }),
+  remove: (document: string) => remove<void>(`documents/${id(document)}`),
+  /** Returns the passages that a bot would get for a question. */
+  search: (question: string) => post<FoundPassages>('documents/search', { question }).then((a) => a.passages),
 };
 
 export const templates = {

@@ -29,6 +29,11 @@ export type Day = keyof NonNullable<Hours['week']>;
 export type BotKind = document.BotSettings['kind'];
 export type BotVersion = document.Bot['versions'][number];
 export type BotTurn = NonNullable<document.BotTest['conversation']>[number];
+export type Citation = NonNullable<document.BotCall['citations']>[number];
+
+export type DocumentFormat = document.Document['format'];
+/** A part of a document that a question has found. */
+export type Passage = document.FoundPassages['passages'][number];
 
 /** Numbers of open chats, each up to 100. */
 export type Counts = document.CountChatsAnswer;

@@ -7,7 +7,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { applications as api, connections as connectionsApi } from '../api/api.js';
 import { fieldErrors, isStatus, messageOf } from '../api/client.js';
 import type { Application, Bot, BotKind, BotVersion, BotWithSecret, Connection } from '../api/types.js';
-import { formatFull, formatNumber } from '../lib/format.js';
+import { bytesOf, formatFull, formatNumber } from '../lib/format.js';
 import { type Loaded, useLoad } from '../lib/load.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
@@ -22,7 +22,6 @@ import { BoundsPart, type PartProps, PricesPart } from './botbounds.js';
 import { Calls } from './botcalls.js';
 import { Console } from './botconsole.js';
 import {
-  bytesOf,
   draftDiffers,
   formOf,
   inForce,
@@ -348,6 +347,16 @@ function ModelPart({ form, change, errors }: PartProps) {
             />
           </Field>
         </div>
+        <Field label={s.passages} hint={<PassagesHint />} optional error={errors['model.knowledge.passages']}>
+          <TextInput
+            type="number"
+            class="short"
+            min={0}
+            max={10}
+            value={form.passages}
+            change={(passages) => change({ passages })}
+          />
+        </Field>
         <PricesPart form={form} change={change} errors={errors} />
       </Card>
       {!!list.data?.length && (
@@ -366,6 +375,12 @@ function ModelPart({ form, change, errors }: PartProps) {
     </>
   );
 }
+
+const PassagesHint = () => (
+  <>
+    {s.passagesHint} <a href="#/documents">{strings.documents.title}</a>
+  </>
+);
 
 /** The connections of the company. A chosen one that is not among them keeps an option of its own. */
 function connectionOptions({ data, error }: Loaded<Connection[]>, chosen: string): Option[] {

@@ -1,19 +1,26 @@
 /** The answer of a call and what was sent for it, as the console and the log of calls show them. */
-import type { BotCall } from '../api/types.js';
+import type { BotCall, Citation } from '../api/types.js';
 import { strings } from '../strings.js';
 import { Badge } from '../ui/states.js';
+import { ExternalLink } from '../ui/external.js';
 import { Fold } from '../ui/fold.js';
 import { indented } from '../webhooks/headers.js';
 import { measuresOf } from './botcall.js';
 
 const s = strings.bot.calls;
 
-/** The text of an answer, or why there is none. */
-export function Answer({ call: { answer, failure, handover } }: { call: BotCall }) {
+/** The text of an answer with its citations, or why there is none. */
+export function Answer({ call: { answer, citations = [], unanswered, failure, handover } }: { call: BotCall }) {
   return (
     <>
       {answer && <p class="said">{answer}</p>}
       {!answer && !failure && <p class="faint">{s.noAnswer}</p>}
+      {citations.length > 0 && <Citations all={citations} />}
+      {unanswered && (
+        <p>
+          <Badge kind="warn">{s.unanswered}</Badge>
+        </p>
+      )}
       {handover && (
         <p>
           <Badge kind="accent">{s.handedOver}</Badge>
@@ -25,6 +32,19 @@ export function Answer({ call: { answer, failure, handover } }: { call: BotCall 
         </p>
       )}
     </>
+  );
+}
+
+/** The passages of documents that an answer cites. */
+function Citations({ all }: { all: Citation[] }) {
+  return (
+    <ul class="small" aria-label={s.citations}>
+      {all.map(({ number, title, address }) => (
+        <li key={number} class="wrap-any">
+          [{number}] {address ? <ExternalLink href={address}>{title}</ExternalLink> : title}
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -7,7 +7,9 @@ import { formatFull } from '../lib/format.js';
 import { usePages } from '../lib/load.js';
 import { can } from '../state.js';
 import { strings } from '../strings.js';
+import { answerHref } from '../documents/document.js';
 import { Button, IconButton, LinkButton } from '../ui/button.js';
+import { Checkbox } from '../ui/field.js';
 import { Fold } from '../ui/fold.js';
 import { Card, Facts } from '../ui/page.js';
 import { Badge, Failed, Notice, Skeleton } from '../ui/states.js';
@@ -24,16 +26,20 @@ interface Props {
 }
 
 export function Calls({ appId, settings }: Props) {
-  const pages = usePages((cursor, signal) => api.botCalls(appId, cursor, signal), [appId]);
+  const [unanswered, setUnanswered] = useState(false);
+  const pages = usePages((cursor, signal) => api.botCalls(appId, unanswered, cursor, signal), [appId, unanswered]);
   return (
     <Card
       title={s.title}
       lead={s.lead}
       actions={<IconButton icon="refresh" label={s.refresh} disabled={pages.loading} onClick={pages.reload} />}
     >
+      <Checkbox label={s.unanswered} hint={s.unansweredHint} checked={unanswered} change={setUnanswered} />
       {!pages.ready && pages.loading && <Skeleton rows={3} />}
       {!!pages.error && <Failed error={pages.error} retry={pages.reload} />}
-      {pages.ready && !pages.items.length && <p class="muted">{s.empty}</p>}
+      {pages.ready && !pages.items.length && !pages.more && (
+        <p class="muted">{unanswered ? s.noneUnanswered : s.empty}</p>
+      )}
       {pages.items.length > 0 && (
         <ul class="calls" aria-label={s.title}>
           {pages.items.map((call) => (
@@ -64,7 +70,8 @@ function Line({ call }: { call: BotCall }) {
       <span class="call-text strong">{questionOf(call) || s.noQuestion}</span>
       <span class="call-text">
         {call.failure && <Badge kind="bad">{call.failure.reason}</Badge>}
-        {call.handover && <Badge kind="accent">{s.handedOver}</Badge>} {call.answer}
+        {call.handover && <Badge kind="accent">{s.handedOver}</Badge>}{' '}
+        {call.unanswered && <Badge kind="warn">{s.unanswered}</Badge>} {call.answer}
       </span>
       <span class="faint">{measuresOf(call).join(' · ')}</span>
     </span>
@@ -75,6 +82,7 @@ function Details({ call, appId, settings }: Props & { call: BotCall }) {
   const { busy, error, ask, stop } = useTest(appId);
   const [now, setNow] = useState<BotCall>();
   const { messageId } = call;
+  const question = questionOf(call);
   const asksAgain = !!messageId && settings.kind !== 'none';
   const again = async () => {
     const answer = await ask({ settings, messageId: messageId! });
@@ -113,6 +121,11 @@ function Details({ call, appId, settings }: Props & { call: BotCall }) {
           <Button small onClick={stop}>
             {strings.bot.console.stop}
           </Button>
+        )}
+        {call.unanswered && question && (
+          <LinkButton small icon="edit" href={answerHref(question)}>
+            {strings.documents.writeAnswer}
+          </LinkButton>
         )}
         {call.chatId && can('inbox') && (
           <LinkButton small icon="inbox" href={`#/inbox/${call.chatId}`}>

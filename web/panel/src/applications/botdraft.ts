@@ -27,6 +27,8 @@ export interface BotForm {
   history: string;
   temperature: string;
   maxTokens: string;
+  /** Of the company's documents, with each question. */
+  passages: string;
   failureText: string;
   /** Whether the visitor reads nothing when the bot gives up. */
   silent: boolean;
@@ -59,6 +61,7 @@ export function formOf({ kind, webhook, model, failureText = '', handover, bound
     history: textOf(model?.history),
     temperature: model?.temperature === undefined ? '' : String(model.temperature),
     maxTokens: textOf(model?.maxTokens),
+    passages: textOf(model?.knowledge?.passages),
     failureText: silent ? '' : failureText,
     silent,
     onFailure: !!handover?.onFailure,
@@ -111,6 +114,7 @@ function modelOf(f: BotForm): NonNullable<BotSettings['model']> {
   const history = Number(f.history);
   const maxTokens = Number(f.maxTokens);
   const prices = pricesOf(f);
+  const passages = Number(f.passages);
   return {
     connectionId: f.connectionId,
     model: f.model.trim(),
@@ -119,6 +123,7 @@ function modelOf(f: BotForm): NonNullable<BotSettings['model']> {
     ...(f.temperature && { temperature: Number(f.temperature) }),
     ...(maxTokens && { maxTokens }),
     ...(isSet(prices) && { prices }),
+    ...(passages && { knowledge: { passages } }),
   };
 }
 
@@ -194,13 +199,11 @@ function placeOf(url: string): string {
   }
 }
 
-export const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
-
 const COMMON_FIELDS = ['failureText', 'handover.phrases'];
 
 const AMOUNTS = ['application.questions', 'application.tokens', 'visitor.questions', 'visitor.tokens'];
 const BOUND_FIELDS = ['callsAtOnce', ...AMOUNTS, 'exhaustedText'].map((name) => `bounds.${name}`);
-const MODEL_FIELDS = ['connectionId', 'model', 'prompt', 'history', 'temperature', 'maxTokens'];
+const MODEL_FIELDS = ['connectionId', 'model', 'prompt', 'history', 'temperature', 'maxTokens', 'knowledge.passages'];
 const PRICE_FIELDS = ['prices.input', 'prices.output', 'prices.currency'];
 
 /** The paths of the fields that the form of a kind shows an error at. */

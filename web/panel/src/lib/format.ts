@@ -35,6 +35,9 @@ export const formatFull = (at: number | string): string => full.format(new Date(
 export const count = (n: number, [one, other]: readonly [string, string]): string =>
   `${number.format(n)} ${plural.select(n) === 'one' ? one : other}`;
 
+/** Returns the size of a text in UTF-8. */
+export const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+
 export function formatBytes(n: number): string {
   const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'];
   const i = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));

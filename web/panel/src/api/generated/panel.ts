@@ -239,6 +239,15 @@ export interface components {
             format?: "markdown" | "plain";
             /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message or of the model's answer. Show it: the text is incomplete. */
             finishReason?: string;
+            /** @description Only in an answer of a bot from documents: the passages that the text cites as `[1]`. The text ends with the same list, in Markdown. */
+            citations?: {
+                /** @description Number in the text. */
+                number: number;
+                /** @description Title of the document, and the headings of the passage. */
+                title: string;
+                /** @description Where to read it; absent: nowhere. */
+                address?: string;
+            }[];
         };
         /** @description Content of IMAGE. */
         ImageData: {
@@ -2016,6 +2025,11 @@ export interface components {
                     /** @description Currency of the prices. */
                     currency?: string;
                 };
+                /** @description What the model gets of the company's documents. */
+                knowledge?: {
+                    /** @description Passages of the company's documents that the model gets with each question; 0: none. */
+                    passages?: number;
+                };
             };
             /** @description What the visitor reads when the bot gives up on a message; empty: the operator's text, `none`: nothing. */
             failureText?: string;
@@ -2159,6 +2173,17 @@ export interface components {
             answer: string;
             /** @description Whether the answer hands the chat to the agents. */
             handover?: boolean;
+            /** @description Passages of the company's documents that the answer cites. */
+            citations?: {
+                /** @description Number in the answer. */
+                number: number;
+                /** @description Title of the document, and the headings of the passage. */
+                title: string;
+                /** @description Where visitors can read it; absent: nowhere. */
+                address?: string;
+            }[];
+            /** @description Whether the model had documents to answer from, and it got no passage, or cites none. */
+            unanswered?: boolean;
             /** @description Why there is no whole answer. */
             failure?: {
                 /** @description Code, such as `LLM_TIMEOUT`. */
@@ -2236,6 +2261,107 @@ export interface components {
             /** @description Key; empty: none. */
             apiKey?: string;
         };
+        /** @description A document of a company, without its text. The company's bots answer from it. */
+        Document: {
+            /** @description Document id. */
+            id: string;
+            /** @description Company id. */
+            companyId: string;
+            /** @description Title. */
+            title: string;
+            /** @description Address where visitors can read it, http or https; absent: nowhere. */
+            address?: string;
+            /**
+             * @description How the text is written.
+             * @enum {string}
+             */
+            format: "markdown" | "html" | "text";
+            /** @description Size of the text in bytes. */
+            bytes: number;
+            /** @description Passages into which it is cut. */
+            passages: number;
+            /**
+             * Format: date-time
+             * @description Time of the creation.
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
+            updatedAt: string;
+            /** @description Incremented by each change. */
+            revision: number;
+        };
+        /** @description A document of a company. */
+        DocumentWithText: {
+            /** @description Document id. */
+            id: string;
+            /** @description Company id. */
+            companyId: string;
+            /** @description Title. */
+            title: string;
+            /** @description Address where visitors can read it, http or https; absent: nowhere. */
+            address?: string;
+            /**
+             * @description How the text is written.
+             * @enum {string}
+             */
+            format: "markdown" | "html" | "text";
+            /** @description Text. */
+            text: string;
+            /** @description Size of the text in bytes. */
+            bytes: number;
+            /** @description Passages into which it is cut. */
+            passages: number;
+            /**
+             * Format: date-time
+             * @description Time of the creation.
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
+            updatedAt: string;
+            /** @description Incremented by each change. */
+            revision: number;
+        };
+        /** @description The content of a document. */
+        CreateDocument: {
+            /** @description Title, which the bot's citations show. */
+            title: string;
+            /** @description Address where visitors can read it, http or https; absent: nowhere. */
+            address?: string;
+            /**
+             * @description How the text is written.
+             * @enum {string}
+             */
+            format: "markdown" | "html" | "text";
+            /** @description Text, at most 512 KiB of UTF-8. */
+            text: string;
+        };
+        /** @description A question to the documents. */
+        SearchDocuments: {
+            /** @description Question. */
+            question: string;
+        };
+        /** @description Passages that a search has found. */
+        FoundPassages: {
+            /** @description Best first. */
+            passages: {
+                /** @description Document id. */
+                documentId: string;
+                /** @description Title of the document. */
+                title: string;
+                /** @description Headings above it, such as `Orders › Returns`; empty: none. */
+                heading: string;
+                /** @description Address of the document; absent: none. */
+                address?: string;
+                /** @description Text. */
+                text: string;
+            }[];
+        };
         /** @description The list. */
         ListSessionsAnswer: {
             /** @description Valid sessions. */
@@ -2274,6 +2400,12 @@ export interface components {
         ListConnectionsAnswer: {
             /** @description Connections by id. */
             connections: components["schemas"]["Connection"][];
+            next: components["schemas"]["Next"];
+        };
+        /** @description Page of documents. */
+        ListDocumentsAnswer: {
+            /** @description Documents by id, without their texts. */
+            documents: components["schemas"]["Document"][];
             next: components["schemas"]["Next"];
         };
         /** @description Ratings. */
@@ -2512,6 +2644,11 @@ export type BotPublication = components['schemas']['BotPublication'];
 export type BotTest = components['schemas']['BotTest'];
 export type CreateConnection = components['schemas']['CreateConnection'];
 export type UpdateConnection = components['schemas']['UpdateConnection'];
+export type Document = components['schemas']['Document'];
+export type DocumentWithText = components['schemas']['DocumentWithText'];
+export type CreateDocument = components['schemas']['CreateDocument'];
+export type SearchDocuments = components['schemas']['SearchDocuments'];
+export type FoundPassages = components['schemas']['FoundPassages'];
 export type ListSessionsAnswer = components['schemas']['ListSessionsAnswer'];
 export type AcceptInvitationWithOidcAnswer = components['schemas']['AcceptInvitationWithOIDCAnswer'];
 export type ListCompaniesAnswer = components['schemas']['ListCompaniesAnswer'];
@@ -2519,6 +2656,7 @@ export type ListTokensAnswer = components['schemas']['ListTokensAnswer'];
 export type ListApplicationsAnswer = components['schemas']['ListApplicationsAnswer'];
 export type ListBotCallsAnswer = components['schemas']['ListBotCallsAnswer'];
 export type ListConnectionsAnswer = components['schemas']['ListConnectionsAnswer'];
+export type ListDocumentsAnswer = components['schemas']['ListDocumentsAnswer'];
 export type GetRatingsAnswer = components['schemas']['GetRatingsAnswer'];
 export type ListTemplatesAnswer = components['schemas']['ListTemplatesAnswer'];
 export type GetTemplateHistoryAnswer = components['schemas']['GetTemplateHistoryAnswer'];

@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/knowledge"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// documentFields omits the text.
+func documentFields(d knowledge.Document) fields {
+	return fields{"title": d.Title, "address": d.Address, "format": d.Format, "bytes": d.Bytes}
+}
+
+// DocumentContent is what a user writes of a document.
+type DocumentContent struct {
+	Title   string           `json:"title"`
+	Address string           `json:"address"`
+	Format  knowledge.Format `json:"format"`
+	Text    string           `json:"text"`
+}
+
+// set replaces the content of a document.
+func (c DocumentContent) set(d *knowledge.Document) {
+	d.Title, d.Address, d.Format, d.Text = c.Title, c.Address, c.Format, c.Text
+	d.Bytes = len(c.Text)
+}
+
+// CreateDocument adds a document of a company, in which its bots search from then on. Errors: Invalid, NotFound (no such
+// company), Conflict with the reason TOO_MANY_DOCUMENTS.
+func (s *Service) CreateDocument(
+	ctx context.Context, by Actor, companyID string, content DocumentContent,
+) (knowledge.Document, error) {
+	d := knowledge.Document{ID: chat.NewID(), CompanyID: companyID, CreatedAt: store.UTC(s.now())}
+	if _, err := s.store.Company(ctx, companyID); err != nil {
+		return d, err
+	}
+	content.set(&d)
+	if err := s.putDocument(ctx, &d, knowledge.Document{}); err != nil {
+		return d, err
+	}
+	return d, s.auditDocument(ctx, by, d, change{action: "document.create", after: documentFields(d)})
+}
+
+// UpdateDocument replaces the content of a document that has the revision, or [AnyRevision]. Errors: those of
+// CreateDocument; PRECONDITION_FAILED for another revision.
+func (s *Service) UpdateDocument(
+	ctx context.Context, by Actor, id string, revision int64, content DocumentContent,
+) (d knowledge.Document, err error) {
+	for range changeAttempts {
+		d, err = s.store.Document(ctx, id)
+		if err != nil {
+			return d, err
+		}
+		if revision != AnyRevision && revision != d.Revision {
+			return d, apperr.PreconditionFailed.WithMessage("Somebody else has changed the document meanwhile")
+		}
+		before := d
+		content.set(&d)
+		err = s.putDocument(ctx, &d, before)
+		if apperr.Is(err, apperr.Conflict) && apperr.ReasonOf(err) == apperr.ChangedMeanwhile.Reason {
+			continue
+		}
+		if err != nil {
+			return d, err
+		}
+		return d, s.auditDocument(ctx, by, d, change{
+			action: "document.update", before: documentFields(before), after: documentFields(d),
+			hidden: before.Text != d.Text,
+		})
+	}
+	return d, err
+}
+
+// putDocument checks and writes a document in place of another one.
+func (s *Service) putDocument(ctx context.Context, d *knowledge.Document, before knowledge.Document) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	used, err := s.store.DocumentUsage(ctx, d.CompanyID)
+	if err != nil {
+		return err
+	}
+	isNew := before.Revision == 0
+	bytes := used.Bytes + int64(d.Bytes-before.Bytes)
+	if isNew && used.Documents >= knowledge.MaxDocuments || bytes > knowledge.MaxTotal {
+		return apperr.TooManyDocuments.New()
+	}
+	passages := knowledge.Cut(*d)
+	d.Passages = len(passages)
+	d.UpdatedAt = store.UTC(s.now())
+	if err := s.store.PutDocument(ctx, *d, passages); err != nil {
+		return err
+	}
+	d.Revision++
+	return nil
+}
+
+func (s *Service) auditDocument(ctx context.Context, by Actor, d knowledge.Document, c change) error {
+	c.companyID, c.target, c.id = d.CompanyID, "document", d.ID
+	return s.audit(ctx, by, c)
+}
+
+// DeleteDocument removes a document. NotFound if it does not exist.
+func (s *Service) DeleteDocument(ctx context.Context, by Actor, id string) error {
+	d, err := s.store.Document(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := s.store.DeleteDocument(ctx, id); err != nil {
+		return err
+	}
+	return s.auditDocument(ctx, by, d, change{action: "document.delete", before: documentFields(d)})
+}

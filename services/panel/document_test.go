@@ -1,0 +1,116 @@
+package panel_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin/view"
+	"github.com/parley-chat/parley/pkg/bots"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/knowledge"
+)
+
+// A developer adds a document, finds its passage with a question, changes it, and removes it. Another company finds none
+// of it.
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	developer := w.as(w.acme.users[account.Developer])
+	stranger := w.as(w.other.users[account.Developer])
+	find := func(b *browser, question string) []view.Passage {
+		t.Helper()
+		var found view.Passages
+		body, _ := json.Marshal(map[string]string{"question": question})
+		b.done(http.StatusOK, http.MethodPost, "/api/documents/search", string(body)).Into(t, &found)
+		return found.Passages
+	}
+	content := func(text string) string {
+		body, _ := json.Marshal(map[string]string{"title": "Shop", "format": "markdown", "text": text, "address": "https://shop.example/#returns"})
+		return string(body)
+	}
+	var made struct {
+		ID                        string
+		Passages, Bytes, Revision int
+	}
+	developer.done(http.StatusCreated, http.MethodPost, "/api/documents", content("# Parcels\n\nThey leave at noon.")).Into(t, &made)
+	if made.Passages != 1 || made.Bytes == 0 || made.Revision != 1 {
+		t.Errorf("got %+v, want a document of one passage", made)
+	}
+	if found := find(developer, "When does my parcel leave?"); len(found) != 1 || found[0].Heading != "Parcels" || found[0].Address == "" {
+		t.Errorf("got %+v, want the passage", found)
+	}
+	if found := find(stranger, "When does my parcel leave?"); len(found) != 0 {
+		t.Errorf("another company: got %+v, want nothing", found)
+	}
+
+	path := "/api/documents/" + made.ID
+	stranger.done(http.StatusNotFound, http.MethodGet, path, "")
+	developer.done(http.StatusOK, http.MethodPut, path, content("# Parcels\n\nThey stay."), "If-Match", `"1"`)
+	developer.done(http.StatusPreconditionFailed, http.MethodPut, path, content("# Late"), "If-Match", `"1"`)
+	if found := find(developer, "at noon"); len(found) != 0 {
+		t.Errorf("got %+v, want nothing of the text before", found)
+	}
+	for _, wrong := range []string{
+		`{"title":"","format":"markdown","text":"x"}`, `{"title":"x","format":"pdf","text":"x"}`,
+		`{"title":"x","format":"text","text":" "}`, `{"title":"x","format":"text","text":"x","address":"ftp://x"}`,
+	} {
+		developer.done(http.StatusBadRequest, http.MethodPost, "/api/documents", wrong)
+	}
+	developer.done(http.StatusBadRequest, http.MethodPost, "/api/documents/search", `{"question":""}`)
+	developer.done(http.StatusNoContent, http.MethodDelete, path, "")
+	developer.done(http.StatusNotFound, http.MethodGet, path, "")
+}
+
+// A company has a number of documents; above it, none is added, and those that it has are changed as before.
+func TestDocumentsOfACompanyAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	developer := w.as(w.acme.users[account.Developer])
+	for range knowledge.MaxDocuments - 1 { // it had one before
+		w.must(w.store.PutDocument(t.Context(), knowledge.Document{
+			ID: chat.NewID(), CompanyID: w.acme.id, Title: "x", Format: knowledge.Text, CreatedAt: time.Now(), UpdatedAt: time.Now(),
+		}, nil))
+	}
+	content := `{"title":"Shop","format":"text","text":"hello"}`
+	got := developer.done(http.StatusConflict, http.MethodPost, "/api/documents", content).Body
+	if !strings.Contains(got, "TOO_MANY_DOCUMENTS") {
+		t.Errorf("got %s, want the bound", got)
+	}
+	developer.done(http.StatusOK, http.MethodPut, "/api/documents/"+w.acme.document, content)
+}
+
+// The calls without an answer are found among many others, a page at a time.
+func TestCallsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	var want []string
+	for n := range 60 {
+		c := bots.Call{ID: chat.NewID(), CompanyID: w.acme.id, AppID: w.acme.app, At: time.Now(), Kind: bots.Model}
+		c.Unanswered = n%20 == 0
+		if c.Unanswered {
+			want = append([]string{c.ID}, want...)
+		}
+		w.must(w.store.AppendBotCall(t.Context(), c))
+	}
+	developer := w.as(w.acme.users[account.Developer])
+	path := "/api/applications/" + w.acme.app + "/bot/calls?unanswered=true&limit=2"
+	var got []string
+	for cursor, more := "", true; more; more = cursor != "" {
+		var page struct {
+			Calls []bots.Call
+			Next  string
+		}
+		developer.done(http.StatusOK, http.MethodGet, path+"&cursor="+cursor, "").Into(t, &page)
+		for _, c := range page.Calls {
+			got = append(got, c.ID)
+		}
+		cursor = page.Next
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,60 @@
+package http
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/admin/view"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/knowledge"
+)
+
+func (a api) getDocuments(c echo.Context, _ caller, company string) error {
+	id := func(d knowledge.Document) string { return d.ID }
+	return answerList(c, "documents", recordsOf(a.Store.Documents, company), id, view.DocumentOf, nil)
+}
+
+// document finds the document of a route.
+func (a api) document(c echo.Context, who caller) (knowledge.Document, error) {
+	return recordOf(
+		c, who, a.Store.Document, func(d knowledge.Document) string { return d.CompanyID }, apperr.DocumentNotFound,
+	)
+}
+
+func (a api) getDocument(_ echo.Context, _ caller, d knowledge.Document) (any, error) {
+	return view.DocumentOf(d), nil
+}
+
+func (a api) createDocument(c echo.Context, who caller, company string, r admin.DocumentContent) (any, error) {
+	d, err := a.Admin.CreateDocument(ctxOf(c), who.actor(), company, r)
+	return created(view.DocumentOf(d)), err
+}
+
+func (a api) updateDocument(c echo.Context, who caller, d knowledge.Document, r admin.DocumentContent) (any, error) {
+	d, err := a.Admin.UpdateDocument(ctxOf(c), who.actor(), d.ID, revisionOf(c), r)
+	return view.DocumentOf(d), err
+}
+
+func (a api) deleteDocument(c echo.Context, who caller, d knowledge.Document) (any, error) {
+	return nil, a.Admin.DeleteDocument(ctxOf(c), who.actor(), d.ID)
+}
+
+type searchRequest struct {
+	Question string `json:"question"`
+}
+
+// searchDocuments answers what a bot would get for a question.
+func (a api) searchDocuments(c echo.Context, _ caller, company string, r searchRequest) (any, error) {
+	if strings.TrimSpace(r.Question) == "" || utf8.RuneCountInString(r.Question) > chat.MaxTextLength {
+		message := "must have 1 to " + strconv.Itoa(chat.MaxTextLength) + " characters"
+		return nil, apperr.Fields{{Name: "question", Message: message}}.Err()
+	}
+	found, err := a.Store.SearchPassages(ctxOf(c), company, knowledge.Terms(r.Question), bots.MaxPassages)
+	return view.PassagesOf(found), err
+}

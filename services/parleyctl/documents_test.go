@@ -1,0 +1,53 @@
+package parleyctl_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/knowledge"
+	"github.com/parley-chat/parley/services/parleyctl"
+)
+
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.seed()
+	file := filepath.Join(t.TempDir(), "returns.md")
+	write := func(text string) {
+		t.Helper()
+		w.must(os.WriteFile(file, []byte(text), 0o600))
+	}
+	write("# Costs\n\nReturns are free.\n")
+	made := decoded[object](w.ctl("documents", "add", "--company", companyID, "--file", file, "-o", "json"))
+	id := made["id"].(string)
+	if made["title"] != "returns" || made["format"] != "markdown" || made["passages"] != 1.0 {
+		t.Errorf("got %v, want what the file's name says", made)
+	}
+	search := func(question string) int {
+		t.Helper()
+		found, err := w.store.SearchPassages(t.Context(), companyID, knowledge.Terms(question), 5)
+		w.must(err)
+		return len(found)
+	}
+	if search("What does a return cost?") != 1 {
+		t.Error("got nothing, want the passage")
+	}
+	write("# Shipping\n\nParcels leave at noon.\n")
+	w.ctl("documents", "update", id, "--file", file, "--title", "Shipping", "--format", "text").done()
+	if d, err := w.store.Document(t.Context(), id); err != nil || d.Title != "Shipping" || d.Format != knowledge.Text || d.Revision != 2 {
+		t.Errorf("got %+v and %v, want it replaced", d, err)
+	}
+	if search("What does a return cost?") != 0 {
+		t.Error("got the old passage, want nothing")
+	}
+	if list := w.ctl("documents", "list", "--company", companyID).done(); !strings.Contains(list, "Shipping") {
+		t.Errorf("got %s, want the document", list)
+	}
+	w.ctl("documents", "add", "--company", companyID).fails(parleyctl.ExitUsage, "--file required")
+	write(" ")
+	w.ctl("documents", "add", "--company", companyID, "--file", file).fails(parleyctl.ExitRefused, "text")
+	w.ctl("documents", "delete", id, "--yes").done()
+	w.ctl("documents", "show", id).fails(parleyctl.ExitNotFound, "not found")
+}
