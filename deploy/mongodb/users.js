@@ -36,6 +36,7 @@ const roles = {
     "bots": ["find"],
     "chats": ["find", "insert", "update"],
     "companies": ["find"],
+    "documents": ["find"],
     "identities": ["find", "insert"],
     "identityOwners": ["find", "insert"],
     "messages": ["find", "insert", "remove", "update"],

@@ -12,7 +12,7 @@ type Documents interface {
 	Document(ctx context.Context, id string) (knowledge.Document, error)
 	// PutDocument writes a document and its passages, in place of those that it had, if its revision is the stored one, 0
 	// for a new one, and increments the revision. Conflict with the reason CHANGED_MEANWHILE if it is another. A search
-	// at the same time may find passages of both. A repeat after a crash completes the write.
+	// finds the passages of one of them, and none of a write that was not completed; a repeat completes it.
 	PutDocument(ctx context.Context, d knowledge.Document, passages []knowledge.Passage) error
 	// DeleteDocument removes a document and its passages, or returns NotFound.
 	DeleteDocument(ctx context.Context, id string) error

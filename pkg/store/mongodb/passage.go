@@ -114,7 +114,9 @@ func (s *Store) SearchPassages(
 		return nil, err
 	}
 	ranked := rank(examined, rarities(counted, all))
-	return s.passagesOf(ctx, ranked[:min(len(ranked), limit, store.MaxPage)])
+	limit = min(limit, store.MaxPage)
+	found, err := s.passagesOf(ctx, ranked[:min(len(ranked), 2*limit)]) // some may be of another version
+	return found[:min(len(found), limit)], err
 }
 
 // countPassages counts entries of an index up to a bound.
@@ -197,22 +199,47 @@ func (c candidate) score(rarity map[string]float64, average float64) (sum float6
 	return sum
 }
 
-// passagesOf reads passages in the order of their ids. One that was removed meanwhile is left out.
+// passagesOf reads passages in the order of their ids, without those that were removed meanwhile, and without those that
+// are not of the stored version of their document: it is being written, or the process that wrote it was killed.
 func (s *Store) passagesOf(ctx context.Context, ids []string) ([]knowledge.Passage, error) {
 	q := listQuery{
 		filter: bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}},
-		fields: fieldsOf("documentId", "companyId", "number", "title", "heading", "address", "text"),
+		fields: fieldsOf("documentId", "version", "companyId", "number", "title", "heading", "address", "text"),
 	}
 	found, err := list(ctx, s, passages, q, func(d passageDocument) (passageDocument, bool) { return d, true })
+	if err != nil {
+		return nil, err
+	}
+	versions, err := s.versionsOf(ctx, found)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b passageDocument) int {
 		return cmp.Compare(slices.Index(ids, a.ID), slices.Index(ids, b.ID))
 	})
-	ordered := make([]knowledge.Passage, len(found))
-	for i, d := range found {
-		ordered[i] = d.passage()
+	ordered := []knowledge.Passage{}
+	for _, d := range found {
+		if versions[d.DocumentID] == d.Version {
+			ordered = append(ordered, d.passage())
+		}
 	}
 	return ordered, nil
+}
+
+// versionsOf returns the stored versions of the documents of passages, by id.
+func (s *Store) versionsOf(ctx context.Context, of []passageDocument) (map[string]string, error) {
+	ids := make([]string, 0, len(of))
+	for _, p := range of {
+		ids = append(ids, p.DocumentID)
+	}
+	q := listQuery{
+		filter: bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}},
+		fields: fieldsOf("version"),
+	}
+	versions := map[string]string{}
+	_, err := list(ctx, s, knowledgeDocuments, q, func(d knowledgeDocument) (struct{}, bool) {
+		versions[d.ID] = d.Version
+		return struct{}{}, true
+	})
+	return versions, err
 }

@@ -200,14 +200,19 @@ func TestCrashWhileWritingADocument(t *testing.T) {
 			})
 			ok(t, err)
 		}
-		wantLeft := func(what string, want int) {
+		wantLeft := func(what string, want int64) {
 			t.Helper()
+			left, err := raw.Collection("passages").CountDocuments(t.Context(), bson.D{{Key: "terms", Value: "left"}})
+			if err != nil || left != want {
+				t.Errorf("%s: got %d passages of other writes, %v, want %d", what, left, err, want)
+			}
 			found, err := s.SearchPassages(t.Context(), d.CompanyID, []string{"left"}, 9)
-			if err != nil || len(found) != want {
-				t.Errorf("%s: got %d passages of other writes, %v, want %d", what, len(found), err, want)
+			if err != nil || len(found) != 0 {
+				t.Errorf("%s: found %d of them, %v, want none", what, len(found), err)
 			}
 		}
 		leave(1)
+		wantLeft("a new document that was not written", 1)
 		ok(t, s.PutDocument(t.Context(), d, ladder))
 		wantLeft("a repeat of a new document", 0)
 		leave(1)
