@@ -97,7 +97,7 @@ func (a api) getBotCalls(c echo.Context, _ caller, app chat.Application) error {
 	return answerExamined(c, "calls", unanswered(read), id, view.BotCallOf)
 }
 
-// unanswered returns a reader of the unanswered calls.
+// unanswered returns a reader of the unanswered calls that are no tests.
 func unanswered(read func(context.Context, store.Page) ([]bots.Call, error)) reader[bots.Call] {
 	return func(ctx context.Context, p store.Page) (calls []bots.Call, next string, err error) {
 		next = p.After
@@ -108,7 +108,7 @@ func unanswered(read func(context.Context, store.Page) ([]bots.Call, error)) rea
 			}
 			for _, call := range found {
 				next = call.ID
-				if call.Unanswered {
+				if call.Unanswered && call.Version > 0 {
 					calls = append(calls, call)
 				}
 				if len(calls) == p.Size() {
