@@ -27,6 +27,7 @@ func steps(t *testing.T, c company) (all []step) {
 	records := map[string]string{
 		exampleCompany: c.id, exampleApp: c.app, exampleTemplate: c.template, exampleVisitor: c.visitor,
 		exampleEndpoint: c.endpoint, exampleChat: c.chat, exampleUser: c.users[account.Agent].ID, exampleToken: c.token,
+		exampleConnection: c.connection, exampleDocument: c.document,
 	}
 	for _, o := range operations() {
 		if slices.Contains(panel.OpenRoutes(), o.name()) {
