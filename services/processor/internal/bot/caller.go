@@ -188,7 +188,7 @@ func (c *caller) answer(
 			Code:       apperr.TooMany,
 			Reason:     c.reason("CALLS_AT_ONCE"),
 			Message:    c.named("is called as often at once as the application allows"),
-			RetryAfter: jittered(2 * placeWait),
+			RetryAfter: jittered(placeWait),
 		})
 	}
 	defer release()
