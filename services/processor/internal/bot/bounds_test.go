@@ -289,6 +289,20 @@ func TestCallsAreLogged(t *testing.T) {
 	}
 }
 
+// The company learns why its server was not reached, and no address of the operator's network.
+func TestAFailureNamesNoAddress(t *testing.T) {
+	t.Parallel()
+	p := &publishedBots{byApp: map[string]bots.Bot{}}
+	r := openRouterWith(t, p, (&ledger{}).process(t, 1))
+	call, err := r.Test(t.Context(), bots.Test{
+		CompanyID: "company", AppID: appOne, Probe: true,
+		Settings: bots.Settings{Kind: bots.Webhook, Webhook: bots.WebhookSettings{URL: "http://localhost/"}},
+	})
+	if err != nil || call.Failure == nil || call.Failure.Message != "No answer: the address is not allowed" {
+		t.Errorf("got %+v and %v, want a refusal without the address", call.Failure, err)
+	}
+}
+
 // A test asks settings that are not published, and a probe only whether the server answers.
 func TestSettingsAreTested(t *testing.T) {
 	t.Parallel()
@@ -351,7 +365,7 @@ func TestSettingsAreTested(t *testing.T) {
 		t.Errorf("a webhook that knows no HEAD: got %+v and %v, want no failure", call.Failure, err)
 	}
 	probe.Settings.Webhook.URL = "http://127.0.0.1:1/"
-	if call, _ := r.Test(t.Context(), probe); call.Failure == nil || !strings.Contains(call.Failure.Message, "refused") {
+	if call, _ := r.Test(t.Context(), probe); call.Failure == nil || call.Failure.Message != "No answer: connection refused" {
 		t.Errorf("no server: got %+v, want why", call.Failure)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/services/processor/internal/guard"
 )
 
 const (
@@ -264,8 +265,8 @@ func (t *target) failure(err error) *bots.CallFailure {
 	f := &bots.CallFailure{Reason: apperr.ReasonOf(err), Message: err.Error()}
 	if coded, ok := errors.AsType[*apperr.Error](err); ok {
 		f.Message = coded.Message
-		if cause := coded.Unwrap(); cause != nil && t.own {
-			f.Message = "No answer: " + t.printable(cause.Error())
+		if cause := coded.Unwrap(); cause != nil && t.own && coded.Reason == apperr.ServiceUnavailable.Reason {
+			f.Message = "No answer: " + t.printable(guard.Reason(cause))
 		}
 	}
 	return f

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -83,4 +84,27 @@ func NewClient(allow []netip.Prefix, timeout time.Duration) *http.Client {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// Reason returns why a request of the client got no answer, for a company. It names no resolved address: that could be
+// one of the operator's network.
+func Reason(err error) string {
+	type timeoutError interface {
+		error
+		Timeout() bool
+	}
+	timeout, ok := errors.AsType[timeoutError](err)
+	switch {
+	case errors.Is(err, ErrPort):
+		return ErrPort.Error()
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):
+		return "the address is not allowed"
+	case ok && timeout.Timeout():
+		return "no answer in time"
+	}
+	text := err.Error()
+	if i := strings.LastIndex(text, ": "); i >= 0 { // the innermost error: connection refused, no such host
+		text = text[i+2:]
+	}
+	return text
 }

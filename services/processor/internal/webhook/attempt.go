@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"code.dny.dev/ssrf"
-
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/services/processor/internal/guard"
 	"github.com/parley-chat/parley/services/processor/internal/retryafter"
@@ -61,7 +59,8 @@ func (s *Service) call(ctx context.Context, e webhook.Endpoint, d webhook.Delive
 		r.retryAfter = retryafter.Parse(response.Header, at, maxRetryAfter)
 		r.attempt.Answer = excerpt(response.Body)
 	} else {
-		r.attempt.Error = reasonOf(err)
+		reason := guard.Reason(err)
+		r.attempt.Error = printable(reason[:min(len(reason), maxError)])
 		r.noAnswer = true
 	}
 	r.attempt.Duration = time.Since(began)
@@ -95,27 +94,4 @@ func excerpt(body io.Reader) string {
 
 func printable(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
-}
-
-// reasonOf returns why there was no answer, for the company's log. It names no resolved address: that could
-// be one of the operator's network.
-func reasonOf(err error) string {
-	type timeoutError interface {
-		error
-		Timeout() bool
-	}
-	timeout, ok := errors.AsType[timeoutError](err)
-	switch {
-	case errors.Is(err, guard.ErrPort):
-		return guard.ErrPort.Error()
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):
-		return "the address is not allowed"
-	case ok && timeout.Timeout():
-		return "no answer in time"
-	}
-	text := err.Error()
-	if i := strings.LastIndex(text, ": "); i >= 0 { // the innermost error: connection refused, no such host
-		text = text[i+2:]
-	}
-	return printable(text[:min(len(text), maxError)])
 }
