@@ -144,6 +144,19 @@ func (b *Bounds) admit(ctx context.Context, x *exchange, e event.VisitorMessageA
 	return true, nil
 }
 
+// giveBack removes a question that is not asked, because the operator's budget refuses it.
+func (b *Bounds) giveBack(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) {
+	if b == nil || !x.usage.counted {
+		return
+	}
+	x.usage.counted = false
+	back := bots.Amount{Questions: -1, Tokens: -x.usage.tokens}
+	if x.target.bounds.Visitor != (bots.Amount{}) {
+		_, _, _ = b.cfg.Usage.SpendBot(ctx, visitorUsage(x, e), back, bots.Amount{}) // it counts then
+	}
+	_, _, _ = b.cfg.Usage.SpendBot(ctx, applicationUsage(x, e), back, bots.Amount{})
+}
+
 // refuse returns the result of a question that is not asked.
 func (b *Bounds) refuse(err error) (bool, error) {
 	if err != nil {

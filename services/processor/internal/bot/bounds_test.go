@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bots"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/notice"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
@@ -195,6 +196,26 @@ func TestWhatABoundDoes(t *testing.T) {
 	fourth := bots.UsageOf{AppID: appOne, ChatUserID: "fourth", Day: bots.Day(time.Now())}
 	if got := l.used[fourth]; got.Questions != 0 {
 		t.Errorf("got %d questions of a visitor that was refused, want none", got.Questions)
+	}
+}
+
+// A question that the operator's budget refuses uses nothing of the company's bound.
+func TestARefusedQuestionUsesNoBound(t *testing.T) {
+	t.Parallel()
+	day := bots.Amount{Questions: 9}
+	p := modelBot(t, &model{words: []string{"Hi"}}, bots.Bounds{Application: day, Visitor: day})
+	l := &ledger{}
+	r := routers(t, p, l, 1)[0]
+	r.cfg.LLM.admit = func(context.Context, *exchange, event.VisitorMessageAccepted) error {
+		return apperr.New(apperr.TooMany, "LLM_TOKENS_SPENT", "The application has spent its tokens")
+	}
+	if _, err := r.Answer(t.Context(), wroteAs(appOne, "v"), unseen); apperr.ReasonOf(err) != "LLM_TOKENS_SPENT" {
+		t.Fatalf("got %v, want the operator's refusal", err)
+	}
+	for of, used := range l.used {
+		if used != (bots.Amount{}) {
+			t.Errorf("%+v: got %+v used, want nothing", of, used)
+		}
 	}
 }
 

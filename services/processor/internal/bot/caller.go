@@ -235,6 +235,7 @@ func (c *caller) begin(ctx context.Context, x *exchange, e event.VisitorMessageA
 	}
 	if c.admit != nil {
 		if err := c.admit(ctx, x, e); err != nil {
+			c.bounds.giveBack(ctx, x, e)
 			return false, err
 		}
 	}
