@@ -31,6 +31,7 @@ const roles = {
   "processor": {
     "applications": ["find"],
     "audit": ["insert"],
+    "botActions": ["find", "insert", "update"],
     "botCalls": ["insert"],
     "botUsage": ["find", "insert", "update"],
     "bots": ["find"],
@@ -54,6 +55,7 @@ const roles = {
     "accessTokens": ["find", "insert", "remove", "update"],
     "applications": ["find", "insert", "update"],
     "audit": ["find", "insert"],
+    "botActions": ["find", "remove"],
     "botCalls": ["find", "remove"],
     "botUsage": ["find", "remove"],
     "bots": ["find", "insert", "update"],

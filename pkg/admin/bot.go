@@ -103,11 +103,25 @@ func (s *Service) checkSettings(ctx context.Context, companyID string, settings 
 	if settings.Kind != bots.Model {
 		return nil
 	}
-	c, err := s.store.ModelConnection(ctx, settings.Model.ConnectionID)
-	if apperr.Is(err, apperr.NotFound) || err == nil && c.CompanyID != companyID {
-		return apperr.Fields{{Name: "model.connectionId", Message: "must be a connection of the company"}}.Err()
+	var f apperr.Fields
+	for i, id := range settings.Model.Connections() {
+		c, err := s.store.ModelConnection(ctx, id)
+		switch {
+		case apperr.Is(err, apperr.NotFound), err == nil && c.CompanyID != companyID:
+			f.Add(connectionField(i), "must be a connection of the company")
+		case err != nil:
+			return err
+		}
 	}
-	return err
+	return f.Err()
+}
+
+// connectionField returns the field of a connection of [bots.ModelSettings.Connections].
+func connectionField(i int) string {
+	if i == 0 {
+		return "model.connectionId"
+	}
+	return fmt.Sprintf("model.tools.servers[%d].connectionId", i-1)
 }
 
 // Publication is what [Service.PublishBot] puts in force.

@@ -197,6 +197,7 @@ var (
 	WebhookDeliveryNotFound = define(NotFound, "WEBHOOK_DELIVERY_NOT_FOUND", "Webhook delivery not found")
 	BotNotFound             = define(NotFound, "BOT_NOT_FOUND", "The bot of the application was never changed")
 	BotVersionNotFound      = define(NotFound, "BOT_VERSION_NOT_FOUND", "Version of the bot not found")
+	BotActionNotFound       = define(NotFound, "BOT_ACTION_NOT_FOUND", "The visitor was not asked about this")
 	ConnectionNotFound      = define(NotFound, "CONNECTION_NOT_FOUND", "Connection not found")
 	ConnectionInUse         = define(Conflict, "CONNECTION_IN_USE", "A bot of the company uses the connection")
 	TooManyModelConnections = define(Conflict, "TOO_MANY_MODEL_CONNECTIONS", "The company has reached its limit of connections")

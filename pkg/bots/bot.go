@@ -72,6 +72,9 @@ func (b *Bot) Rotate(now time.Time, overlap time.Duration) webhook.Secret {
 
 // Uses reports whether the draft or the version in force uses a connection.
 func (b Bot) Uses(connectionID string) bool {
-	uses := func(s Settings) bool { return s.Kind == Model && s.Model.ConnectionID == connectionID }
-	return uses(b.Draft) || uses(b.InForce().Settings)
+	return b.Draft.uses(connectionID) || b.InForce().Settings.uses(connectionID)
+}
+
+func (s Settings) uses(connectionID string) bool {
+	return s.Kind == Model && slices.Contains(s.Model.Connections(), connectionID)
 }

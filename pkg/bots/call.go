@@ -38,7 +38,8 @@ type Call struct {
 	Answer       string       `json:"answer"` // as the visitor reads it
 	Handover     bool         `json:"handover,omitempty"`
 	Citations    []Citation   `json:"citations,omitempty"`  // of passages, in the answer
-	Unanswered   bool         `json:"unanswered,omitempty"` // a model with documents cites none
+	Unanswered   bool         `json:"unanswered,omitempty"` // a model with documents cites none, and has called no tool
+	Tools        []ToolUse    `json:"tools,omitempty"`      // that the model has called, in this order
 	Failure      *CallFailure `json:"failure,omitempty"`
 	Milliseconds int64        `json:"milliseconds"`
 	InputTokens  int          `json:"inputTokens,omitempty"` // as the model reports them
@@ -60,6 +61,27 @@ type Turn struct {
 	Role string `json:"role"`
 	Text string `json:"text"`
 }
+
+// ToolUse is a call of a tool, as the log of calls has it.
+type ToolUse struct {
+	Name         string      `json:"name"`
+	Arguments    string      `json:"arguments"`        // JSON, shortened
+	Result       string      `json:"result,omitempty"` // shortened
+	Outcome      ToolOutcome `json:"outcome"`
+	Milliseconds int64       `json:"milliseconds"`
+}
+
+// ToolOutcome is what has become of a call of a tool.
+type ToolOutcome string
+
+// The outcomes of calls of tools.
+const (
+	ToolOK      ToolOutcome = "ok"
+	ToolFailed  ToolOutcome = "failed"  // the tool or its server has failed, and the model was told
+	ToolAsked   ToolOutcome = "asked"   // the visitor is asked first
+	ToolRefused ToolOutcome = "refused" // not called: the visitor has declined, or it is not allowed (any more)
+	ToolUnknown ToolOutcome = "unknown" // a process has died during the call, and it is not repeated
+)
 
 // Citation is a passage of a document that an answer cites.
 type Citation struct {

@@ -18,12 +18,13 @@ const (
 	maxAPIKey      = 4096 // bytes
 )
 
-// Connection is a server that speaks OpenAI's chat completions, and the key of a company there.
+// Connection is a server, and the key of a company there: one that speaks OpenAI's chat completions, or the Model Context
+// Protocol.
 type Connection struct {
 	ID        string    `json:"-"`
 	CompanyID string    `json:"-"`
 	Name      string    `json:"name"`
-	BaseURL   string    `json:"baseUrl"`          // without /chat/completions
+	BaseURL   string    `json:"baseUrl"`          // of chat completions without /chat/completions, of tools the endpoint
 	APIKey    string    `json:"apiKey,omitempty"` // sent as Authorization: Bearer; empty: none
 	CreatedAt time.Time `json:"createdAt"`
 	Revision  int64     `json:"-"` // incremented by each update; 0: not stored

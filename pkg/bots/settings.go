@@ -2,7 +2,8 @@
 // the connections to language models that a company has.
 //
 // settings.go has the settings of one version, bot.go the draft and the published versions, connection.go the
-// connections, usage.go what bots may use and have used, call.go the log of calls. Package admin changes them, the processor answers by them.
+// connections, tool.go the tools that models may call, with action.go for those that change something, usage.go what bots
+// may use and have used, call.go the log of calls. Package admin changes them, the processor answers by them.
 package bots
 
 import (
@@ -81,6 +82,16 @@ type ModelSettings struct {
 	Prices      Prices   `json:"prices,omitzero"`     // for the log of calls
 	// Knowledge is what it gets of the company's documents with each question.
 	Knowledge KnowledgeSettings `json:"knowledge,omitzero"`
+	Tools     ToolSettings      `json:"tools,omitzero"`
+}
+
+// Connections returns the ids of the connections that the settings use: the model's first.
+func (m ModelSettings) Connections() []string {
+	ids := []string{m.ConnectionID}
+	for _, server := range m.Tools.Servers {
+		ids = append(ids, server.ConnectionID)
+	}
+	return ids
 }
 
 // KnowledgeSettings are those of the documents that a language model answers from.
@@ -154,6 +165,7 @@ func (m ModelSettings) check(f *apperr.Fields) {
 	if m.Knowledge.Passages < 0 || m.Knowledge.Passages > MaxPassages {
 		f.Add("model.knowledge.passages", "must be 1 to "+strconv.Itoa(MaxPassages)+", or 0 for none")
 	}
+	m.Tools.check(f)
 }
 
 func (h Handover) check(f *apperr.Fields) {

@@ -54,6 +54,18 @@ type BotCalls interface {
 	BotCalls(ctx context.Context, appID string, p Page) ([]bots.Call, error)
 }
 
+// BotActions stores the calls of tools that visitors are asked about. Stores remove expired ones themselves
+// ([bots.Action.ExpiresAt]), and those of an erased visitor.
+type BotActions interface {
+	// AddBotAction adds an action and returns the stored one: the first of its id.
+	AddBotAction(ctx context.Context, a bots.Action) (bots.Action, error)
+	// BotAction returns an action, or NotFound with the reason BOT_ACTION_NOT_FOUND.
+	BotAction(ctx context.Context, id string) (bots.Action, error)
+	// MoveBotAction writes an action that has the state from; Conflict with the reason CHANGED_MEANWHILE for another
+	// state. Of concurrent calls from one state one succeeds.
+	MoveBotAction(ctx context.Context, a bots.Action, from bots.ActionState) error
+}
+
 // SettingRecord is a record of settings as engines store it: their JSON, beside what queries compare.
 type SettingRecord struct {
 	ID        string `bson:"_id"`
@@ -163,6 +175,33 @@ func (r BotCallRecord) BotCall() bots.Call {
 	c := parsed[bots.Call](r.Call)
 	c.CompanyID = r.CompanyID
 	return c
+}
+
+// BotActionRecord is an action as engines store it: its JSON, beside what queries compare.
+type BotActionRecord struct {
+	ID        string           `bson:"_id"`
+	CompanyID string           `bson:"companyId"`
+	AppID     string           `bson:"appId"`
+	ChatID    string           `bson:"chatId"`
+	State     bots.ActionState `bson:"state"`
+	Action    string           `bson:"action"` // JSON text
+	ExpiresAt time.Time        `bson:"expiresAt"`
+}
+
+// BotActionRecordOf returns the record of an action, with times as every engine stores them.
+func BotActionRecordOf(a bots.Action) BotActionRecord {
+	a.AskedAt = UTC(a.AskedAt)
+	return BotActionRecord{
+		ID: a.ID, CompanyID: a.CompanyID, AppID: a.AppID, ChatID: a.ChatID, State: a.State,
+		Action: jsonOf(a), ExpiresAt: a.ExpiresAt(),
+	}
+}
+
+// BotAction is the inverse of [BotActionRecordOf].
+func (r BotActionRecord) BotAction() bots.Action {
+	a := parsed[bots.Action](r.Action)
+	a.ID, a.CompanyID, a.AppID, a.ChatID, a.State = r.ID, r.CompanyID, r.AppID, r.ChatID, r.State
+	return a
 }
 
 // jsonOf returns the JSON of a record, which has texts and finite numbers.

@@ -34,6 +34,7 @@ type Store interface {
 	ModelConnections
 	BotUsage
 	BotCalls
+	BotActions
 	Documents
 	Streams
 	Portable

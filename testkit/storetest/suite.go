@@ -58,6 +58,7 @@ func Run(t *testing.T, open Opener) {
 		"bot usage":    testBotUsage,
 		"bot bounds":   testBotBounds,
 		"bot calls":    testBotCalls,
+		"bot actions":  testBotActions,
 		"erase bots":   testEraseBots,
 		"documents":    testDocuments,
 		"races":        testDocumentRaces,

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -262,9 +263,51 @@ func testBotCalls(t *testing.T, open Opener) {
 	want(t, "a time as stored", list(fine.AppID, store.Page{}), []bots.Call{fine})
 }
 
+// action returns an action that a visitor is asked about.
+func action(chatID string) bots.Action {
+	return bots.Action{
+		ID: newID(), CompanyID: newID(), AppID: newID(), ChatID: chatID, ChatUserID: newID(), ConnectionID: newID(),
+		Tool: "cancel_order", Arguments: `{"order":"<é>"}`, Question: "Cancel <é>?",
+		AskedAt: store.UTC(time.Now()), State: bots.ActionAsked,
+	}
+}
+
+func testBotActions(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	a := action(newID())
+	_, err := s.BotAction(ctx, a.ID)
+	wantReason(t, "an unknown action", err, apperr.NotFound, "BOT_ACTION_NOT_FOUND")
+	wantReason(t, "a move of an unknown action", s.MoveBotAction(ctx, a, bots.ActionAsked), apperr.Conflict, "CHANGED_MEANWHILE")
+	want(t, "an action", get[bots.Action](t)(s.AddBotAction(ctx, a)), a)
+	want(t, "an action that is read", get[bots.Action](t)(s.BotAction(ctx, a.ID)), a)
+	repeat := a
+	repeat.Question = "Cancel another one?"
+	want(t, "a repeat of its id", get[bots.Action](t)(s.AddBotAction(ctx, repeat)), a)
+
+	moved := together(t, 10, func(i int) (bots.Action, error) {
+		next := a
+		next.State = bots.ActionRunning
+		next.By = fmt.Sprint(i)
+		err := s.MoveBotAction(ctx, next, bots.ActionAsked)
+		if apperr.Is(err, apperr.Conflict) {
+			return bots.Action{}, nil
+		}
+		return next, err
+	})
+	moved = slices.DeleteFunc(moved, func(m bots.Action) bool { return m.ID == "" })
+	want(t, "the number of those that moved it", len(moved), 1)
+	want(t, "a moved action", get[bots.Action](t)(s.BotAction(ctx, a.ID)), moved[0])
+	done := moved[0]
+	done.State, done.Result, done.Failed = bots.ActionDone, "no such order", true
+	must(t, s.MoveBotAction(ctx, done, bots.ActionRunning))
+	want(t, "a done action", get[bots.Action](t)(s.BotAction(ctx, a.ID)), done)
+	wantReason(t, "a second end", s.MoveBotAction(ctx, done, bots.ActionRunning), apperr.Conflict, "CHANGED_MEANWHILE")
+}
+
 func testEraseBots(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	app := bots.UsageOf{AppID: newID(), Day: bots.Day(time.Now())}
+	actions := map[string]string{} // ids of the last one, by visitor
 	visitor := func() (of bots.UsageOf, calls []bots.Call) {
 		v := save(t, s, chat.Visitor{ID: newID(), CompanyID: newID(), AppID: app.AppID})
 		of = app
@@ -275,6 +318,7 @@ func testEraseBots(t *testing.T, open Opener) {
 				calls = append(calls, call(app.AppID, c.ID))
 				must(t, s.AppendBotCall(ctx, calls[len(calls)-1]))
 			}
+			actions[v.ID] = get[bots.Action](t)(s.AddBotAction(ctx, action(c.ID))).ID
 			get[chat.Chat](t)(s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: noon}))
 			v = get[chat.Visitor](t)(s.Visitor(ctx, v.ID))
 		}
@@ -297,6 +341,9 @@ func testEraseBots(t *testing.T, open Opener) {
 	}
 	erased := get[store.Erased](t)(s.EraseVisitor(ctx, ada.ChatUserID))
 	want(t, "what was erased", erased, store.Erased{Visitors: 1, Chats: 2})
+	_, err := s.BotAction(ctx, actions[ada.ChatUserID])
+	wantReason(t, "an erased action", err, apperr.NotFound, "BOT_ACTION_NOT_FOUND")
+	get[bots.Action](t)(s.BotAction(ctx, actions[bob.ChatUserID]))
 	want(t, "the calls that are left", get[[]bots.Call](t)(s.BotCalls(ctx, app.AppID, store.Page{})), kept)
 	left := map[bots.UsageOf]bots.Amount{app: amount(1, 1), bob: amount(1, 1)}
 	for _, of := range counted {

@@ -42,6 +42,7 @@ const (
 	modelConnections  collection = "modelConnections"  // connection id
 	botUsage          collection = "botUsage"          // {appId}|{day}|{chatUserId}
 	botCalls          collection = "botCalls"          // UUIDv7
+	botActions        collection = "botActions"        // id of the message that asks
 
 	knowledgeDocuments collection = "documents" // document id
 	passages           collection = "passages"  // {version}|{number}; see document.go

@@ -103,6 +103,8 @@ func notFound(c collection) error {
 		return apperr.BotNotFound.New()
 	case modelConnections:
 		return apperr.ConnectionNotFound.New()
+	case botActions:
+		return apperr.BotActionNotFound.New()
 	case knowledgeDocuments:
 		return apperr.DocumentNotFound.New()
 	case messages, statuses:

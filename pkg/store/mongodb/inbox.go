@@ -232,6 +232,9 @@ func (s *Store) eraseChat(ctx context.Context, c chatDocument, e *store.Erased) 
 	if _, err := s.deleteAll(ctx, botCalls, ofChat); err != nil {
 		return err
 	}
+	if _, err := s.deleteAll(ctx, botActions, ofChat); err != nil {
+		return err
+	}
 	n, errMessages := s.deleteAll(ctx, messages, ofChat)
 	e.Messages += n
 	if err := errors.Join(errMessages, s.delete(ctx, receipts, c.ID)); err != nil {

@@ -137,9 +137,10 @@ func (s *Store) FindVisitors(
 }
 
 const (
-	chatsOf     = `SELECT id FROM chats WHERE chat_user_id = ?1`
-	erasedCalls = `DELETE FROM bot_calls WHERE chat_id <> '' AND chat_id IN (` + chatsOf + `)`
-	erasedUsage = `DELETE FROM bot_usage WHERE chat_user_id <> '' AND chat_user_id = ?1`
+	chatsOf       = `SELECT id FROM chats WHERE chat_user_id = ?1`
+	erasedCalls   = `DELETE FROM bot_calls WHERE chat_id <> '' AND chat_id IN (` + chatsOf + `)`
+	erasedActions = `DELETE FROM bot_actions WHERE chat_id IN (` + chatsOf + `)`
+	erasedUsage   = `DELETE FROM bot_usage WHERE chat_user_id <> '' AND chat_user_id = ?1`
 )
 
 // EraseVisitor implements [store.Visitors] in one transaction, and freed pages are overwritten.
@@ -159,6 +160,7 @@ func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (store.Eras
 			{`DELETE FROM receipts WHERE chat_id IN (` + chatsOf + `)`, nil},
 			{`DELETE FROM webhook_deliveries WHERE chat_id <> '' AND chat_id IN (` + chatsOf + `)`, nil},
 			{erasedCalls, nil},
+			{erasedActions, nil},
 			{erasedUsage, nil},
 			{`DELETE FROM messages WHERE id IN (` + messagesOf + `)`, &e.Messages},
 			{`DELETE FROM chats WHERE chat_user_id = ?1`, &e.Chats},

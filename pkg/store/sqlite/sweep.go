@@ -56,10 +56,11 @@ const (
 	expiredUsage      = `DELETE FROM bot_usage WHERE (app_id, chat_user_id, day) IN (
 		SELECT app_id, chat_user_id, day FROM bot_usage WHERE expires_at <= ?1 LIMIT ?2)`
 	expiredCalls   = `DELETE FROM bot_calls WHERE id IN (SELECT id FROM bot_calls WHERE expires_at <= ?1 LIMIT ?2)`
+	expiredActions = `DELETE FROM bot_actions WHERE id IN (SELECT id FROM bot_actions WHERE expires_at <= ?1 LIMIT ?2)`
 	expiredEntries = `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id <= ?1 LIMIT ?2)` // their ids sort by time
 )
 
-// sweep removes all expired idempotency records, files, sessions, webhook deliveries, usage and calls of bots, and
+// sweep removes all expired idempotency records, files, sessions, webhook deliveries, usage, calls and actions of bots, and
 // entries of the audit log. Records with a valid lease are kept: they are in use.
 func (s *Store) sweep(ctx context.Context) error {
 	now := store.UTC(s.now())
@@ -68,7 +69,7 @@ func (s *Store) sweep(ctx context.Context) error {
 		until any
 	}{
 		{expiredRecords, now}, {expiredFiles, now}, {expiredSessions, now}, {expiredDeliveries, now},
-		{expiredUsage, now}, {expiredCalls, now},
+		{expiredUsage, now}, {expiredCalls, now}, {expiredActions, now},
 		{expiredEntries, account.OldestAuditID(now)},
 	} {
 		for removed := sweepBatch; removed == sweepBatch; {

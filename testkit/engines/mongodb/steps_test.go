@@ -69,6 +69,10 @@ func allSteps(t testing.TB, s store.Store) []step {
 		return func() error { _, _, err := s.SpendBot(ctx, used, bots.Amount{Questions: n}, questions); return err }
 	}
 	call := bots.Call{ID: uuid.Must(uuid.NewV7()).String(), CompanyID: company, AppID: "app", ChatID: "chat", At: time.Now()}
+	action := bots.Action{
+		ID: "action", CompanyID: company, AppID: "app", ChatID: "chat", Arguments: "{}", AskedAt: time.Now(), State: bots.ActionAsked,
+	}
+	add := func() error { _, err := s.AddBotAction(ctx, action); return err }
 	callsAfter := func(id string) func() error {
 		return func() error { _, err := s.BotCalls(ctx, "app", store.Page{After: id, Limit: 10}); return err }
 	}
@@ -256,6 +260,10 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"an application's usage", 1, func() error { _, err := s.BotUsage(ctx, "app", used.Day); return err }},
 		{"append a call", 1, func() error { return s.AppendBotCall(ctx, call) }},
 		{"append a call again", 1, func() error { return s.AppendBotCall(ctx, call) }},
+		{"ask about an action", 1, add},
+		{"ask about an action again", 2, add},
+		{"an action", 1, func() error { _, err := s.BotAction(ctx, action.ID); return err }},
+		{"move an action", 1, func() error { return s.MoveBotAction(ctx, action, bots.ActionAsked) }},
 		{"calls", 1, callsAfter("")},
 		{"calls, next page", 1, callsAfter(call.ID)},
 		{"put a new document", 3, put(0)},
