@@ -94,6 +94,7 @@ type Citation struct {
 type CallFailure struct {
 	Reason  string `json:"reason"` // such as LLM_TIMEOUT
 	Message string `json:"message"`
+	Field   string `json:"field,omitempty"` // of the settings, if one is at fault
 }
 
 // ExpiresAt returns until when the call is kept.

@@ -28,3 +28,22 @@ type Test struct {
 	// without a message.
 	Probe bool `json:"probe,omitempty"`
 }
+
+// ToolsOf asks for the tools of a company's connection.
+type ToolsOf struct {
+	CompanyID    string `json:"companyId"`
+	ConnectionID string `json:"connectionId"`
+}
+
+// ToolList is the answer to [ToolsOf].
+type ToolList struct {
+	Tools   []ListedTool `json:"tools"`
+	Failure string       `json:"failure,omitempty"` // why the server has not answered; empty: it has
+}
+
+// ListedTool is a tool as its server describes it.
+type ListedTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	ReadOnly    bool   `json:"readOnly,omitempty"` // as the server says, which nothing proves
+}

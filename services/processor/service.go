@@ -344,6 +344,8 @@ func (s *Service) router(p *service.Process, r resources) (*bot.Router, error) {
 	models.CallConfig = calls
 	models.Histories = histories{r.store}
 	models.Passages = r.store
+	models.Actions = r.store
+	models.Visitors = r.store
 	models.Redis = r.redis
 	model, err := bot.NewLLM(models)
 	if err != nil {

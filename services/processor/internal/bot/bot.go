@@ -2,7 +2,8 @@
 //
 // bot.go publishes answers as replies. router.go passes each message to what its application's settings name: demo.go
 // is the built-in bot, webhook.go calls a server, llm.go a language model (moderation.go first checks its text with
-// another server). caller.go calls either of them, and exchange.go keeps the state of a message, excerpt.go repeats
+// another server). answering.go follows an answer for which the model calls tools: toolbox.go has these, action.go what the
+// visitor is asked first. caller.go calls either of them, and exchange.go keeps the state of a message, excerpt.go repeats
 // what a server said with a refusal; eventstream.go reads streamed answers, and parts.go publishes their parts.
 // handover.go hands the chat to the agents if the result requests it. typing.go shows that the bot works. picture.go
 // is the demo bot's picture.
@@ -32,6 +33,8 @@ type Answer struct {
 	Type         chat.MessageType `json:"type"`
 	Data         json.RawMessage  `json:"data"`
 	NameOfSender string           `json:"nameOfSender"` // empty: the application's botName
+
+	number int // of the id, if it is not the place in the result; 0: it is
 }
 
 // Result is what an answerer does about a visitor's message. The zero value says nothing.
@@ -136,19 +139,23 @@ const failureIndex = maxAnswers
 // silent process counts as gone (memberTimeout in pkg/bus).
 const takeover = 2 * time.Second
 
-// isPublished reports whether another process has published the answer with a number, or the failure text, to a
-// message. The stream drops the same answer from two processes, but not an answer of one beside the failure text of
+// isPublished reports whether another process has published an answer to a message, with one of the numbers. The stream drops the same answer from two processes, but not an answer of one beside the failure text of
 // another: a process that stood still goes on with what it had begun. The store may not have the reply yet.
-func (b *Bot) isPublished(ctx context.Context, e event.VisitorMessageAccepted, number int) (bool, error) {
+func (b *Bot) isPublished(ctx context.Context, e event.VisitorMessageAccepted, numbers ...int) (bool, error) {
 	if b.cfg.Replies == nil || b.cfg.Now().Sub(e.Message.CreatedAt) < takeover {
 		return false, nil
 	}
-	id := chat.AnswerID(e.Message.ID, number)
-	found, err := b.cfg.Replies.Published(ctx, e.AppID, e.ChatUserID, id, e.Message.CreatedAt)
-	if err != nil {
-		return false, fmt.Errorf("finding what another process has answered: %w", err)
+	for _, number := range numbers {
+		id := chat.AnswerID(e.Message.ID, number)
+		found, err := b.cfg.Replies.Published(ctx, e.AppID, e.ChatUserID, id, e.Message.CreatedAt)
+		if err != nil {
+			return false, fmt.Errorf("finding what another process has answered: %w", err)
+		}
+		if found {
+			return true, nil
+		}
 	}
-	return found, nil
+	return false, nil
 }
 
 // GaveUp sends the visitor the failure text, and hands the chat to the agents if the settings say so; a repeated call
@@ -167,7 +174,7 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 		return err
 	}
-	if answered, err := b.isPublished(ctx, e, 0); err != nil || answered {
+	if answered, err := b.isPublished(ctx, e, 0, questionIndex); err != nil || answered {
 		return err
 	}
 	if settings.FailureText != "" {
@@ -350,7 +357,7 @@ func reply(e event.VisitorMessageAccepted, i int, a Answer, sender string, at ti
 	return event.Reply{
 		CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
 		Message: chat.Message{
-			ID:            chat.AnswerID(e.Message.ID, i),
+			ID:            chat.AnswerID(e.Message.ID, cmp.Or(a.number, i)),
 			CreatedAt:     at,
 			Type:          a.Type,
 			Data:          a.Data,

@@ -82,6 +82,7 @@ type target struct {
 	secrets []webhook.Secret // sign the requests to a webhook
 	apiKey  string           // of a language model; empty: none
 	model   bots.ModelSettings
+	tools   []toolServer // of the model
 
 	kind     bots.Kind // Webhook or Model
 	own      bool      // a server of the company, not of the operator

@@ -203,7 +203,8 @@ func (x *exchange) describe(e event.VisitorMessageAccepted, o outcome, at time.T
 		Milliseconds: o.took.Milliseconds(),
 		Failure:      t.failure(o.err),
 	}
-	c.Unanswered = t.model.Knowledge.Passages > 0 && c.Failure == nil && len(c.Citations) == 0
+	c.Unanswered = t.model.Knowledge.Passages > 0 && c.Failure == nil && len(c.Citations) == 0 && len(x.uses) == 0
+	c.Tools = x.uses
 	if x.made {
 		c.ChatID, c.MessageID = "", ""
 	}
@@ -229,7 +230,8 @@ func (x *exchange) sent(e event.VisitorMessageAccepted) []bots.Turn {
 	turns := make([]bots.Turn, 0, len(x.messages))
 	left := bots.MaxSent
 	for _, m := range x.messages {
-		if m.Role == bots.RoleSystem && !x.target.own {
+		isOfTool := m.Role == roleTool || len(m.ToolCalls) > 0 // which the log has by themselves
+		if isOfTool || m.Role == bots.RoleSystem && !x.target.own {
 			continue
 		}
 		said := shortened(m.Content, left)
@@ -263,6 +265,9 @@ func (t *target) failure(err error) *bots.CallFailure {
 		return nil
 	}
 	f := &bots.CallFailure{Reason: apperr.ReasonOf(err), Message: err.Error()}
+	if at, ok := errors.AsType[*fieldError](err); ok {
+		f.Field = at.field
+	}
 	if coded, ok := errors.AsType[*apperr.Error](err); ok {
 		f.Message = coded.Message
 		if cause := coded.Unwrap(); cause != nil && t.own && coded.Reason == apperr.ServiceUnavailable.Reason {

@@ -23,7 +23,12 @@ type exchange struct {
 	usage    usage               // of the company's bounds
 	tokens   completionUsage     // of all calls, as the model reports them
 	reported bool                // the model reports tokens
-	used     *completionUsage    // of the last call; nil: not reported
+	used     *completionUsage    // of the last try; nil: not reported
+
+	steps   int            // at which the model has called tools
+	uses    []bots.ToolUse // of the last try, for the log of calls
+	decided bool           // the message is a visitor's decision, and the model is told what came of it
+	asked   *bots.Action   // what the visitor is asked after the answer; nil: nothing
 
 	made   bool // a test whose question no visitor has asked, after the turns of before
 	before []bots.Turn

@@ -41,6 +41,8 @@ type LLMConfig struct {
 	ModerationURL string
 	Histories     Histories
 	Passages      Passages
+	Actions       Actions
+	Visitors      Visitors
 	CallConfig
 }
 
@@ -126,6 +128,15 @@ func (l *LLM) target(s bots.ModelSettings, c bots.Connection, client *http.Clien
 	}
 }
 
+// with returns the target with servers of tools.
+func (t *target) with(servers []toolServer) *target {
+	t.tools = servers
+	if len(servers) > 0 {
+		t.deadline = min(t.deadline, answerTime)
+	}
+	return t
+}
+
 type completionRequest struct {
 	Model         string              `json:"model"`
 	Messages      []completionMessage `json:"messages"`
@@ -133,13 +144,38 @@ type completionRequest struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Temperature *float64 `json:"temperature,omitempty"`
-	MaxTokens   int      `json:"max_tokens,omitempty"`
+	Temperature *float64   `json:"temperature,omitempty"`
+	MaxTokens   int        `json:"max_tokens,omitempty"`
+	Tools       []function `json:"tools,omitempty"`
+	ToolChoice  string     `json:"tool_choice,omitempty"` // none: they are not called; empty: the model chooses
+}
+
+// function is a tool as a model reads it.
+type function struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"` // JSON Schema
+	} `json:"function"`
 }
 
 type completionMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Role       string         `json:"role"`
+	Content    string         `json:"content"`
+	ToolCalls  []functionCall `json:"tool_calls,omitempty"`   // that the model wants
+	ToolCallID string         `json:"tool_call_id,omitempty"` // of the call whose result the content is
+}
+
+// functionCall is a call that a model wants, or in a streamed answer a part of one.
+type functionCall struct {
+	Index    int    `json:"index,omitempty"` // of parts: which call they belong to
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"` // JSON
+	} `json:"function"`
 }
 
 // completion is an answer, or one event of a streamed answer.
@@ -160,14 +196,6 @@ type completionUsage struct {
 
 func (u completionUsage) total() int { return u.Input + u.Output }
 
-// text returns the text that an event adds, and the finish reason; empty: not finished.
-func (c completion) text() (text, finish string) {
-	if len(c.Choices) == 0 {
-		return "", ""
-	}
-	return c.Choices[0].Delta.Content + c.Choices[0].Message.Content, c.Choices[0].FinishReason
-}
-
 // post makes one call; see [caller].
 func (l *LLM) post(
 	ctx context.Context,
@@ -177,39 +205,41 @@ func (l *LLM) post(
 ) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	request, err := l.request(ctx, x)
-	if err != nil {
+	x.used, x.uses = nil, nil
+	box := l.openToolbox(ctx, x, e)
+	defer box.close()
+	if err := box.decide(ctx); err != nil {
 		return Result{}, err
 	}
-	response, err := do(x.target.client, request)
-	if err != nil {
-		return Result{}, l.unavailable(err)
-	}
-	defer response.Body.Close()
-	if err := l.refusal(x.target, response); err != nil {
+	a := &answering{llm: l, x: x, event: e, box: box}
+	if err := a.call(ctx); err != nil {
 		return Result{}, err
 	}
-	read := completionReader{llm: l, from: x.target}
-	defer func() { l.used(ctx, x, e, read.usage) }()
-	next := read.whole(response.Body)
-	if isEventStream(response) {
-		next = read.streamed(response.Body)
-	}
+	defer a.end(ctx)
+	next := func() (piece, error) { return a.piece(ctx) }
 	if x.target.model.Knowledge.Passages > 0 {
 		next = cited(x.passages, next)
 	}
 	if l.moderator != nil {
 		next = l.moderator.moderate(ctx, e, next)
 	}
-	return show(ctx, cancel, begin, l.silence, next)
+	result, err := show(ctx, cancel, begin, l.silence, next)
+	if err == nil && x.asked != nil {
+		result.Messages = append(result.Messages, asking(*x.asked, x.target.model.Tools))
+	}
+	return result, err
 }
 
 // used counts the tokens of a call, if the model has reported them.
 func (l *LLM) used(ctx context.Context, x *exchange, e event.VisitorMessageAccepted, u *completionUsage) {
-	x.used = u
 	if u == nil {
 		return
 	}
+	if x.used == nil {
+		x.used = &completionUsage{}
+	}
+	x.used.Input += u.Input
+	x.used.Output += u.Output
 	x.tokens.Input += u.Input
 	x.tokens.Output += u.Output
 	x.reported = true
@@ -222,6 +252,44 @@ type completionReader struct {
 	llm   *LLM
 	from  *target
 	usage *completionUsage // as last reported: some servers repeat it with each event; nil: not
+	text  strings.Builder
+	calls []functionCall // of tools, that the model wants
+}
+
+// read adds an answer, or an event of a streamed one. It returns the text and the finish reason; empty: not finished.
+func (r *completionReader) read(c completion) (text, finish string) {
+	if len(c.Choices) == 0 {
+		return "", ""
+	}
+	choice := c.Choices[0]
+	text = choice.Delta.Content + choice.Message.Content
+	r.text.WriteString(text)
+	for i, call := range choice.Message.ToolCalls {
+		call.Index = i
+		r.add(call)
+	}
+	for _, part := range choice.Delta.ToolCalls {
+		r.add(part)
+	}
+	return text, choice.FinishReason
+}
+
+// add adds a part of a call. Further calls than a step may make are left out.
+func (r *completionReader) add(part functionCall) {
+	i := slices.IndexFunc(r.calls, func(c functionCall) bool { return c.Index == part.Index })
+	if i < 0 && len(r.calls) == maxCalls {
+		return
+	}
+	if i < 0 {
+		i = len(r.calls)
+		r.calls = append(r.calls, functionCall{Index: part.Index, Type: "function"})
+	}
+	call := &r.calls[i]
+	call.ID = cmp.Or(call.ID, part.ID)
+	call.Function.Name += part.Function.Name
+	if len(call.Function.Arguments) <= maxArguments {
+		call.Function.Arguments += part.Function.Arguments
+	}
 }
 
 // streamed reads a completion event by event.
@@ -245,7 +313,7 @@ func (r *completionReader) streamed(body io.Reader) func() (piece, error) {
 		if err := r.decode(e.data, &c); err != nil {
 			return piece{}, err
 		}
-		text, finish := c.text()
+		text, finish := r.read(c)
 		finished = cmp.Or(finish, finished)
 		return piece{text: text}, nil
 	}
@@ -262,7 +330,7 @@ func (r *completionReader) whole(body io.Reader) func() (piece, error) {
 		if err := r.decode(data, &c); err != nil {
 			return piece{}, err
 		}
-		text, finish := c.text()
+		text, finish := r.read(c)
 		return piece{text: text}, endOf(finish)
 	}
 }
@@ -294,7 +362,9 @@ func (r *completionReader) decode(data []byte, into *completion) error {
 	return nil
 }
 
-func (l *LLM) request(ctx context.Context, x *exchange) (*http.Request, error) {
+func (l *LLM) request(
+	ctx context.Context, x *exchange, offered []function, mayCall bool,
+) (*http.Request, error) {
 	t := x.target
 	content := completionRequest{
 		Model:       t.model.Model,
@@ -302,6 +372,10 @@ func (l *LLM) request(ctx context.Context, x *exchange) (*http.Request, error) {
 		Stream:      true,
 		Temperature: t.model.Temperature,
 		MaxTokens:   t.model.MaxTokens,
+		Tools:       offered,
+	}
+	if len(offered) > 0 && !mayCall {
+		content.ToolChoice = "none"
 	}
 	content.StreamOptions.IncludeUsage = true
 	body, err := json.Marshal(content)
@@ -332,15 +406,18 @@ func (l *LLM) read(ctx context.Context, x *exchange, e event.VisitorMessageAccep
 	if err != nil {
 		return err
 	}
-	instructions := ""
+	var instructions []string
 	if limit := x.target.model.Knowledge.Passages; limit > 0 {
 		x.passages, err = l.find(ctx, e.CompanyID, newest, limit)
 		if err != nil {
 			return err
 		}
-		instructions = numbered(x.passages)
+		instructions = append(instructions, numbered(x.passages))
 	}
-	x.messages = x.target.prompted(newest, instructions)
+	if len(x.target.tools) > 0 {
+		instructions = append(instructions, withTools)
+	}
+	x.messages = x.target.prompted(newest, strings.Join(instructions, "\n\n"))
 	return nil
 }
 
@@ -351,9 +428,9 @@ func (l *LLM) conversation(
 	if x.made {
 		var messages []completionMessage
 		for _, turn := range x.before {
-			messages = append(messages, completionMessage{turn.Role, turn.Text})
+			messages = append(messages, completionMessage{Role: turn.Role, Content: turn.Text})
 		}
-		return append(messages, completionMessage{bots.RoleUser, spoken(e.Message)}), nil
+		return append(messages, completionMessage{Role: bots.RoleUser, Content: spoken(e.Message)}), nil
 	}
 	before, err := l.before(ctx, x.target, e)
 	if err != nil {
@@ -368,7 +445,7 @@ func (t *target) prompted(messages []completionMessage, instructions string) []c
 	if system == "" {
 		return messages
 	}
-	return slices.Insert(messages, 0, completionMessage{bots.RoleSystem, system})
+	return slices.Insert(messages, 0, completionMessage{Role: bots.RoleSystem, Content: system})
 }
 
 // before returns the messages of the chat before the visitor's message, as many as the model reads. The message of a
@@ -413,7 +490,7 @@ func newestMessages(history []chat.Message) []completionMessage {
 		if m.IsFromSupport {
 			role = bots.RoleAssistant
 		}
-		newest = append(newest, completionMessage{role, content})
+		newest = append(newest, completionMessage{Role: role, Content: content})
 	}
 	slices.Reverse(newest)
 	return newest

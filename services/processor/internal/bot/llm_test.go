@@ -137,7 +137,10 @@ func TestALanguageModelAnswers(t *testing.T) {
 	if text, reason := s.final(t); text != "Your parcel is on its way 📦." || reason != "" || s.shown.Text != text || !s.shown.Done {
 		t.Errorf("got %q (%s) and %+v of the parts, want the model's words", text, reason, s.shown)
 	}
-	want := []completionMessage{{"system", "You are Nora."}, {"assistant", "Hello!"}, {"user", "[image parcel.jpg] this one"}, {"user", "Where is it?"}}
+	want := []completionMessage{
+		{Role: "system", Content: "You are Nora."}, {Role: "assistant", Content: "Hello!"},
+		{Role: "user", Content: "[image parcel.jpg] this one"}, {Role: "user", Content: "Where is it?"},
+	}
 	if got := m.asked[0]; fmt.Sprint(got.Messages) != fmt.Sprint(want) || got.Model != "small" || got.MaxTokens != 700 || m.auth[0] != "Bearer sk-test" {
 		t.Errorf("got %+v with %s, want %v", got, m.auth[0], want)
 	}

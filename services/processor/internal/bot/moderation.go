@@ -85,10 +85,10 @@ func (m *moderator) moderate(
 			switch {
 			case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errFull):
 				return piece{}, err
-			case err == nil && !sentence(held):
+			case err == nil && !p.alive && !sentence(held):
 				continue
 			case held == "":
-				return piece{}, err
+				return piece{alive: p.alive}, err
 			}
 			answer, checkErr := m.check(ctx, moderationRequest{e.AppID, e.ChatID, e.Message.ID, read + held})
 			if checkErr != nil {

@@ -289,6 +289,8 @@ type piece struct {
 	replace bool
 	// format is that of the whole text, in its first piece; empty: Markdown, which models write.
 	format chat.Format
+	// alive reports that a source that is silent for long goes on.
+	alive bool
 	// citations are those of the text so far. A replacement has none.
 	citations []bots.Citation
 }
@@ -324,6 +326,9 @@ func show(
 			if !w.Write(p.text) {
 				err = errFull
 			}
+		}
+		if w != nil && p.alive {
+			watch.Reset(silence)
 		}
 		if w != nil && p.text != "" {
 			w.citations = p.citations

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/services/processor/internal/fairshare"
 	"github.com/parley-chat/parley/services/processor/internal/guard"
+	"github.com/parley-chat/parley/services/processor/internal/tools"
 )
 
 // Bots returns what answers for applications: settings that were published a moment ago, or those before them.
@@ -36,6 +37,7 @@ type RouterConfig struct {
 type Router struct {
 	cfg    RouterConfig
 	client *http.Client    // for the servers of companies
+	tools  *tools.Client   // for their servers of tools
 	tests  *fairshare.Pool // of the tests that run, by company
 }
 
@@ -44,7 +46,12 @@ func NewRouter(c RouterConfig) *Router {
 	client := guard.NewClient(c.Allow, 0)
 	transport := client.Transport.(*http.Transport)
 	transport.HTTP2 = pings()
-	return &Router{cfg: c, client: client, tests: fairshare.New(testsAtOnce)}
+	return &Router{
+		cfg:    c,
+		client: client,
+		tools:  tools.New(client, c.LLM.now),
+		tests:  fairshare.New(testsAtOnce),
+	}
 }
 
 // Close ends the idle connections. No message may be answered any more.
@@ -124,12 +131,38 @@ func (r *Router) server(ctx context.Context, b bots.Bot, s bots.Settings) (*call
 	if isDefault {
 		return &l.caller, l.standard, nil
 	}
-	c, err := r.cfg.Bots.ModelConnection(ctx, s.Model.ConnectionID)
-	if apperr.Is(err, apperr.NotFound) || err == nil && c.CompanyID != b.CompanyID {
-		return nil, nil, bus.Permanent(apperr.ConnectionNotFound.New())
+	c, err := r.connection(ctx, b.CompanyID, s.Model.ConnectionID)
+	if err != nil {
+		return nil, nil, err
+	}
+	servers, err := r.toolServers(ctx, b.CompanyID, s.Model.Tools)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &l.caller, l.target(s.Model, c, r.client).with(servers).ofCompany(), nil
+}
+
+// toolServers returns the servers of tools of a bot's settings.
+func (r *Router) toolServers(ctx context.Context, companyID string, s bots.ToolSettings) ([]toolServer, error) {
+	var servers []toolServer
+	for _, of := range s.Servers {
+		c, err := r.connection(ctx, companyID, of.ConnectionID)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, toolServer{of, tools.Server{URL: c.BaseURL, Key: c.APIKey}, r.tools})
+	}
+	return servers, nil
+}
+
+// connection returns a connection of a company.
+func (r *Router) connection(ctx context.Context, companyID, id string) (bots.Connection, error) {
+	c, err := r.cfg.Bots.ModelConnection(ctx, id)
+	if apperr.Is(err, apperr.NotFound) || err == nil && c.CompanyID != companyID {
+		return c, bus.Permanent(apperr.ConnectionNotFound.New())
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("finding the connection of the bot: %w", err)
+		return c, fmt.Errorf("finding the connection of the bot: %w", err)
 	}
-	return &l.caller, l.target(s.Model, c, r.client).ofCompany(), nil
+	return c, nil
 }

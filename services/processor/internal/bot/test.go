@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/services/processor/internal/tools"
 )
 
 const (
@@ -121,8 +123,60 @@ func (r *Router) probe(
 	if most := x.target.model.MaxTokens; most == 0 || most > probeTokens {
 		x.target.model.MaxTokens = probeTokens
 	}
-	x.messages = x.target.prompted([]completionMessage{{bots.RoleUser, "Hello"}}, "")
-	return c.once(ctx, probeTimeout, x, e, unseen)
+	x.messages = x.target.prompted([]completionMessage{{Role: bots.RoleUser, Content: "Hello"}}, "")
+	servers := x.target.tools
+	x.target.tools = nil
+	if result, err := c.once(ctx, probeTimeout, x, e, unseen); err != nil {
+		return result, err
+	}
+	return Result{}, checkTools(ctx, servers)
+}
+
+// checkTools returns an error if a server of tools does not answer, or does not have a tool that may be called.
+func checkTools(ctx context.Context, servers []toolServer) error {
+	for i, of := range servers {
+		field := fmt.Sprintf("model.tools.servers[%d]", i)
+		listed, err := of.list(ctx)
+		if err != nil {
+			return &fieldError{field + ".connectionId", apperr.New(apperr.Unavailable, "TOOLS_UNAVAILABLE", of.reason(err))}
+		}
+		for j, allowed := range of.Tools {
+			if slices.ContainsFunc(listed, func(t tools.Tool) bool { return t.Name == allowed.Name }) {
+				continue
+			}
+			field = fmt.Sprintf("%s.tools[%d].name", field, j)
+			return &fieldError{field, apperr.New(apperr.NotFound, "TOOL_NOT_FOUND", "The server has no tool of this name")}
+		}
+	}
+	return nil
+}
+
+// fieldError is an error that a field of the settings is at fault for.
+type fieldError struct {
+	field string
+	error
+}
+
+func (e *fieldError) Unwrap() error { return e.error }
+
+// Tools returns the tools of a connection's server.
+func (r *Router) Tools(ctx context.Context, q bots.ToolsOf) (bots.ToolList, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	c, err := r.connection(ctx, q.CompanyID, q.ConnectionID)
+	if err != nil {
+		return bots.ToolList{}, err
+	}
+	of := toolServer{server: tools.Server{URL: c.BaseURL, Key: c.APIKey}, client: r.tools}
+	listed, err := of.list(ctx)
+	if err != nil {
+		return bots.ToolList{Failure: of.reason(err)}, nil
+	}
+	list := bots.ToolList{Tools: []bots.ListedTool{}}
+	for _, t := range listed {
+		list.Tools = append(list.Tools, bots.ListedTool{Name: t.Name, Description: t.Description, ReadOnly: t.ReadOnly})
+	}
+	return list, nil
 }
 
 // reach reports whether a server answers at all: a bot need not know HEAD, which asks for nothing.
