@@ -279,6 +279,7 @@ func TestNATSSubscriptions(t *testing.T) {
 		{"operator", "parley.ask.bot", []string{"operator", "processor"}},
 		{"panel", "parley.ask.bot", []string{"operator", "processor"}},
 		{"widget-api", "parley.ask.bot", []string{"widget-api"}},
+		{"panel", "parley.ask.tools", []string{"operator", "processor"}},
 		{"operator", "parley.ready.client-api", []string{"operator", "client-api"}},
 		{"operator", "parley.ready.widget-api", []string{"operator", "widget-api"}},
 		{"operator", "parley.ready.socket-gateway", []string{"operator", "socket-gateway"}},

@@ -181,6 +181,9 @@ func (s *Service) probe(ctx context.Context, b bots.Bot, next bots.Settings) err
 	if err != nil || call.Failure == nil {
 		return err
 	}
+	if call.Failure.Field != "" {
+		return apperr.Fields{{Name: call.Failure.Field, Message: "did not pass the test. " + call.Failure.Message}}.Err()
+	}
 	f := apperr.Fields{{Name: "webhook.url", Message: "did not pass the test. " + call.Failure.Message}}
 	if next.Kind == bots.Model {
 		f[0].Name = "model.connectionId"
@@ -413,4 +416,10 @@ func (s *Service) DeleteModelConnection(ctx context.Context, by Actor, id string
 		return err
 	}
 	return s.changedConnection(ctx, by, c, change{action: "connection.delete", before: connectionFields(c)})
+}
+
+// ListTools asks the server of a connection for its tools. A server that does not answer is no error. Unavailable if no
+// processor can ask it.
+func (s *Service) ListTools(ctx context.Context, c bots.Connection) (bots.ToolList, error) {
+	return s.bus.RPC().ListTools(ctx, bots.ToolsOf{CompanyID: c.CompanyID, ConnectionID: c.ID})
 }

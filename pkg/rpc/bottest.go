@@ -38,3 +38,26 @@ func (c *Conn) HandleBotTests(test func(context.Context, bots.Test) (bots.Call, 
 	}
 	return c.answer(subject.BotTest, processorGroup, botTestTimeout, answer)
 }
+
+// ListTools makes a processor ask a server of a company for its tools. It returns Unavailable if no processor with a bot
+// runs; a server that does not answer is no error.
+func (c *Conn) ListTools(ctx context.Context, of bots.ToolsOf) (bots.ToolList, error) {
+	body, err := json.Marshal(of)
+	if err != nil {
+		return bots.ToolList{}, fmt.Errorf("encoding a question for tools: %w", err)
+	}
+	q := Question{Subject: subject.BotTools, Body: body, Service: processor, Timeout: botTestTimeout}
+	return Ask[bots.ToolList](ctx, c, q)
+}
+
+// HandleToolLists responds to [Conn.ListTools] until stop is called; stop waits for running calls.
+func (c *Conn) HandleToolLists(list func(context.Context, bots.ToolsOf) (bots.ToolList, error)) (stop func(), err error) {
+	answer := func(ctx context.Context, _ string, body []byte) (any, error) {
+		var of bots.ToolsOf
+		if err := json.Unmarshal(body, &of); err != nil {
+			return nil, err
+		}
+		return list(ctx, of)
+	}
+	return c.answer(subject.BotTools, processorGroup, botTestTimeout, answer)
+}

@@ -298,6 +298,9 @@ func Ready(service string) string { return "parley.ready." + service }
 // BotTest is the subject on which the panel asks a processor to test the settings of a bot (core NATS request).
 const BotTest = "parley.ask.bot"
 
+// BotTools is the subject on which the panel asks a processor for the tools of a company's server (core NATS request).
+const BotTools = "parley.ask.tools"
+
 // OriginsRequest returns the subject on which a gateway requests an application's allowed origins from the Widget API.
 func OriginsRequest(appID string) string { return "parley.ask.origins." + appID }
 

@@ -94,6 +94,9 @@ func newWorld(t *testing.T, options ...func(*panel.Config)) *world {
 	stop, err := w.bus.RPC().HandleBotTests(testBot)
 	w.must(err)
 	t.Cleanup(stop)
+	stopTools, err := w.bus.RPC().HandleToolLists(listTools)
+	w.must(err)
+	t.Cleanup(stopTools)
 	w.base = w.panel(options...)
 	return w
 }
@@ -113,6 +116,12 @@ func testBot(_ context.Context, of bots.Test) (bots.Call, error) {
 		c.Failure = &bots.CallFailure{Reason: "LLM_UNAUTHORIZED", Message: "The LLM answered 401"}
 	}
 	return c, nil
+}
+
+// listTools answers as a processor whose server has one tool.
+func listTools(context.Context, bots.ToolsOf) (bots.ToolList, error) {
+	tool := bots.ListedTool{Name: "order.status", Description: "Where an order is", ReadOnly: true}
+	return bots.ToolList{Tools: []bots.ListedTool{tool}}, nil
 }
 
 func (w *world) must(err error) {

@@ -38,6 +38,7 @@ var unpaged = map[string]string{
 	"GET /api/applications/{id}/bot versions":   "at most twenty",
 	"GET /api/applications/{id}/bot secrets":    "at most five",
 	"GET /api/applications/{id}/bot/usage days": "at most thirty",
+	"GET /api/connections/{id}/tools tools":     "as a server lists them, at most 500",
 	"GET /api/templates/{id} parameters":        "bounded where it is set",
 	"GET /api/trace/{id} events":                "of one message",
 	"GET /api/trace/{id} deadLetters":           "of one message",

@@ -298,6 +298,11 @@ func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
 		return nil, err
 	}
 	p.OnClose(func() error { stopTests(); return nil })
+	stopLists, err := r.bus.RPC().HandleToolLists(router.Tools)
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(func() error { stopLists(); return nil })
 	answering := bot.New(bot.Config{
 		Answerer:     router,
 		Settings:     router.Settings,

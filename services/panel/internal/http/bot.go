@@ -159,6 +159,11 @@ func (a api) updateConnection(c echo.Context, who caller, v bots.Connection, r a
 	return view.ConnectionOf(v), err
 }
 
+// getTools asks the connection's server for its tools.
+func (a api) getTools(c echo.Context, _ caller, v bots.Connection) (any, error) {
+	return a.Admin.ListTools(ctxOf(c), v)
+}
+
 func (a api) deleteConnection(c echo.Context, who caller, v bots.Connection) (any, error) {
 	return nil, a.Admin.DeleteModelConnection(ctxOf(c), who.actor(), v.ID)
 }

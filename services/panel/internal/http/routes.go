@@ -196,6 +196,7 @@ func (a api) routes() []route {
 
 		{http.MethodGet, "/api/connections", account.WriteApplications, list(a.companyOf, a.getConnections)},
 		{http.MethodPost, "/api/connections", account.WriteApplications, change(a.companyOf, a.createConnection)},
+		{http.MethodGet, "/api/connections/:id/tools", account.WriteApplications, on(a.connection, a.getTools)},
 		{http.MethodPatch, "/api/connections/:id", account.WriteApplications, change(a.connection, a.updateConnection)},
 		{http.MethodDelete, "/api/connections/:id", account.WriteApplications, on(a.connection, a.deleteConnection)},
 

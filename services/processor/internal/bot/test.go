@@ -170,7 +170,7 @@ func (r *Router) Tools(ctx context.Context, q bots.ToolsOf) (bots.ToolList, erro
 	of := toolServer{server: tools.Server{URL: c.BaseURL, Key: c.APIKey}, client: r.tools}
 	listed, err := of.list(ctx)
 	if err != nil {
-		return bots.ToolList{Failure: of.reason(err)}, nil
+		return bots.ToolList{Tools: []bots.ListedTool{}, Failure: of.reason(err)}, nil
 	}
 	list := bots.ToolList{Tools: []bots.ListedTool{}}
 	for _, t := range listed {

@@ -2030,6 +2030,30 @@ export interface components {
                     /** @description Passages of the company's documents that the model gets with each question; 0: none. */
                     passages?: number;
                 };
+                /** @description Tools that the model may call (docs/tools.md). */
+                tools?: {
+                    /** @description Servers of the Model Context Protocol. */
+                    servers?: {
+                        /** @description Connection of the company, whose address is the endpoint. */
+                        connectionId: string;
+                        /** @description Tools of it that may be called. */
+                        tools: {
+                            /** @description Name of the tool at its server. */
+                            name: string;
+                            /**
+                             * @description What it does. Before a tool that `changes` something is called, the visitor is asked.
+                             * @enum {string}
+                             */
+                            effect: "reads" | "changes";
+                            /** @description What the visitor is asked, with arguments as `{name}`; arguments that it does not name are listed below it. Required for a tool that changes something. */
+                            question?: string;
+                        }[];
+                    }[];
+                    /** @description Title of the button that agrees; absent: Yes. */
+                    agree?: string;
+                    /** @description Title of the button that declines; absent: No. */
+                    decline?: string;
+                };
             };
             /** @description What the visitor reads when the bot gives up on a message; empty: the operator's text, `none`: nothing. */
             failureText?: string;
@@ -2184,12 +2208,30 @@ export interface components {
             }[];
             /** @description Whether the model had documents to answer from, and it got no passage, or cites none. */
             unanswered?: boolean;
+            /** @description Calls of tools, in their order; absent: none. */
+            tools?: {
+                /** @description Name of the tool; `list of tools`: the list of a server's tools. */
+                name: string;
+                /** @description Arguments as JSON, cut. */
+                arguments: string;
+                /** @description What the model was told, cut; of `asked`: the question. */
+                result?: string;
+                /**
+                 * @description `asked`: the visitor is asked first; `refused`: the visitor has declined, or it is not allowed; `unknown`: a process has died during the call, which is not repeated.
+                 * @enum {string}
+                 */
+                outcome: "ok" | "failed" | "asked" | "refused" | "unknown";
+                /** @description Duration. */
+                milliseconds: number;
+            }[];
             /** @description Why there is no whole answer. */
             failure?: {
                 /** @description Code, such as `LLM_TIMEOUT`. */
                 reason: string;
                 /** @description Sentence for people. */
                 message: string;
+                /** @description Setting that is at fault; absent: none. */
+                field?: string;
             };
             /** @description How long the call took. */
             milliseconds: number;
@@ -2202,7 +2244,7 @@ export interface components {
             /** @description Currency of the cost. */
             currency?: string;
         };
-        /** @description A connection of a company to language models: a server that speaks OpenAI's chat completions. */
+        /** @description A server and the key of a company there: one that speaks OpenAI's chat completions, or a server of tools. */
         Connection: {
             /** @description Connection id. */
             id: string;
@@ -2210,7 +2252,7 @@ export interface components {
             companyId: string;
             /** @description Name. */
             name: string;
-            /** @description Address without `/chat/completions`. */
+            /** @description Address: of chat completions without `/chat/completions`, of tools the endpoint. */
             baseUrl: string;
             /** @description Whether it has a key. The key is never shown. */
             hasApiKey: boolean;
@@ -2219,6 +2261,20 @@ export interface components {
              * @description Time of the creation.
              */
             createdAt: string;
+        };
+        /** @description The tools of a server. */
+        ToolList: {
+            /** @description Tools. */
+            tools: {
+                /** @description Name. */
+                name: string;
+                /** @description What it does, as the server says. */
+                description?: string;
+                /** @description Whether the server says that it changes nothing, which nothing proves. */
+                readOnly?: boolean;
+            }[];
+            /** @description Why the server has not answered; absent: it has. */
+            failure?: string;
         };
         /** @description What to put in force. */
         BotPublication: {
@@ -2640,6 +2696,7 @@ export type BotWithSecret = components['schemas']['BotWithSecret'];
 export type BotUsage = components['schemas']['BotUsage'];
 export type BotCall = components['schemas']['BotCall'];
 export type Connection = components['schemas']['Connection'];
+export type ToolList = components['schemas']['ToolList'];
 export type BotPublication = components['schemas']['BotPublication'];
 export type BotTest = components['schemas']['BotTest'];
 export type CreateConnection = components['schemas']['CreateConnection'];
