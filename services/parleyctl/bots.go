@@ -203,8 +203,8 @@ func (a *app) modelConnection() resource[bots.Connection, view.Connection] {
 
 func (a *app) modelConnections() *cobra.Command {
 	return commandGroup(
-		"connections", "Create, list and change the connections of companies to language models", []string{"connection"},
-		a.connectionsCreate(), a.connectionsList(), a.connectionsUpdate(), a.connectionsDelete(),
+		"connections", "Create, list and change the connections of companies to language models and tools", []string{"connection"},
+		a.connectionsCreate(), a.connectionsList(), a.connectionsTools(), a.connectionsUpdate(), a.connectionsDelete(),
 	)
 }
 
@@ -215,7 +215,7 @@ type connectionFlags struct{ name, url, keyFile string }
 func (f *connectionFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "name", "", "its name")
 	c.Flags().StringVar(&f.url, "url", "",
-		"address of a server that speaks OpenAI's chat completions, without /chat/completions")
+		"address of a server that speaks OpenAI's chat completions, without /chat/completions; or the endpoint of tools")
 	c.Flags().StringVar(&f.keyFile, "key-file", "", "file with the API key; - is standard input, an empty file: none")
 }
 
@@ -242,7 +242,7 @@ func (a *app) connectionsCreate() *cobra.Command {
 	var f connectionFlags
 	made := bots.Connection{}
 	c := &cobra.Command{
-		Use: "create", Short: "Create a connection to language models", Args: exactArgs(),
+		Use: "create", Short: "Create a connection to language models or tools", Args: exactArgs(),
 		Example: "  parleyctl connections create --company COMPANY --name Models " +
 			"--url https://models.example.com/v1 --key-file key.txt",
 	}
@@ -267,8 +267,26 @@ func (a *app) connectionsCreate() *cobra.Command {
 }
 
 func (a *app) connectionsList() *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "List a company's connections to language models"}
+	c := &cobra.Command{Use: "list", Short: "List a company's connections"}
 	return a.modelConnection().listOfCompany(c, store.Store.ModelConnections)
+}
+
+func (a *app) connectionsTools() *cobra.Command {
+	c := &cobra.Command{Use: "tools CONNECTION", Short: "Ask a connection's server for the tools that it has"}
+	return a.modelConnection().on(c, a.cached, func(ctx context.Context, o operations, v bots.Connection) error {
+		list, err := o.ListTools(ctx, v)
+		if err != nil {
+			return err
+		}
+		if list.Failure != "" {
+			return apperr.New(apperr.Unavailable, "TOOLS_UNAVAILABLE", list.Failure)
+		}
+		return printList(a, list.Tools,
+			column[bots.ListedTool]{"name", func(t bots.ListedTool) string { return t.Name }},
+			column[bots.ListedTool]{"reads only", func(t bots.ListedTool) string { return yesNo(t.ReadOnly) }},
+			column[bots.ListedTool]{"description", func(t bots.ListedTool) string { return t.Description }},
+		)
+	})
 }
 
 func (a *app) connectionsUpdate() *cobra.Command {

@@ -42,6 +42,11 @@ func (m *wishes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		step, m.next = m.next[0], m.next[1:]
 	}
 	m.mu.Unlock()
+	write(w, step)
+}
+
+// write streams the wishes of one step.
+func write(w http.ResponseWriter, step []wish) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	finish := "stop"
 	for i, one := range step {
@@ -55,16 +60,16 @@ func (m *wishes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 					call["id"] = fmt.Sprint("call", i)
 					call["function"] = map[string]string{"name": one.tool, "arguments": part}
 				}
-				m.send(w, map[string]any{"tool_calls": []any{call}}, nil)
+				send(w, map[string]any{"tool_calls": []any{call}}, nil)
 			}
 			continue
 		}
-		m.send(w, delta, nil)
+		send(w, delta, nil)
 	}
-	m.send(w, map[string]any{}, finish)
+	send(w, map[string]any{}, finish)
 }
 
-func (m *wishes) send(w http.ResponseWriter, delta map[string]any, finish any) {
+func send(w http.ResponseWriter, delta map[string]any, finish any) {
 	body, _ := json.Marshal(map[string]any{
 		"choices": []any{map[string]any{"delta": delta, "finish_reason": finish}},
 		"usage":   map[string]int{"prompt_tokens": 10, "completion_tokens": 1},
@@ -85,6 +90,7 @@ type shop struct {
 	cancelled []string
 	visitors  []string // as JSON
 	fail      bool
+	said      string // beside a status
 }
 
 func (s *shop) handler() http.Handler {
@@ -101,7 +107,7 @@ func (s *shop) handler() http.Handler {
 			if s.fail {
 				return nil, nil, fmt.Errorf("the warehouse is closed")
 			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Order + " is on its way"}}}, nil, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Order + " is on its way" + s.said}}}, nil, nil
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "cancel_order", Description: "Cancels an order"},
 		func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
