@@ -205,7 +205,7 @@ func (l *LLM) post(
 ) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x.used, x.uses = nil, nil
+	x.used, x.uses, x.asked = nil, nil, nil
 	box := l.openToolbox(ctx, x, e)
 	defer box.close()
 	if err := box.decide(ctx); err != nil {

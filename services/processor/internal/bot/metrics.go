@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bots"
 )
 
 // resultKept is a call that was not made, because the breaker is open.
@@ -71,6 +72,7 @@ func (m *callMetrics) called(err error, took time.Duration) {
 type usageMetrics struct {
 	input, output prometheus.Counter
 	refused       prometheus.Counter
+	tools         *prometheus.CounterVec
 }
 
 func newUsageMetrics(registerer prometheus.Registerer) *usageMetrics {
@@ -85,8 +87,17 @@ func newUsageMetrics(registerer prometheus.Registerer) *usageMetrics {
 			Help: "Questions that were not asked because their visitor or application has spent its tokens.",
 		}),
 	}
+	m.tools = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_bot_tool_calls_total",
+		Help: "Calls of tools that the language model wanted, by outcome: ok, failed, asked, refused, unknown.",
+	}, []string{"outcome"})
+	for _, outcome := range []bots.ToolOutcome{
+		bots.ToolOK, bots.ToolFailed, bots.ToolAsked, bots.ToolRefused, bots.ToolUnknown,
+	} {
+		m.tools.WithLabelValues(string(outcome)) // at zero, so that the first increment is visible
+	}
 	if registerer != nil {
-		for _, c := range []prometheus.Collector{tokens, m.refused} {
+		for _, c := range []prometheus.Collector{tokens, m.refused, m.tools} {
 			_ = registerer.Register(c) // fails only if another bot of the process has registered the same metrics
 		}
 	}

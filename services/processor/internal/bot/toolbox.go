@@ -223,6 +223,7 @@ func (b *toolbox) server(connectionID string) toolServer {
 
 // log adds a call to what the log of calls shows.
 func (b *toolbox) log(use bots.ToolUse, began time.Time) {
+	b.llm.usage.tools.WithLabelValues(string(use.Outcome)).Inc()
 	use.Arguments = shortened(use.Arguments, maxLogged)
 	use.Result = shortened(use.Result, maxLogged)
 	use.Milliseconds = b.llm.now().Sub(began).Milliseconds()
