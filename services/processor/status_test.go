@@ -77,13 +77,13 @@ func TestStatusOfAPush(t *testing.T) {
 	}
 }
 
-// A message that is given up has failed, with a reason without internal causes. Dead letters of other events
-// are ignored.
+// A message that is given up has failed, with a reason without internal causes, and is reported as failed, as webhooks
+// tell it. Dead letters of other events are ignored.
 func TestStatusOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.run(w.config())
-	letters := w.acked(subject.Dead, "recorder")
+	letters, reports := w.acked(subject.Dead, "recorder"), w.collect(subject.AllStatuses)
 
 	withdrawn := w.template
 	withdrawn.ID, withdrawn.Status = "withdrawn", "draft"
@@ -106,6 +106,12 @@ func TestStatusOfDeadLetters(t *testing.T) {
 	}
 	if s := w.status(lost.Message.ID); s.Failure.Reason != "The chat belongs to another visitor" {
 		t.Errorf("got %+v, want the recorder's reason", s)
+	}
+	for _, id := range []string{push.MessageID, lost.Message.ID} {
+		m := reports.Next()
+		if want := id + "-" + chat.StatusFailed; m.Header.Get("Nats-Msg-Id") != want {
+			t.Errorf("got the report %s, want %s", m.Header.Get("Nats-Msg-Id"), want)
+		}
 	}
 	if s, err := w.store.MessageStatus(t.Context(), w.company.ID, bots.Message.ID); err == nil {
 		t.Errorf("got %+v of a bot's reply, want nothing", s)

@@ -80,11 +80,21 @@ type Abandoned struct {
 	Reason     string // for the company to read
 }
 
-// Abandon stores that a message is a dead letter. If it is delivered after all, because of a replay, or
-// because only one of its consumers gave it up, the delivery takes precedence.
+// Abandon stores that a message is a dead letter, and publishes it for the company's webhooks. If it is delivered after
+// all, because of a replay, or because only one of its consumers gave it up, the delivery takes precedence.
 func (r *Recorder) Abandon(ctx context.Context, a Abandoned) error {
-	_, err := r.cfg.Statuses.JoinMessageStatus(ctx, a.CompanyID, a.MessageID, chat.MessageStatus{
+	known, err := r.cfg.Statuses.JoinMessageStatus(ctx, a.CompanyID, a.MessageID, chat.MessageStatus{
 		AcceptedAt: a.AcceptedAt, Failure: chat.Failure{At: a.At, Reason: a.Reason},
 	})
-	return err
+	if err != nil || known.Status() != chat.StatusFailed {
+		return err
+	}
+	return r.cfg.Publisher.Publish(ctx, event.Derived(), event.MessageStatusChanged{
+		CompanyID: a.CompanyID,
+		MessageID: a.MessageID,
+		Status:    chat.StatusFailed,
+		At:        known.Failure.At,
+		Reason:    known.Failure.Reason,
+		ChatID:    known.ChatID,
+	})
 }

@@ -121,6 +121,36 @@ func TestStatusNeverStepsBackInAnyOrder(t *testing.T) {
 	}
 }
 
+// A message that a consumer has given up is reported as failed, unless it was delivered all the same.
+func TestAbandonedMessageIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	e := r.reply(true)
+	abandoned := recorder.Abandoned{
+		CompanyID: e.CompanyID, MessageID: e.Message.ID, AcceptedAt: at(1), At: at(4), Reason: "gone",
+	}
+	if err := r.recorder.Reply(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.recorder.Abandon(t.Context(), abandoned); err != nil {
+		t.Fatal(err)
+	}
+	want := r.report(e, chat.StatusFailed, 4)
+	want.Reason = "gone"
+	if told := *r.published; len(told) != 1 || told[0] != want {
+		t.Fatalf("got the events %+v, want %+v", told, want)
+	}
+	if err := r.recorder.StatusChanged(t.Context(), r.report(e, chat.StatusDelivered, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.recorder.Abandon(t.Context(), abandoned); err != nil {
+		t.Fatal(err)
+	}
+	if told := *r.published; len(told) != 1 {
+		t.Errorf("got the events %+v, want no more: the message was delivered", told)
+	}
+}
+
 // permutations yields every order of the numbers below n.
 func permutations(n int) func(func([]int) bool) {
 	return func(yield func([]int) bool) {

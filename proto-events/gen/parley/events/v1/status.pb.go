@@ -23,9 +23,10 @@ const (
 )
 
 // MessageStatusChanged reports the delivery of a company's message. The socket gateway and the Widget API publish it for
-// widgets, the channel connector for messages of OUTBOUND.
+// widgets, the channel connector for messages of OUTBOUND. The processor publishes it for a message that it gives up, or
+// that the visitor has read before it is stored.
 // Subject: chat.status.<companyId>.<messageId>
-// Publishers: socket-gateway, widget-api, a channel connector
+// Publishers: socket-gateway, widget-api, processor, a channel connector
 // Consumers: processor
 //
 // Reports may arrive in any order, late, duplicated or from several reporters: for each status the earliest time
