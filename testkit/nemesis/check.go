@@ -51,6 +51,8 @@ func Rules() []Rule {
 		{"parts-agree", "The parts of an answer, put together, are the text of the message, or the beginning of what " +
 			"the model wrote.", partsAgree},
 		{"status-up", "The status of a message never goes back: accepted, stored, failed, delivered, read.", statusUp},
+		{"status-told", "A webhook is told once that a message of the company was delivered, read or failed, if that is " +
+			"its status in the end, and nothing beyond that status.", statusTold},
 		{"unread-equal", "A count of unread messages is the number of messages that are unread.", unreadEqual},
 		{"owned", "A chat has one visitor and one company, and only their messages; clients get no others.", owned},
 		{"webhook-called", "A registered webhook receives each accepted message of a visitor.", webhookCalled},
@@ -307,41 +309,6 @@ func (x *index) agentsHave(chatID string, at time.Time) (until time.Time, agents
 		}
 	}
 	return farAway, agents
-}
-
-// statuses is the order of statuses. A retry may deliver what has failed.
-var statuses = []string{"accepted", "stored", "failed", "delivered", "read"}
-
-func statusUp(x *index) (broken []Violation) {
-	type key struct{ messageID, source string }
-	highest := map[key]int{}
-	for _, s := range x.firstReports() {
-		of := key{s.MessageID, s.Source}
-		rank := slices.Index(statuses, s.Name)
-		if before, ok := highest[of]; ok && rank < before {
-			detail := "%s reports %q after %q"
-			chatID := x.chatIDOf(s.MessageID)
-			broken = append(broken, violation(chatID, s.MessageID, detail, s.Source, s.Name, statuses[before]))
-			continue
-		}
-		if rank >= 0 {
-			highest[of] = rank
-		}
-	}
-	return broken
-}
-
-// firstReports returns the reports of statuses in the order in which they arrived, without repetitions: a process that
-// stood still may repeat a webhook after the next one.
-func (x *index) firstReports() []Status {
-	reports := slices.Clone(x.Statuses)
-	slices.SortStableFunc(reports, func(a, b Status) int { return a.At.Compare(b.At) })
-	reported := map[string]bool{}
-	return slices.DeleteFunc(reports, func(s Status) bool {
-		repeated := s.ReportID != "" && reported[s.ReportID]
-		reported[s.ReportID] = true
-		return repeated
-	})
 }
 
 func unreadEqual(x *index) (broken []Violation) {

@@ -43,6 +43,7 @@ func kept() *Record {
 	write(question, 1, 2)
 	api := Write{Side: Company, Actor: "api", ChatID: "chat-1", Status: 200}
 	api.Key, api.Text, api.MessageID, api.SeenIDs = "k2", Text(2), "m2", []string{"m1", "a1"}
+	api.WebhookExpected = true
 	write(api, 4, 5)
 	agent := Write{Side: Agent, Actor: "ada", ChatID: "chat-1", Key: "k3", Text: Text(3), Status: 503}
 	write(agent, 6, 7)
@@ -173,6 +174,11 @@ func (r *Record) undeliver(client, id string) {
 	r.Deliveries = slices.DeleteFunc(r.Deliveries, func(d Delivery) bool {
 		return d.Client == client && d.MessageID == id
 	})
+}
+
+// untell removes the webhooks of a status of m2.
+func (r *Record) untell(name string) {
+	r.Statuses = slices.DeleteFunc(r.Statuses, func(s Status) bool { return s.Source == "webhook" && s.Name == name })
 }
 
 // swap exchanges two messages in the views.
@@ -470,11 +476,31 @@ var breaks = map[string]struct {
 		r.deliver("ann/1", 20, ViewedMessage{ID: "a1b", Side: Bot, Text: "You said: " + Text(1)})
 	}, []string{"answered-once"}},
 	"a status goes back": {func(r *Record) {
-		r.AddStatus(Status{MessageID: "m2", Name: "failed", Source: "api", At: at(30)})
-	}, []string{"status-up"}},
+		r.AddStatus(Status{MessageID: "m2", Name: "delivered", Source: "api", At: at(30)})
+	}, []string{"status-up", "status-told"}},
 	"a webhook of a delivery after that of the read": {func(r *Record) {
+		r.untell("delivered")
 		r.AddStatus(Status{MessageID: "m2", Name: "delivered", Source: "webhook", ReportID: "late", At: at(30)})
 	}, []string{"status-up"}},
+	"a webhook of a delivery overtakes that of the read": {func(r *Record) {
+		r.untell("delivered")
+		late := Status{MessageID: "m2", Name: "delivered", Source: "webhook", ReportID: "late", At: at(30)}
+		late.Unordered = true
+		r.AddStatus(late)
+	}, nil},
+	"no webhook of a delivery before that of the read": {func(r *Record) { r.untell("delivered") }, nil},
+	"no webhook of a read":                             {func(r *Record) { r.untell("read") }, []string{"status-told"}},
+	"a second webhook of a delivery": {func(r *Record) {
+		r.AddStatus(Status{MessageID: "m2", Name: "delivered", Source: "webhook", ReportID: "again", At: at(5.5)})
+	}, []string{"status-told"}},
+	"a webhook of a read that the API does not know": {func(r *Record) {
+		r.Statuses = slices.DeleteFunc(r.Statuses, func(s Status) bool { return s.Source == "api" && s.Name == "read" })
+	}, []string{"status-told"}},
+	"a webhook of a read after the API was asked": {func(r *Record) {
+		r.AddStatus(Status{MessageID: "m6", Name: "delivered", Source: "webhook", ReportID: "d6", At: at(30)})
+		r.AddStatus(Status{MessageID: "m6", Name: "delivered", Source: "api", At: at(31)})
+		r.AddStatus(Status{MessageID: "m6", Name: "read", Source: "webhook", ReportID: "r6", At: at(32)})
+	}, nil},
 	"a stale count": {func(r *Record) { r.Unread[0].Counted++ }, []string{"unread-equal"}},
 	"a message in the view of another chat": {func(r *Record) {
 		v := &r.Views[slices.IndexFunc(r.Views, func(v View) bool { return v.ChatID == "chat-2" })]

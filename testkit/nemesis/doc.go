@@ -1,10 +1,10 @@
 // Package nemesis decides whether Parley kept its promises while things broke: it has the record of what clients did
 // and saw, the checker of that record, the timetable of faults that a seed draws, and the report.
 //
-// Start with record.go. check.go has the rules, one function each, order.go those of order, and model.go those of a
-// language model; all look things up in index.go, and story.go tells what the record has of a broken one. timetable.go
-// draws faults from a seed, shrink.go removes faults from a timetable while a rule stays broken, and report.go writes
-// what happened.
+// Start with record.go. check.go has the rules, one function each, order.go those of order, status.go those of
+// statuses, and model.go those of a language model; all look things up in index.go, and story.go tells what the record
+// has of a broken one. timetable.go draws faults from a seed, shrink.go removes faults from a timetable while a rule
+// stays broken, and report.go writes what happened.
 //
 // The package runs nothing: the end-to-end tests start the services, the clients and the faults (TestNemesis).
 //

@@ -128,8 +128,9 @@ type Write struct {
 	MessageID string   // of a success
 	SeenIDs   []string // what the actor's client had received when it began, newest last, at most the last few
 
-	AnswerExpected  bool // the bot answers this message if it is accepted
-	WebhookExpected bool // a webhook for message.received was registered when the write began
+	AnswerExpected bool // the bot answers this message if it is accepted
+	// A webhook for message.received was registered when the write began, or for message.status if the company writes.
+	WebhookExpected bool
 }
 
 // Accepted reports whether the write was answered with a success.
@@ -189,13 +190,15 @@ type ViewedMessage struct {
 }
 
 // Status is a status of a message that an API or a webhook has reported. The reports of one source come in order, but
-// for repetitions.
+// for repetitions, unless they are unordered. The API reports all statuses at the end of the run.
 type Status struct {
 	MessageID string
 	Name      string    // accepted, stored, delivered, read, failed
 	At        time.Time // when the report arrived: the time that it names would hide that it came late
 	Source    string
-	ReportID  string `json:",omitempty"` // the header webhook-id, which a repetition has too; empty: it is none
+	ReportID  string `json:",omitempty"` // the header webhook-id, which a repetition has too; empty: the API reports it
+
+	Unordered bool `json:",omitempty"` // of a webhook: two of its reports may overtake each other
 }
 
 // Unread is a count of unread messages that an API reported at the end of the run, and what the views imply.

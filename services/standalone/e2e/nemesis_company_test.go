@@ -109,6 +109,7 @@ func (w *nemesisWorld) typeScriptClient(t *testing.T) sender {
 // say writes a message to a visitor.
 func (c *companyWriter) say(w *nemesisWorld, chance *rand.Rand, to *guest) {
 	write := w.write(nemesis.Company, c.name, to.chatID)
+	write.WebhookExpected = true
 	w.insist(chance, write, func(key header) (httpapitest.Response, error) {
 		return c.send(key.value, to.chatID, write.Text)
 	})
@@ -128,11 +129,14 @@ func (c *companyWriter) act(ctx context.Context, w *nemesisWorld) {
 	}
 }
 
+// recentlySent is how many messages of the company are asked for their status now and then.
+const recentlySent = 200
+
 // anySent returns the id of one of the company's newest messages; empty: there is none.
 func (w *nemesisWorld) anySent(chance *rand.Rand) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	newest := w.sent[max(0, len(w.sent)-statusesAtEnd):]
+	newest := w.sent[max(0, len(w.sent)-recentlySent):]
 	if len(newest) == 0 {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/httpapitest"
@@ -25,14 +28,13 @@ const (
 	mostUnread = 100
 	// pageSize makes the lists of the APIs have several pages.
 	pageSize = 50
-	// statusesAtEnd bounds the messages of which the status is asked at the end.
-	statusesAtEnd = 200
 )
 
-// awaitQuiet waits until nothing arrives any more, and each client has the newest message: a client of which the
-// connection was lost notices that after the time of two pings.
+// awaitQuiet waits until nothing arrives any more, the statuses are handled, and each client has the newest message: a
+// client of which the connection was lost notices that after the time of two pings.
 func (w *nemesisWorld) awaitQuiet(t *testing.T) {
 	t.Helper()
+	js := plainJetStream(t, w.natsURL("operator"))
 	before, since := 0, time.Now()
 	until(time.Now().Add(quietLimit), func() bool {
 		arrived, current := w.countArrived(t)
@@ -40,8 +42,23 @@ func (w *nemesisWorld) awaitQuiet(t *testing.T) {
 			before, since = arrived, time.Now()
 		}
 		time.Sleep(quietTime / 8)
-		return current && time.Since(since) > quietTime
+		return current && time.Since(since) > quietTime && isHandled(t.Context(), js, subject.Status)
 	})
+}
+
+// isHandled reports whether the consumers that stay have acknowledged each event of a stream.
+func isHandled(ctx context.Context, js jetstream.JetStream, name string) bool {
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return false
+	}
+	consumers := stream.ListConsumers(ctx)
+	handled := true
+	for c := range consumers.Info() {
+		isIdle := c.NumPending == 0 && c.NumAckPending == 0
+		handled = handled && (isIdle || c.Config.Durable == "")
+	}
+	return handled && consumers.Err() == nil
 }
 
 // countArrived counts what readers have, and reports whether each client has the newest message to its visitor.
@@ -266,12 +283,12 @@ func (w *nemesisWorld) collectEvents(t *testing.T) {
 	}
 }
 
-// collectStatuses records the statuses of the newest messages of the company.
+// collectStatuses records the statuses of the company's messages.
 func (w *nemesisWorld) collectStatuses() {
 	w.mu.Lock()
-	ids := w.sent[max(0, len(w.sent)-statusesAtEnd):]
+	ids := w.sent
 	w.mu.Unlock()
-	deadline := time.Now().Add(limit)
+	deadline := time.Now().Add(limit) // for all: after it each is asked once
 	for _, id := range ids {
 		var err error
 		until(deadline, func() bool {
@@ -302,11 +319,12 @@ func (w *nemesisWorld) tryStatus(id string) error {
 // after the second.
 func (w *nemesisWorld) collectPending(t *testing.T) {
 	t.Helper()
-	a, count := w.agents[0], 0
+	type delivery struct{ ID, Body string }
+	var pending []delivery // the newest first
+	a := w.agents[0]
 	for cursor := ""; ; {
 		path := fmt.Sprintf(
-			"/api/webhooks/%s/deliveries?companyId=%s&status=pending&eventType=message.received&cursor=%s",
-			w.endpoint.id, w.CompanyID, cursor,
+			"/api/webhooks/%s/deliveries?companyId=%s&status=pending&cursor=%s", w.endpoint.id, w.CompanyID, cursor,
 		)
 		var got httpapitest.Response
 		eventually(t, "the webhooks that wait", func() (err error) {
@@ -314,20 +332,20 @@ func (w *nemesisWorld) collectPending(t *testing.T) {
 			return notOK(got, err)
 		})
 		var page struct {
-			Deliveries []struct{ ID, Body string }
+			Deliveries []delivery
 			Next       *string
 		}
 		got.Into(t, &page)
-		for _, d := range page.Deliveries {
-			var body webhookBody
-			check(t, json.Unmarshal([]byte(d.Body), &body))
-			w.endpoint.note(body, d.ID)
-		}
-		count += len(page.Deliveries)
+		pending = append(pending, page.Deliveries...)
 		if page.Next == nil {
 			break
 		}
 		cursor = *page.Next
 	}
-	t.Logf("%d webhooks wait for a further attempt", count)
+	for _, d := range slices.Backward(pending) {
+		var body webhookBody
+		check(t, json.Unmarshal([]byte(d.Body), &body))
+		w.endpoint.note(body, d.ID)
+	}
+	t.Logf("%d webhooks wait for a further attempt", len(pending))
 }

@@ -21,7 +21,7 @@ type nemesisEndpoint struct {
 	record  *nemesis.Record
 
 	mu  sync.Mutex
-	got map[string]bool // ids of messages
+	got map[string]bool // the events, by their header webhook-id
 }
 
 // newEndpoint registers an endpoint, and returns when its first webhook has arrived. Its webhooks come in order, but
@@ -61,11 +61,12 @@ func (e *nemesisEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	e.note(body, r.Header.Get("webhook-id"))
+	id := r.Header.Get("webhook-id")
+	e.note(body, id)
 	w.WriteHeader(http.StatusNoContent)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.got[body.Data.Message.ID] = true
+	e.got[id] = true
 }
 
 // webhookBody is what the endpoint reads of an event.
@@ -87,17 +88,14 @@ func (e *nemesisEndpoint) note(body webhookBody, webhookID string) {
 			MessageID: body.Data.Message.ID, Text: spoken(body.Data.Message), At: time.Now(),
 		})
 	case "message.status":
-		if !e.ordered { // two may overtake each other
-			return
-		}
 		e.record.AddStatus(nemesis.Status{
 			MessageID: body.Data.MessageID, Name: body.Data.Status, At: time.Now(),
-			Source: "webhook", ReportID: webhookID,
+			Source: "webhook", ReportID: webhookID, Unordered: !e.ordered,
 		})
 	}
 }
 
-// count counts the messages that have arrived.
+// count counts the events that have arrived.
 func (e *nemesisEndpoint) count() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
