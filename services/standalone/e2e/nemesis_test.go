@@ -52,11 +52,12 @@ func TestNemesis(t *testing.T) {
 func (r nemesisRun) once(t *testing.T, name string) {
 	t.Helper()
 	report := nemesis.Report{Seed: r.seed, Begun: time.Now()}
+	r.name = strings.ReplaceAll(name, " ", "-")
 	t.Run(name, func(t *testing.T) { r.run(t, &report) })
 	report.Ended = time.Now()
 	if os.Getenv("SHRINK") == "1" && len(report.Violations) > 0 {
 		report.Shrunk = r.shrink(t, report)
-		t.Logf("these faults suffice:\n%s", report.Shrunk)
+		t.Logf("%d faults suffice:\n%s", len(report.Shrunk), report.Shrunk)
 	}
 	r.report(t, report)
 }
@@ -67,6 +68,16 @@ type nemesisRun struct {
 	duration time.Duration
 	faults   *nemesis.Timetable                  // nil: those that the seed yields
 	start    func(t *testing.T, w *nemesisWorld) // starts the processes; nil: those that the seed yields
+	name     string                              // of what is kept of the run; empty: nothing is
+}
+
+// kept returns the path without an extension of what is kept of the run; empty: nothing is.
+func (r nemesisRun) kept() string {
+	dir := os.Getenv("NEMESIS_REPORT")
+	if dir == "" || r.name == "" {
+		return ""
+	}
+	return filepath.Join(dir, "nemesis-"+r.name)
 }
 
 // mostRepeated bounds how often a run is repeated to find the faults that suffice.
@@ -75,6 +86,7 @@ const mostRepeated = 8
 // shrink returns the faults that suffice to break one of the rules that the run has broken.
 func (r nemesisRun) shrink(t *testing.T, first nemesis.Report) nemesis.Timetable {
 	t.Helper()
+	r.name = "" // the logs are those of the first run
 	rules := map[string]bool{}
 	for _, v := range first.Violations {
 		rules[v.Rule] = true
@@ -93,7 +105,7 @@ const lastWords = 3
 // run runs once.
 func (r nemesisRun) run(t *testing.T, report *nemesis.Report) {
 	t.Logf("SEED=%d for %v", r.seed, r.duration)
-	w := newNemesisWorld(t, r.seed)
+	w := newNemesisWorld(t, r.seed, r.kept())
 	start := r.start
 	if start == nil {
 		start = w.topology()
@@ -231,16 +243,15 @@ func (w *nemesisWorld) closeTabs(t *testing.T) {
 // report keeps the report and the record, if NEMESIS_REPORT says where.
 func (r nemesisRun) report(t *testing.T, report nemesis.Report) {
 	t.Helper()
-	dir := os.Getenv("NEMESIS_REPORT")
-	if dir == "" || report.Record == nil {
+	path := r.kept()
+	if path == "" || report.Record == nil {
 		return
 	}
-	check(t, os.MkdirAll(dir, 0o755))
-	name := filepath.Join(dir, fmt.Sprintf("nemesis-%d", r.seed))
-	check(t, report.Record.Save(name+".json"))
-	file, err := os.Create(name + ".md")
+	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check(t, report.Record.Save(path+".json"))
+	file, err := os.Create(path + ".md")
 	check(t, err)
 	defer file.Close()
 	check(t, nemesis.WriteReport(file, report))
-	t.Logf("the report is %s.md", name)
+	t.Logf("the report is %s.md", path)
 }

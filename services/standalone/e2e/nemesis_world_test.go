@@ -28,6 +28,7 @@ import (
 type nemesisWorld struct {
 	*deployment
 	seed   uint64
+	logs   string // the folder for the output of the processes; empty: it is not kept
 	record *nemesis.Record
 
 	clustered bool     // three NATS servers
@@ -78,11 +79,12 @@ var nemesisBin = sync.OnceValues(func() (string, error) {
 })
 
 // newNemesisWorld allocates the addresses without starting anything.
-func newNemesisWorld(t *testing.T, seed uint64) *nemesisWorld {
+func newNemesisWorld(t *testing.T, seed uint64, logs string) *nemesisWorld {
 	t.Helper()
 	w := &nemesisWorld{
 		deployment: newDeployment(t, nemesisGateways+1),
 		seed:       seed,
+		logs:       logs,
 		record:     &nemesis.Record{},
 		units:      map[string]*unit{},
 		links:      map[string]*proxy.Proxy{},
@@ -274,16 +276,14 @@ func (w *nemesisWorld) supervise(t *testing.T, name string, start func() (*child
 	w.busy[name] = &sync.Mutex{}
 }
 
-// log opens the file for a process's output; nil: no report is kept.
+// log opens the file for a process's output; nil: it is not kept.
 func (w *nemesisWorld) log(t *testing.T, name string) io.Writer {
 	t.Helper()
-	dir := os.Getenv("NEMESIS_REPORT")
-	if dir == "" {
+	if w.logs == "" {
 		return nil
 	}
-	dir = filepath.Join(dir, fmt.Sprintf("nemesis-%d", w.seed))
-	check(t, os.MkdirAll(dir, 0o755))
-	file, err := os.Create(filepath.Join(dir, name+".log"))
+	check(t, os.MkdirAll(w.logs, 0o755))
+	file, err := os.Create(filepath.Join(w.logs, name+".log"))
 	check(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
