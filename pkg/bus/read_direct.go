@@ -27,6 +27,8 @@ const (
 	// multi_last with at most 1,024 messages. The default of nats.go, 65,536 messages, allocates 512 KiB for
 	// each read.
 	batchQueue = 2048
+	// batchTimeout bounds a batch, with what its reader does between the messages.
+	batchTimeout = 30 * time.Second
 )
 
 // directGet is a batch request of the JetStream direct get API (NATS ADR-31).
@@ -95,6 +97,8 @@ func (b *Bus) readDirect(ctx context.Context, stream string, request directGet, 
 func (b *Bus) directBatch(
 	ctx context.Context, sub *nats.Subscription, stream string, request directGet, yield func(Delivery, error) bool,
 ) (last uint64, more bool, err error) {
+	ctx, cancel := b.state.request(ctx, batchTimeout) // the handlers of consumers have no deadline
+	defer cancel()
 	text, err := json.Marshal(request)
 	if err != nil {
 		return 0, false, err
@@ -130,6 +134,8 @@ func (b *Bus) directBatch(
 // getDirect returns the message that a direct get selects, or NotFound. target is the stream, followed by a dot and
 // the stored subject for its last message.
 func (b *Bus) getDirect(ctx context.Context, target string, request []byte) (*nats.Msg, error) {
+	ctx, cancel := b.state.request(ctx, apiTimeout)
+	defer cancel()
 	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+target, request)
 	if err != nil {
 		return nil, apperr.Unreachable("NATS", fmt.Errorf("reading a message of %s: %w", target, err))

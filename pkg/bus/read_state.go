@@ -61,6 +61,8 @@ func (b *Bus) LastSequence(ctx context.Context, stream, stored string) (uint64, 
 	fail := func(err error) (uint64, error) {
 		return 0, apperr.Unreachable("NATS", fmt.Errorf("requesting the last message of %s: %w", stream, err))
 	}
+	ctx, cancel := b.state.request(ctx, apiTimeout)
+	defer cancel()
 	m, err := b.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
 	if err != nil {
 		return fail(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/proxy"
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
@@ -92,6 +93,46 @@ func TestReadEndsIfTheRestIsRemoved(t *testing.T) {
 	}
 	if read == 0 {
 		t.Error("got nothing, want the first messages")
+	}
+}
+
+// A connection that is lost takes the answers with it: their readers get an error, also without a deadline.
+func TestReadsEndWithTheConnection(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	link := proxy.Start(t, strings.TrimPrefix(e.nats.URL(), "nats://"))
+	b := bustest.Open(t, "nats://"+link.Addr())
+	kept := reply("visitor", 0)
+	publish(t, b, kept)
+	reads := map[string]func() error{
+		"since": func() (err error) {
+			for _, err = range b.Since(t.Context(), subject.Replies, kept.Subject(), time.Now().Add(-time.Hour)) {
+			}
+			return err
+		},
+		"last": func() error {
+			_, err := b.Last(t.Context(), subject.Replies, kept.Subject())
+			return err
+		},
+		"last sequence": func() error {
+			_, err := b.LastSequence(t.Context(), subject.Replies, kept.Subject())
+			return err
+		},
+	}
+	sent := func() uint64 { return b.JetStream().Conn().Stats().OutMsgs }
+	for name, read := range reads {
+		if err := read(); err != nil {
+			t.Fatalf("%s: got %v", name, err)
+		}
+		link.Lose()
+		before, ended := sent(), make(chan error, 1)
+		go func() { ended <- read() }()
+		timetest.Until(t, "the request is sent", func() bool { return sent() > before })
+		link.Cut()() // and a new connection is made
+		if err := receive(t, name, ended); !apperr.Is(err, apperr.Unavailable) {
+			t.Errorf("%s: got %v, want Unavailable", name, err)
+		}
+		bustest.AwaitReady(t, b)
 	}
 }
 
