@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -11,21 +13,32 @@ import (
 
 // documentFields omits the text.
 func documentFields(d knowledge.Document) fields {
-	return fields{"title": d.Title, "address": d.Address, "format": d.Format, "bytes": d.Bytes}
+	return fields{
+		"title": d.Title, "address": d.Address, "format": d.Format, "bytes": d.Bytes,
+		"refreshHours": d.Source.RefreshHours,
+	}
 }
 
-// DocumentContent is what a user writes of a document.
+// DocumentContent is what a user writes of a document. One that is fetched needs an address only: its text and format
+// are those of the answer, and so is its title if it has none.
 type DocumentContent struct {
-	Title   string           `json:"title"`
-	Address string           `json:"address"`
-	Format  knowledge.Format `json:"format"`
-	Text    string           `json:"text"`
+	Title        string           `json:"title"`
+	Address      string           `json:"address"`
+	Format       knowledge.Format `json:"format"`
+	Text         string           `json:"text"`
+	RefreshHours int              `json:"refreshHours"`
 }
 
-// set replaces the content of a document.
-func (c DocumentContent) set(d *knowledge.Document) {
-	d.Title, d.Address, d.Format, d.Text = c.Title, c.Address, c.Format, c.Text
-	d.Bytes = len(c.Text)
+// set replaces the content of a document. One that is fetched keeps the text that it has until then.
+func (c DocumentContent) set(d *knowledge.Document, now time.Time) {
+	d.SetSource(c.Address, c.RefreshHours, now)
+	d.Title = c.Title
+	if !d.Source.Fetched() {
+		d.Format, d.Text, d.Bytes = c.Format, c.Text, len(c.Text)
+		return
+	}
+	d.Title = cmp.Or(c.Title, knowledge.AddressTitle(c.Address))
+	d.Format = cmp.Or(d.Format, knowledge.HTML)
 }
 
 // CreateDocument adds a document of a company, in which its bots search from then on. Errors: Invalid, NotFound (no such
@@ -37,7 +50,7 @@ func (s *Service) CreateDocument(
 	if _, err := s.store.Company(ctx, companyID); err != nil {
 		return d, err
 	}
-	content.set(&d)
+	content.set(&d, d.CreatedAt)
 	if err := s.putDocument(ctx, &d, knowledge.Document{}); err != nil {
 		return d, err
 	}
@@ -58,7 +71,7 @@ func (s *Service) UpdateDocument(
 			return d, apperr.PreconditionFailed.WithMessage("Somebody else has changed the document meanwhile")
 		}
 		before := d
-		content.set(&d)
+		content.set(&d, store.UTC(s.now()))
 		err = s.putDocument(ctx, &d, before)
 		if apperr.Is(err, apperr.Conflict) && apperr.ReasonOf(err) == apperr.ChangedMeanwhile.Reason {
 			continue
@@ -83,10 +96,8 @@ func (s *Service) putDocument(ctx context.Context, d *knowledge.Document, before
 	if err != nil {
 		return err
 	}
-	isNew := before.Revision == 0
-	bytes := used.Bytes + int64(d.Bytes-before.Bytes)
-	if isNew && used.Documents >= knowledge.MaxDocuments || bytes > knowledge.MaxTotal {
-		return apperr.TooManyDocuments.New()
+	if err := used.Check(*d, before); err != nil {
+		return err
 	}
 	passages := knowledge.Cut(*d)
 	d.Passages = len(passages)
@@ -101,6 +112,30 @@ func (s *Service) putDocument(ctx context.Context, d *knowledge.Document, before
 func (s *Service) auditDocument(ctx context.Context, by Actor, d knowledge.Document, c change) error {
 	c.companyID, c.target, c.id = d.CompanyID, "document", d.ID
 	return s.audit(ctx, by, c)
+}
+
+// FetchDocument makes the next fetch of a document due now. Errors: NotFound; Conflict with the reason
+// DOCUMENT_NOT_FETCHED for one whose text is given by hand.
+func (s *Service) FetchDocument(ctx context.Context, by Actor, id string) (d knowledge.Document, err error) {
+	for range changeAttempts {
+		d, err = s.store.Document(ctx, id)
+		if err != nil {
+			return d, err
+		}
+		if !d.Source.Fetched() {
+			return d, apperr.DocumentNotFetched.New()
+		}
+		d.Source.DueAt = store.UTC(s.now())
+		err = s.store.PutDocumentSource(ctx, d.ID, d.Revision, d.Source)
+		if apperr.ReasonOf(err) == apperr.ChangedMeanwhile.Reason {
+			continue
+		}
+		if err != nil {
+			return d, err
+		}
+		return d, s.auditDocument(ctx, by, d, change{action: "document.fetch"})
+	}
+	return d, err
 }
 
 // DeleteDocument removes a document. NotFound if it does not exist.

@@ -203,6 +203,7 @@ var (
 	TooManyModelConnections = define(Conflict, "TOO_MANY_MODEL_CONNECTIONS", "The company has reached its limit of connections")
 	DocumentNotFound        = define(NotFound, "DOCUMENT_NOT_FOUND", "Document not found")
 	TooManyDocuments        = define(Conflict, "TOO_MANY_DOCUMENTS", "The documents of the company have reached their limit")
+	DocumentNotFetched      = define(Conflict, "DOCUMENT_NOT_FETCHED", "The text of the document is given by hand")
 	StreamNotFound          = define(NotFound, "STREAM_NOT_FOUND", "Stream not found")
 	DeadLetterNotFound      = define(NotFound, "DEAD_LETTER_NOT_FOUND", "Dead letter not found")
 )

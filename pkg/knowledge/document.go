@@ -1,6 +1,6 @@
 // Package knowledge has the documents of companies, from which their bots answer.
 //
-// document.go has the documents and the passages. cut.go cuts the first into the second; markdown.go, with inline.go, and
+// document.go has the documents and the passages, source.go the documents that are fetched from their address. cut.go cuts the first into the second; markdown.go, with inline.go, and
 // html.go read their formats. terms.go, with stem.go, makes the words that are searched. Package store keeps and searches
 // them.
 package knowledge
@@ -43,6 +43,7 @@ type Document struct {
 	Address   string    `json:"address,omitempty"` // where visitors can read it; empty: nowhere
 	Format    Format    `json:"format"`
 	Text      string    `json:"text,omitempty"`
+	Source    Source    `json:"source,omitzero"`
 	Bytes     int       `json:"bytes"`    // of the text; lists have no text
 	Passages  int       `json:"passages"` // into which it is cut
 	CreatedAt time.Time `json:"createdAt"`
@@ -81,10 +82,32 @@ func (d Document) Check() error {
 	default:
 		f.Add("format", "must be markdown, html or text")
 	}
-	if strings.TrimSpace(d.Text) == "" || len(d.Text) > MaxText || !utf8.ValidString(d.Text) {
+	d.checkSource(&f)
+	isEmpty := strings.TrimSpace(d.Text) == "" && !d.Source.Fetched()
+	if isEmpty || len(d.Text) > MaxText || !utf8.ValidString(d.Text) {
 		f.Add("text", "must be text of 1 to "+strconv.Itoa(MaxText)+" bytes")
 	}
 	return f.Err()
+}
+
+func (d Document) checkSource(f *apperr.Fields) {
+	hours := d.Source.RefreshHours
+	if hours < 0 || hours > MaxRefreshHours {
+		f.Add("refreshHours", "must be 0 to "+strconv.Itoa(MaxRefreshHours))
+	}
+	if hours > 0 && d.Address == "" {
+		f.Add("address", "is where the text is fetched from")
+	}
+}
+
+// Check returns TOO_MANY_DOCUMENTS if a company that uses this much has no room for a document in place of another one.
+func (u Usage) Check(d, before Document) error {
+	isNew := before.Revision == 0
+	bytes := u.Bytes + int64(d.Bytes-before.Bytes)
+	if isNew && u.Documents >= MaxDocuments || bytes > MaxTotal {
+		return apperr.TooManyDocuments.New()
+	}
+	return nil
 }
 
 func printable(text string) bool {

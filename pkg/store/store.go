@@ -36,6 +36,7 @@ type Store interface {
 	BotCalls
 	BotActions
 	Documents
+	DocumentFetches
 	Streams
 	Portable
 

@@ -61,6 +61,7 @@ func Run(t *testing.T, open Opener) {
 		"bot actions":  testBotActions,
 		"erase bots":   testEraseBots,
 		"documents":    testDocuments,
+		"fetches":      testDocumentFetches,
 		"races":        testDocumentRaces,
 		"search":       testSearch,
 		"others":       testSearchOfOthers,

@@ -19,6 +19,11 @@ func document(companyID string) knowledge.Document {
 	return knowledge.Document{
 		ID: newID(), CompanyID: companyID, Title: "Guide <é>", Address: "https://example.com/guide",
 		Format: knowledge.Markdown, Text: text, Bytes: len(text), Passages: 2, CreatedAt: at(0), UpdatedAt: at(time.Hour),
+		Source: knowledge.Source{
+			RefreshHours: 24, DueAt: at(time.Hour), FetchedAt: at(time.Minute), ETag: `W/"<é>"`, Modified: "yesterday",
+			Failure:  knowledge.FetchFailure{Code: knowledge.FetchRefused, Message: "got 500 <é>", At: at(time.Second)},
+			Failures: 3,
+		},
 	}
 }
 
@@ -107,6 +112,70 @@ func testDocuments(t *testing.T, open Opener) {
 	wantReason(t, "a change of one", s.PutDocument(ctx, d, passagesOf(d, "hammer")), apperr.Conflict, "CHANGED_MEANWHILE")
 	want(t, "the passages that are left", ask(t, s, d, "ladder hammer"), []int{-1})
 	want(t, "the usage that is left", usage(d.CompanyID), knowledge.Usage{Documents: 1, Bytes: int64(other.Bytes)})
+}
+
+// testDocumentFetches has the queue of documents that are fetched: one of several claims succeeds, and a late result changes
+// nothing.
+func testDocumentFetches(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	first, second, byHand := document(newID()), document(newID()), document(newID())
+	second.Source.DueAt = at(30 * time.Minute)
+	byHand.Source = knowledge.Source{}
+	for _, d := range []knowledge.Document{first, second, byHand} {
+		must(t, s.PutDocument(ctx, d, passagesOf(d, "ladder")))
+	}
+	ours := []string{first.CompanyID, second.CompanyID, byHand.CompanyID}
+	due := func(now time.Duration, limit int, except ...string) []knowledge.Due {
+		t.Helper()
+		found := get[[]knowledge.Due](t)(s.DueDocuments(ctx, at(now), except, limit))
+		return slices.DeleteFunc(found, func(d knowledge.Due) bool { return !slices.Contains(ours, d.CompanyID) })
+	}
+	of := func(documents ...knowledge.Document) []knowledge.Due {
+		all := []knowledge.Due{}
+		for _, d := range documents {
+			all = append(all, knowledge.Due{ID: d.ID, CompanyID: d.CompanyID})
+		}
+		return all
+	}
+	want(t, "due documents, longest due first", due(time.Hour, 100), of(second, first))
+	want(t, "those that are due earlier", due(30*time.Minute, 100), of(second))
+	want(t, "those without a company", due(time.Hour, 100, second.CompanyID), of(first))
+	limited := get[[]knowledge.Due](t)(s.DueDocuments(ctx, at(time.Hour), nil, 1))
+	want(t, "a limit", len(limited), 1)
+
+	claims := together(t, 8, func(int) (bool, error) {
+		d, claimed, err := s.ClaimDocument(ctx, first.ID, at(time.Hour), at(2*time.Hour))
+		if claimed && (d.Text != first.Text || d.Revision != 1 || !d.Source.DueAt.Equal(at(2*time.Hour))) {
+			err = fmt.Errorf("got %+v", d)
+		}
+		return claimed, err
+	})
+	want(t, "claims", count(claims), 1)
+	want(t, "what is due after the claim", due(time.Hour, 100), of(second))
+	want(t, "what is due when the lease has ended", due(2*time.Hour, 100), of(second, first))
+	for _, id := range []string{byHand.ID, newID()} {
+		_, claimed, err := s.ClaimDocument(ctx, id, at(time.Hour), at(2*time.Hour))
+		must(t, err)
+		want(t, "a claim of a text given by hand", claimed, false)
+	}
+
+	fetched := knowledge.Source{RefreshHours: 5, DueAt: at(7 * time.Hour), FetchedAt: at(time.Hour)}
+	must(t, s.PutDocumentSource(ctx, first.ID, 1, fetched))
+	first.Source, first.Revision = fetched, 1
+	want(t, "a document with another source", get[knowledge.Document](t)(s.Document(ctx, first.ID)), first)
+	want(t, "its passages", ask(t, s, first, "ladder"), []int{1})
+	for _, late := range []struct {
+		id       string
+		revision int64
+	}{{first.ID, 2}, {newID(), 1}} {
+		err := s.PutDocumentSource(ctx, late.id, late.revision, second.Source)
+		wantReason(t, "a late result", err, apperr.Conflict, "CHANGED_MEANWHILE")
+	}
+	want(t, "the source after it", get[knowledge.Document](t)(s.Document(ctx, first.ID)).Source, fetched)
+	first.Source = knowledge.Source{}
+	must(t, s.PutDocument(ctx, first, passagesOf(first, "hammer")))
+	must(t, s.DeleteDocument(ctx, second.ID))
+	want(t, "what is due of texts that are given by hand, and of deleted ones", due(9*time.Hour, 100), of())
 }
 
 // testDocumentRaces changes a document concurrently: one change wins, and its passages are those that are found.

@@ -32,13 +32,15 @@ type knowledgeDocument struct {
 	UpdatedAt time.Time `bson:"updatedAt"`
 	Revision  int64     `bson:"revision"`
 	Version   string    `bson:"version"` // of its passages
+
+	Source *sourceDocument `bson:"source,omitempty"` // nil: the text is given by hand
 }
 
 func (d knowledgeDocument) document() knowledge.Document {
 	return knowledge.Document{
 		ID: d.ID, CompanyID: d.CompanyID, Title: d.Title, Address: d.Address, Format: knowledge.Format(d.Format),
 		Text: d.Text, Bytes: int(d.Size), Passages: d.Passages, Revision: d.Revision,
-		CreatedAt: store.UTC(d.CreatedAt), UpdatedAt: store.UTC(d.UpdatedAt),
+		CreatedAt: store.UTC(d.CreatedAt), UpdatedAt: store.UTC(d.UpdatedAt), Source: d.Source.source(),
 	}
 }
 
@@ -47,6 +49,7 @@ func knowledgeDocumentOf(d knowledge.Document) knowledgeDocument {
 		ID: d.ID, CompanyID: d.CompanyID, Title: d.Title, Address: d.Address, Format: string(d.Format),
 		Text: d.Text, Size: int64(d.Bytes), Passages: d.Passages, Revision: d.Revision,
 		CreatedAt: store.UTC(d.CreatedAt), UpdatedAt: store.UTC(d.UpdatedAt), Version: uuid.NewString(),
+		Source: sourceDocumentOf(d.Source),
 	}
 }
 

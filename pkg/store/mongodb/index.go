@@ -68,6 +68,7 @@ func Indexes() []Index {
 		index(botCalls, "chat", asc("chatId")),
 		index(botActions, "chat", asc("chatId")),
 		index(knowledgeDocuments, "company", asc("companyId"), asc("_id"), asc("size")),
+		index(knowledgeDocuments, "due", asc("source.dueAt"), asc("companyId")),
 		index(passages, "company", asc("companyId"), asc("_id")),
 		index(passages, "terms", asc("companyId"), asc("terms")),
 		index(passages, "document", asc("documentId"), asc("revision")),

@@ -9,11 +9,13 @@ import (
 )
 
 const (
-	listedColumns   = `id, company_id, title, address, format, bytes, passages, created_at, updated_at, revision`
+	storedColumns   = `id, company_id, title, address, format, bytes, passages, created_at, updated_at, revision`
+	listedColumns   = storedColumns + `, ` + sourceColumns
 	documentColumns = listedColumns + `, text`
 )
 
 const (
+	oneDocument      = `SELECT ` + documentColumns + ` FROM documents WHERE id = ?`
 	usageOfDocuments = `SELECT count(*), ifnull(sum(bytes), 0) FROM documents WHERE company_id = ?`
 	listOfDocuments  = `SELECT ` + listedColumns + ` FROM documents WHERE company_id = ? AND id > ? ORDER BY id LIMIT ?`
 )
@@ -23,6 +25,7 @@ func readListed(r *row) knowledge.Document {
 	return knowledge.Document{
 		ID: r.text(), CompanyID: r.text(), Title: r.text(), Address: r.text(), Format: knowledge.Format(r.text()),
 		Bytes: int(r.int()), Passages: int(r.int()), CreatedAt: r.time(), UpdatedAt: r.time(), Revision: r.int(),
+		Source: readSource(r),
 	}
 }
 
@@ -35,11 +38,14 @@ func readDocument(r *row) knowledge.Document {
 // replaceDocument writes a document and its passages, in place of those that it had.
 func replaceDocument(c *conn, d knowledge.Document, passages []indexed) error {
 	_, err := c.insert(
-		orReplace, `documents`, documentColumns,
+		orReplace, `documents`, storedColumns+`, text`,
 		d.ID, d.CompanyID, d.Title, d.Address, string(d.Format), d.Bytes, d.Passages,
 		d.CreatedAt, d.UpdatedAt, d.Revision, d.Text,
 	)
 	if err != nil {
+		return err
+	}
+	if err := replaceSource(c, d); err != nil {
 		return err
 	}
 	if err := deletePassages(c, d.ID); err != nil {
@@ -60,8 +66,7 @@ func copyDocument(c *conn, d knowledge.Document) error {
 
 // Document implements [store.Documents].
 func (s *Store) Document(ctx context.Context, id string) (knowledge.Document, error) {
-	const query = `SELECT ` + documentColumns + ` FROM documents WHERE id = ?`
-	return one(ctx, s, "reading a document", query, readDocument, apperr.DocumentNotFound, id)
+	return one(ctx, s, "reading a document", oneDocument, readDocument, apperr.DocumentNotFound, id)
 }
 
 // PutDocument implements [store.Documents]. The terms are made before the transaction, for which other writes wait.
@@ -91,6 +96,9 @@ func (s *Store) DeleteDocument(ctx context.Context, id string) error {
 		}
 		if changed == 0 {
 			return apperr.DocumentNotFound.New()
+		}
+		if _, err := c.exec(deletedSource, id); err != nil {
+			return err
 		}
 		return deletePassages(c, id)
 	})

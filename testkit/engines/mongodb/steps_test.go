@@ -76,7 +76,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 	callsAfter := func(id string) func() error {
 		return func() error { _, err := s.BotCalls(ctx, "app", store.Page{After: id, Limit: 10}); return err }
 	}
-	guide := knowledge.Document{ID: "guide", CompanyID: company, Title: "Guide", Format: knowledge.Text, Text: "ladder", Bytes: 6}
+	guide := knowledge.Document{ID: "guide", CompanyID: company, Title: "Guide", Format: knowledge.Text, Text: "ladder", Bytes: 6, Source: knowledge.Source{RefreshHours: 1, DueAt: at(0)}}
 	ladder := []knowledge.Passage{{DocumentID: guide.ID, CompanyID: company, Number: 1, Title: guide.Title, Text: guide.Text}}
 	put := func(revision int64) func() error {
 		return func() error {
@@ -277,6 +277,9 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"search passages", 5, search("ladder")},
 		{"search passages with an unknown word", 6, search("ladder hammer")},
 		{"search passages in vain", 1, search("hammer")},
+		{"due documents", 1, func() error { _, err := s.DueDocuments(ctx, at(1), []string{"other"}, 10); return err }},
+		{"claim a document", 1, func() error { _, _, err := s.ClaimDocument(ctx, guide.ID, at(1), at(2)); return err }},
+		{"put the source of a document", 1, func() error { return s.PutDocumentSource(ctx, guide.ID, guide.Revision+1, guide.Source) }},
 		{"delete a document", 2, func() error { return s.DeleteDocument(ctx, guide.ID) }},
 		{"close a chat", 1, func() error { _, err := s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: at(9)}); return err }},
 		{"open the next chat", 5, open},
