@@ -25,6 +25,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
+	"github.com/parley-chat/parley/services/processor/internal/fetch"
 	"github.com/parley-chat/parley/services/processor/internal/recorder"
 	"github.com/parley-chat/parley/services/processor/internal/webhook"
 )
@@ -140,7 +141,7 @@ type WebhookConfig struct {
 	WebhookConcurrency int             `env:"-" constant:"256"` // requests of one process at once; one company gets at most half
 	WebhookPerEndpoint int             `env:"-" constant:"10"`  // of these, those to one endpoint
 	WebhookWarnAfter   time.Duration   `env:"-" constant:"24h"` // of failures, before each of three warnings; then it is disabled
-	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"private networks that webhooks, and the servers of companies' bots, may reach, separated by commas, such as 10.0.0.0/8; empty: none"`
+	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"private networks that webhooks, the servers of companies' bots and the addresses of documents may be in, separated by commas, such as 10.0.0.0/8; empty: none"`
 }
 
 // Validate returns the errors of the webhook variables; see [config.Check].
@@ -218,7 +219,8 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		webhooks = s.webhooks(r)
 		consumers = append(consumers, webhookRoutes(webhooks)...)
 	}
-	return func(ctx context.Context) error { return s.consume(ctx, r, consumers, webhooks) }, nil
+	fetches := s.fetches(r)
+	return func(ctx context.Context) error { return s.consume(ctx, r, consumers, webhooks, fetches) }, nil
 }
 
 // resources are what the parts share. The process closes them.
@@ -280,6 +282,16 @@ func (s *Service) webhooks(r resources) *webhook.Service {
 		Allow:      s.cfg.WebhookAllow,
 		WarnAfter:  s.cfg.WebhookWarnAfter,
 		PollEvery:  webhookPoll,
+		Now:        r.now,
+		Logger:     s.cfg.Logger,
+		Registerer: s.cfg.Registerer,
+	})
+}
+
+func (s *Service) fetches(r resources) *fetch.Service {
+	return fetch.New(fetch.Config{
+		Store:      r.store,
+		Allow:      s.cfg.WebhookAllow,
 		Now:        r.now,
 		Logger:     s.cfg.Logger,
 		Registerer: s.cfg.Registerer,
@@ -397,7 +409,9 @@ func (r replies) Published(ctx context.Context, appID, chatUserID, id string, si
 }
 
 // consume returns when ctx is done and all consumers have stopped.
-func (s *Service) consume(ctx context.Context, r resources, consumers []bus.Consumer, webhooks *webhook.Service) error {
+func (s *Service) consume(
+	ctx context.Context, r resources, consumers []bus.Consumer, webhooks *webhook.Service, fetches *fetch.Service,
+) error {
 	marks := streammark.New(r.bus, r.store, s.cfg.Logger)
 	if err := s.settleLosses(ctx, r, marks); err != nil {
 		if ctx.Err() != nil {
@@ -422,6 +436,7 @@ func (s *Service) consume(ctx context.Context, r resources, consumers []bus.Cons
 	if webhooks != nil {
 		group.Go(func() error { return webhooks.Run(running) })
 	}
+	group.Go(func() error { return fetches.Run(running) })
 	group.Go(func() error { marks.Run(running); return nil })
 	<-running.Done() // also when everything is switched off
 	return group.Wait()

@@ -86,6 +86,11 @@ func NewClient(allow []netip.Prefix, timeout time.Duration) *http.Client {
 	}
 }
 
+// Refused reports whether a request failed because its address is not allowed.
+func Refused(err error) bool {
+	return errors.Is(err, ErrPort) || errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork)
+}
+
 // Reason returns why a request of the client got no answer, for a company. It names no resolved address: that could be
 // one of the operator's network.
 func Reason(err error) string {
@@ -97,7 +102,7 @@ func Reason(err error) string {
 	switch {
 	case errors.Is(err, ErrPort):
 		return ErrPort.Error()
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):
+	case Refused(err):
 		return "the address is not allowed"
 	case ok && timeout.Timeout():
 		return "no answer in time"
