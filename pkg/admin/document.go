@@ -37,7 +37,7 @@ func (c DocumentContent) set(d *knowledge.Document, now time.Time) {
 		d.Format, d.Text, d.Bytes = c.Format, c.Text, len(c.Text)
 		return
 	}
-	d.Title = cmp.Or(c.Title, knowledge.AddressTitle(c.Address))
+	d.Title = cmp.Or(c.Title, d.Title, knowledge.AddressTitle(c.Address))
 	d.Format = cmp.Or(d.Format, knowledge.HTML)
 }
 

@@ -304,6 +304,12 @@ var prepared = map[string]func(*trial){
 	"submitTemplate":   func(r *trial) { r.setTemplate(chat.TemplateDraft) },
 	"approveTemplate":  func(r *trial) { r.setTemplate(chat.TemplatePending) },
 	"rejectTemplate":   func(r *trial) { r.setTemplate(chat.TemplatePending) },
+	"fetchDocument": func(r *trial) {
+		d, err := r.w.store.Document(r.w.t.Context(), r.c.document)
+		r.w.must(err)
+		d.SetSource("https://shop.example.com/returns", 24, time.Now())
+		r.w.must(r.w.store.PutDocument(r.w.t.Context(), d, nil))
+	},
 	"publishBot": func(r *trial) {
 		b := bots.Bot{AppID: r.c.app, CompanyID: r.c.id}
 		b.Publish(bots.Settings{Kind: bots.Demo}, "test", time.Now())

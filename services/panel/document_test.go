@@ -65,6 +65,74 @@ func TestDocuments(t *testing.T) {
 	developer.done(http.StatusNotFound, http.MethodGet, path, "")
 }
 
+// A document needs an address only, if its text is fetched from it. A change of the address or of the schedule fetches it
+// again; the company may ask for that at any time.
+func TestDocumentFromAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	developer := w.as(w.acme.users[account.Developer])
+	type answer struct {
+		ID, Title, Text string
+		RefreshHours    int
+		Fetch           *struct {
+			FetchedAt *time.Time
+			Failure   struct{ Code, Message string }
+		}
+	}
+	send := func(status int, method, path, body string) (d answer) {
+		t.Helper()
+		developer.done(status, method, path, body).Into(t, &d)
+		return d
+	}
+	d := send(http.StatusCreated, http.MethodPost, "/api/documents", `{"address":"https://shop.example/returns","refreshHours":24}`)
+	if d.Title != "shop.example/returns" || d.Text != "" || d.RefreshHours != 24 || d.Fetch == nil || d.Fetch.FetchedAt != nil {
+		t.Errorf("got %+v, want a document without a text", d)
+	}
+	path := "/api/documents/" + d.ID
+	stored := func() knowledge.Document {
+		t.Helper()
+		stored, err := w.store.Document(t.Context(), d.ID)
+		w.must(err)
+		return stored
+	}
+	fetched := stored() // as the processor writes it
+	fetched.Text, fetched.Bytes = "Free", 4
+	fetched.Source.ETag, fetched.Source.FetchedAt = "1", time.Now().UTC().Truncate(time.Millisecond)
+	fetched.Source.DueAt = time.Now().Add(time.Hour)
+	fetched.Source.Failure = knowledge.FetchFailure{Code: knowledge.FetchRefused, Message: "The server answered 404 Not Found", At: time.Now()}
+	w.must(w.store.PutDocument(t.Context(), fetched, knowledge.Cut(fetched)))
+
+	d = send(http.StatusOK, http.MethodGet, path, "")
+	if d.Text != "Free" || d.Fetch.FetchedAt == nil || d.Fetch.Failure.Code != knowledge.FetchRefused || d.Fetch.Failure.Message == "" {
+		t.Errorf("got %+v, want the text, and what came of the last fetch", d)
+	}
+	due := func() bool { return !stored().Source.DueAt.After(time.Now()) }
+	send(http.StatusOK, http.MethodPut, path, `{"title":"Returns","address":"https://shop.example/returns","refreshHours":24,"text":"ignored"}`)
+	if s := stored(); s.Text != "Free" || s.Title != "Returns" || due() {
+		t.Errorf("another title: got %+v, want the text of before, and no fetch", s)
+	}
+	if d = send(http.StatusOK, http.MethodPost, path+"/fetch", ""); d.Text != "" || !due() || stored().Source.ETag != "1" {
+		t.Errorf("got %+v, want it due", stored())
+	}
+	send(http.StatusOK, http.MethodPut, path, `{"title":"Returns","address":"https://shop.example/back","refreshHours":24}`)
+	if s := stored(); s.Source.ETag != "" || !due() || s.Text != "Free" {
+		t.Errorf("another address: got %+v, want it due, with the text of before", s)
+	}
+	send(http.StatusOK, http.MethodPut, path, `{"title":"Returns","format":"text","text":"By hand"}`)
+	if s := stored(); s.Text != "By hand" || s.Source != (knowledge.Source{}) {
+		t.Errorf("got %+v, want the text that was given", s)
+	}
+	if got := developer.done(http.StatusConflict, http.MethodPost, path+"/fetch", "").Body; !strings.Contains(got, "DOCUMENT_NOT_FETCHED") {
+		t.Errorf("got %s, want that there is nothing to fetch", got)
+	}
+	for _, wrong := range []string{
+		`{"refreshHours":24}`, `{"address":"https://shop.example","refreshHours":721}`,
+		`{"address":"https://shop.example","refreshHours":-1}`, `{"address":"https://shop.example"}`,
+	} {
+		developer.done(http.StatusBadRequest, http.MethodPost, "/api/documents", wrong)
+	}
+}
+
 // A company has a number of documents; above it, none is added, and those that it has are changed as before.
 func TestDocumentsOfACompanyAreBounded(t *testing.T) {
 	t.Parallel()

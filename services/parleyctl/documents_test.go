@@ -45,6 +45,22 @@ func TestDocuments(t *testing.T) {
 	if list := w.ctl("documents", "list", "--company", companyID).done(); !strings.Contains(list, "Shipping") {
 		t.Errorf("got %s, want the document", list)
 	}
+	page := decoded[object](w.ctl("documents", "add", "--company", companyID, "--address", "https://shop.example/faq",
+		"--refresh", "24h", "-o", "json"))["id"].(string)
+	if d, err := w.store.Document(t.Context(), page); err != nil || d.Source.RefreshHours != 24 || d.Title != "shop.example/faq" {
+		t.Errorf("got %+v and %v, want a document that is fetched", d, err)
+	}
+	w.ctl("documents", "fetch", page).done()
+	if list := w.ctl("documents", "list", "--company", companyID).done(); !strings.Contains(list, "not yet") {
+		t.Errorf("got %s, want that it was not fetched", list)
+	}
+	w.ctl("documents", "fetch", id).fails(parleyctl.ExitRefused, "given by hand")
+	for _, refresh := range []string{"90m", "721h", "-1h"} {
+		w.ctl("documents", "add", "--company", companyID, "--address", "https://shop.example", "--refresh", refresh).
+			fails(parleyctl.ExitUsage, "--refresh must be")
+	}
+	w.ctl("documents", "add", "--company", companyID, "--file", file, "--refresh", "1h").fails(parleyctl.ExitUsage, "exclude")
+	w.ctl("documents", "add", "--company", companyID, "--refresh", "1h").fails(parleyctl.ExitRefused, "address")
 	w.ctl("documents", "add", "--company", companyID).fails(parleyctl.ExitUsage, "--file required")
 	write(" ")
 	w.ctl("documents", "add", "--company", companyID, "--file", file).fails(parleyctl.ExitRefused, "text")

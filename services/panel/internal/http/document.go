@@ -41,6 +41,13 @@ func (a api) updateDocument(c echo.Context, who caller, d knowledge.Document, r 
 	return view.DocumentOf(d), err
 }
 
+// fetchDocument answers without the text, so that the answer is small.
+func (a api) fetchDocument(c echo.Context, who caller, d knowledge.Document) (any, error) {
+	d, err := a.Admin.FetchDocument(ctxOf(c), who.actor(), d.ID)
+	d.Text = ""
+	return view.DocumentOf(d), err
+}
+
 func (a api) deleteDocument(c echo.Context, who caller, d knowledge.Document) (any, error) {
 	return nil, a.Admin.DeleteDocument(ctxOf(c), who.actor(), d.ID)
 }

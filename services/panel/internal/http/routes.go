@@ -205,6 +205,7 @@ func (a api) routes() []route {
 		{http.MethodPost, documentsPath + "/search", account.WriteApplications, change(a.companyOf, a.searchDocuments)},
 		{http.MethodGet, documentPath, account.WriteApplications, on(a.document, a.getDocument)},
 		{http.MethodPut, documentPath, account.WriteApplications, change(a.document, a.updateDocument)},
+		{http.MethodPost, documentPath + "/fetch", account.WriteApplications, on(a.document, a.fetchDocument)},
 		{http.MethodDelete, documentPath, account.WriteApplications, on(a.document, a.deleteDocument)},
 
 		{http.MethodGet, "/api/ratings", account.ReadApplications, list(a.companyOf, a.getRatings)},
