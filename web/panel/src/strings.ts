@@ -48,6 +48,7 @@ const codes: Record<string, string> = {
   TOO_MANY_ENDPOINTS: 'The company has reached its limit of endpoints. Delete one first.',
   TOO_MANY_MODEL_CONNECTIONS: 'The company has reached its limit of connections. Delete one first.',
   TOO_MANY_DOCUMENTS: 'The documents of the company have reached their limit. Delete or shorten one first.',
+  DOCUMENT_NOT_FETCHED: 'The text of the document is given by hand. Reload it.',
   TOO_MANY_APPLICATIONS: 'The company has reached its limit of applications.',
   TOO_MANY_TEMPLATES: 'The company has reached its limit of templates.',
   TOO_MANY_TOKENS: 'The company has reached its limit of access tokens. Revoke one first.',
@@ -500,6 +501,33 @@ const documents = {
   found: 'Passages found',
   nothingFound: 'No passage fits this question.',
   writeAnswer: 'Write the answer',
+
+  // texts that are fetched
+  source: 'Text',
+  sources: {
+    hand: { label: 'By hand', hint: 'You write the text here, or choose a file.' },
+    address: { label: 'From the address', hint: 'Parley fetches the text from the address, again and again.' },
+  },
+  addressFetched: 'Parley fetches the text from it, and the citations link to it. It must be public.',
+  titleFetched: 'Visitors read it in the citations of an answer. Empty: the title of the page.',
+  refresh: 'Fetch it again',
+  refreshes: {
+    1: 'Every hour',
+    6: 'Every 6 hours',
+    24: 'Every day',
+    168: 'Every week',
+    720: 'Every 30 days',
+  } as Record<number, string>,
+  refreshOther: (hours: number) => `Every ${hours} hours`,
+  fetchTitle: 'Fetches',
+  fetchNow: 'Fetch now',
+  fetchStarted: 'The text is fetched in a moment',
+  fetchSoon: 'The text is fetched in a moment.',
+  fetchedAt: (at: string) => `Fetched ${at}.`,
+  fetchNext: (at: string) => `Next fetch: ${at}.`,
+  fetchFailed: (reason: string, at: string) => `The last fetch failed (${at}): ${reason}.`,
+  fetchKept: 'The document keeps the text that it has.',
+  fetchedText: 'Text that was fetched',
 };
 
 const templates = {

@@ -6,6 +6,7 @@ import {
   answerHref,
   contentOf,
   contentOfFile,
+  fetchText,
   formOf,
   MAX_TEXT,
   newForm,
@@ -28,6 +29,7 @@ const stored: DocumentWithText = {
   createdAt: '2026-03-01T12:00:00.000Z',
   updatedAt: '2026-03-01T12:00:00.000Z',
   revision: 1,
+  refreshHours: 0,
 };
 
 test('the form of a document gives its content', () => {
@@ -36,20 +38,48 @@ test('the form of a document gives its content', () => {
   assert.deepEqual(contentOf({ ...formOf(stored), title: ' Returns ', address: ' ' }), { title, format, text });
 });
 
+test('a document that is fetched sends no text', () => {
+  const form = { ...formOf(stored), refreshHours: 6 };
+  assert.deepEqual(contentOf(form), { title: stored.title, address: stored.address, refreshHours: 6 });
+  assert.deepEqual(contentOf({ ...form, title: ' ' }), { address: stored.address, refreshHours: 6 });
+});
+
+test('what came of a fetch is said in words, a failure first', () => {
+  const now = Date.parse('2026-03-01T12:00:00Z');
+  const nextAt = '2026-03-01T13:00:00Z';
+  assert.deepEqual(fetchText({ nextAt: '2026-03-01T12:00:00Z' }, now), ['The text is fetched in a moment.']);
+  const failure = {
+    code: 'DOCUMENT_REFUSED',
+    message: 'The server answered 404 Not Found',
+    at: '2026-03-01T11:00:00Z',
+  };
+  const [failed, fetched, next] = fetchText({ nextAt, fetchedAt: '2026-03-01T10:00:00Z', failure }, now);
+  assert.match(failed ?? '', /404 Not Found/);
+  assert.match(fetched ?? '', /2 h/);
+  assert.match(next ?? '', /^Next fetch/);
+});
+
 test('a form differs by each of its fields', () => {
   const form = formOf(stored);
   assert.equal(sameForm(form, formOf(stored)), true);
-  for (const change of [{ title: 'x' }, { address: 'x' }, { format: 'html' as const }, { text: 'x' }])
+  for (const change of [
+    { title: 'x' },
+    { address: 'x' },
+    { format: 'html' as const },
+    { text: 'x' },
+    { refreshHours: 1 },
+  ])
     assert.equal(sameForm(form, { ...form, ...change }), false, JSON.stringify(change));
 });
 
 test('an answer begins with the question', () => {
-  assert.deepEqual(newForm(), { title: '', address: '', format: 'markdown', text: '' });
+  assert.deepEqual(newForm(), { title: '', address: '', format: 'markdown', text: '', refreshHours: 0 });
   assert.deepEqual(newForm(' Can I return\n\ta parcel?\u0000'), {
     title: 'Can I return a parcel?',
     address: '',
     format: 'markdown',
     text: '## Can I return a parcel?\n\n',
+    refreshHours: 0,
   });
 });
 

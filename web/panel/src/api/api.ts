@@ -198,6 +198,8 @@ export const documents = {
   create: (content: CreateDocument) => post<DocumentWithText>('documents', content),
   update: (document: string, content: CreateDocument, revision: number) =>
     put<DocumentWithText>(`documents/${id(document)}`, content, { 'If-Match': `"${revision}"` }),
+  /** Makes the next fetch of the text due now. */
+  fetch: (document: string) => post<Document>(`documents/${id(document)}/fetch`),
   remove: (document: string) => remove<void>(`documents/${id(document)}`),
   /** Returns the passages that a bot would get for a question. */
   search: (question: string) => post<FoundPassages>('documents/search', { question }).then((a) => a.passages),

@@ -32,6 +32,7 @@ export type BotTurn = NonNullable<document.BotTest['conversation']>[number];
 export type Citation = NonNullable<document.BotCall['citations']>[number];
 
 export type DocumentFormat = document.Document['format'];
+export type DocumentFetch = document.DocumentFetch;
 /** A part of a document that a question has found. */
 export type Passage = document.FoundPassages['passages'][number];
 

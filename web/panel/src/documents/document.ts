@@ -2,8 +2,8 @@
  * The documents of a company as a form, the files that fill it, and what the panel says about passages.
  * documents.tsx, editor.tsx and question.tsx render it; the log of calls links to the form of an answer.
  */
-import type { CreateDocument, DocumentFormat, DocumentWithText } from '../api/types.js';
-import { formatBytes } from '../lib/format.js';
+import type { CreateDocument, DocumentFetch, DocumentFormat, DocumentWithText } from '../api/types.js';
+import { formatAgo, formatBytes, formatShort } from '../lib/format.js';
 import { strings } from '../strings.js';
 
 const s = strings.documents;
@@ -36,28 +36,53 @@ export interface DocumentForm {
   address: string;
   format: DocumentFormat;
   text: string;
+  /** Hours between two fetches of the text from the address; 0: it is given by hand. */
+  refreshHours: number;
 }
 
-export const formOf = ({ title, address = '', format, text }: DocumentWithText): DocumentForm => ({
+/** The hours that the form offers. */
+export const REFRESHES = [1, 6, 24, 168, 720];
+
+/** The hours of a document that is fetched for the first time. */
+export const REFRESH = 24;
+
+export const formOf = ({ title, address = '', format, text = '', refreshHours }: DocumentWithText): DocumentForm => ({
   title,
   address,
   format,
   text,
+  refreshHours,
 });
+
+/** What a user reads about the fetches of a document. */
+export function fetchText({ nextAt, fetchedAt, failure }: DocumentFetch, now = Date.now()): string[] {
+  const isDue = new Date(nextAt).getTime() <= now;
+  return [
+    ...(failure ? [s.fetchFailed(failure.message, formatAgo(failure.at, now))] : []),
+    ...(fetchedAt ? [s.fetchedAt(formatAgo(fetchedAt, now))] : []),
+    isDue ? s.fetchSoon : s.fetchNext(formatShort(nextAt, now)),
+  ];
+}
 
 /** Returns the body that creates or changes a document. */
 export function contentOf(f: DocumentForm): CreateDocument {
   const address = f.address.trim();
-  return { title: f.title.trim(), ...(address && { address }), format: f.format, text: f.text };
+  const title = f.title.trim();
+  if (f.refreshHours) return { ...(title && { title }), address, refreshHours: f.refreshHours };
+  return { title, ...(address && { address }), format: f.format, text: f.text };
 }
 
 export const sameForm = (a: DocumentForm, b: DocumentForm): boolean =>
-  a.title === b.title && a.address === b.address && a.format === b.format && a.text === b.text;
+  a.title === b.title &&
+  a.address === b.address &&
+  a.format === b.format &&
+  a.text === b.text &&
+  a.refreshHours === b.refreshHours;
 
 /** Returns the form of a new document: empty, or the beginning of an answer to a visitor's question. */
 export function newForm(question = ''): DocumentForm {
   const line = lineOf(question);
-  return { title: cut(line), address: '', format: 'markdown', text: line && `## ${line}\n\n` };
+  return { title: cut(line), address: '', format: 'markdown', text: line && `## ${line}\n\n`, refreshHours: 0 };
 }
 
 /** Returns the address of the form that answers a visitor's question. */

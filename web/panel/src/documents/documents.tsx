@@ -13,6 +13,7 @@ import { Page, Table } from '../ui/page.js';
 import { Empty, Failed, Skeleton } from '../ui/states.js';
 import { toast } from '../ui/toast.js';
 import { EditDocument, NewDocument } from './editor.js';
+import { FetchState } from './fetch.js';
 import { Question } from './question.js';
 
 const s = strings.documents;
@@ -96,6 +97,7 @@ function Row({ document: d, remove }: { document: Document; remove(): void }) {
             <ExternalLink href={d.address}>{d.address}</ExternalLink>
           </div>
         )}
+        {d.fetch && <FetchState fetch={d.fetch} />}
       </td>
       <td>{s.formats[d.format]}</td>
       <td class="num nowrap">{formatBytes(d.bytes)}</td>

@@ -1,4 +1,5 @@
 /** The page with the form of a document, new or stored. */
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { documents as api } from '../api/api.js';
 import { isStatus, messageOf } from '../api/client.js';
@@ -25,6 +26,7 @@ import {
   newForm,
   sameForm,
 } from './document.js';
+import { Fetches, Refresh, SourceChoice } from './fetch.js';
 
 const s = strings.documents;
 
@@ -51,7 +53,17 @@ export function EditDocument({ id }: { id: string }) {
     await api.update(id, content, data.revision);
     toast(s.saved);
   };
-  return <Editor key={data.revision} title={data.title} initial={formOf(data)} store={update} loadNew={reload} />;
+  const fetches = data.fetch && <Fetches id={id} fetch={data.fetch} reload={reload} />;
+  return (
+    <Editor
+      key={data.revision}
+      title={data.title}
+      initial={formOf(data)}
+      fetches={fetches}
+      store={update}
+      loadNew={reload}
+    />
+  );
 }
 
 function NotLoaded({ error, retry }: { error: unknown; retry(): void }) {
@@ -66,12 +78,14 @@ function NotLoaded({ error, retry }: { error: unknown; retry(): void }) {
 interface EditorProps {
   title: string;
   initial: DocumentForm;
+  /** The state of a document whose text is fetched. */
+  fetches?: ComponentChildren;
   store(content: CreateDocument): Promise<void>;
   /** Loads the stored document again, in place of the changes. */
   loadNew?(): void;
 }
 
-function Editor({ title, initial, store, loadNew }: EditorProps) {
+function Editor({ title, initial, fetches, store, loadNew }: EditorProps) {
   const [form, setForm] = useState(initial);
   const change = (c: Partial<DocumentForm>) => setForm((f) => ({ ...f, ...c }));
   const dirty = !sameForm(form, initial);
@@ -82,14 +96,19 @@ function Editor({ title, initial, store, loadNew }: EditorProps) {
 
   const bytes = bytesOf(form.text);
   const tooLong = bytes > MAX_TEXT ? s.textLong : undefined;
-  const missing = { title: !form.title.trim(), text: !form.text.trim() };
+  const byHand = !form.refreshHours;
+  const missing = {
+    title: byHand && !form.title.trim(),
+    text: byHand && !form.text.trim(),
+    address: !byHand && !form.address.trim(),
+  };
   const { busy, error, errors, tried, submit } = useSubmit(
     async () => {
       await store(contentOf(form));
       setGuard(undefined);
       navigate('/documents');
     },
-    !missing.title && !missing.text && !tooLong,
+    !missing.title && !missing.text && !missing.address && !(byHand && tooLong),
   );
   const at = useRef<HTMLFormElement>(null);
   useEffect(() => {
@@ -100,12 +119,26 @@ function Editor({ title, initial, store, loadNew }: EditorProps) {
     <Page title={title} back={back}>
       <form ref={at} class="stack" noValidate onSubmit={submit}>
         {!!error && !Object.keys(errors).length && <Problem error={error} loadNew={loadNew} />}
+        {fetches}
         <Card>
-          <FileChoice form={form} change={change} />
-          <Field label={s.name} hint={s.nameHint} required error={errors.title ?? required(missing.title)}>
+          <SourceChoice form={form} change={change} />
+          {byHand && <FileChoice form={form} change={change} />}
+          <Field
+            label={s.name}
+            hint={byHand ? s.nameHint : s.titleFetched}
+            required={byHand}
+            optional={!byHand}
+            error={errors.title ?? required(missing.title)}
+          >
             <TextInput value={form.title} change={(name) => change({ title: name })} maxLength={200} spellcheck />
           </Field>
-          <Field label={s.address} hint={s.addressHint} optional error={errors.address}>
+          <Field
+            label={s.address}
+            hint={byHand ? s.addressHint : s.addressFetched}
+            required={!byHand}
+            optional={byHand}
+            error={errors.address ?? required(missing.address)}
+          >
             <TextInput
               type="url"
               value={form.address}
@@ -113,22 +146,28 @@ function Editor({ title, initial, store, loadNew }: EditorProps) {
               placeholder="https://shop.example.com/returns"
             />
           </Field>
-          <Field label={s.format} error={errors.format}>
-            <Select
-              class="narrow"
-              value={form.format}
-              change={(format) => change({ format: format as DocumentFormat })}
-              options={FORMATS.map((value) => ({ value, label: s.formats[value] }))}
-            />
-          </Field>
-          <Field
-            label={s.text}
-            hint={s.textHint(formatBytes(bytes), formatBytes(MAX_TEXT))}
-            required
-            error={errors.text ?? tooLong ?? required(missing.text)}
-          >
-            <TextArea rows={22} spellcheck value={form.text} change={(text) => change({ text })} />
-          </Field>
+          {byHand ? (
+            <>
+              <Field label={s.format} error={errors.format}>
+                <Select
+                  class="narrow"
+                  value={form.format}
+                  change={(format) => change({ format: format as DocumentFormat })}
+                  options={FORMATS.map((value) => ({ value, label: s.formats[value] }))}
+                />
+              </Field>
+              <Field
+                label={s.text}
+                hint={s.textHint(formatBytes(bytes), formatBytes(MAX_TEXT))}
+                required
+                error={errors.text ?? tooLong ?? required(missing.text)}
+              >
+                <TextArea rows={22} spellcheck value={form.text} change={(text) => change({ text })} />
+              </Field>
+            </>
+          ) : (
+            <Refresh form={form} change={change} error={errors.refreshHours} />
+          )}
         </Card>
         <div class="save-bar" role="region" aria-label={s.one}>
           <p>{dirty && strings.applications.unsaved}</p>

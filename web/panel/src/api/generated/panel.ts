@@ -2348,6 +2348,9 @@ export interface components {
             updatedAt: string;
             /** @description Incremented by each change. */
             revision: number;
+            /** @description Hours between two fetches of the text from the address; 0: the text is given by hand. */
+            refreshHours: number;
+            fetch?: components["schemas"]["DocumentFetch"];
         };
         /** @description A document of a company. */
         DocumentWithText: {
@@ -2364,8 +2367,8 @@ export interface components {
              * @enum {string}
              */
             format: "markdown" | "html" | "text";
-            /** @description Text. */
-            text: string;
+            /** @description Text; absent: it was not fetched yet. */
+            text?: string;
             /** @description Size of the text in bytes. */
             bytes: number;
             /** @description Passages into which it is cut. */
@@ -2382,20 +2385,51 @@ export interface components {
             updatedAt: string;
             /** @description Incremented by each change. */
             revision: number;
+            /** @description Hours between two fetches of the text from the address; 0: the text is given by hand. */
+            refreshHours: number;
+            fetch?: components["schemas"]["DocumentFetch"];
         };
-        /** @description The content of a document. */
+        /** @description How the text of a document is fetched from its address; absent: it is given by hand. */
+        DocumentFetch: {
+            /**
+             * Format: date-time
+             * @description Time of the next fetch; while one is in progress, when it is given up.
+             */
+            nextAt: string;
+            /**
+             * Format: date-time
+             * @description Time at which the server last had this text; absent: it was not fetched yet.
+             */
+            fetchedAt?: string;
+            failure?: components["schemas"]["DocumentFailure"];
+        };
+        /** @description Why the last fetch got no text; absent: it succeeded. The document keeps the text of before. */
+        DocumentFailure: {
+            /** @description A stable word, such as `DOCUMENT_ADDRESS_NOT_ALLOWED`, `DOCUMENT_NO_ANSWER`, `DOCUMENT_FORBIDDEN_BY_ROBOTS`, `DOCUMENT_ROBOTS_UNAVAILABLE`, `DOCUMENT_REFUSED`, `DOCUMENT_REDIRECTED`, `DOCUMENT_NOT_TEXT`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY` or `DOCUMENT_NO_ROOM`. */
+            code: string;
+            /** @description The reason in words. */
+            message: string;
+            /**
+             * Format: date-time
+             * @description Time of the fetch.
+             */
+            at: string;
+        };
+        /** @description The content of a document. With `refreshHours` only the address is needed: text and format are those of the server, and so is the title if there is none. */
         CreateDocument: {
-            /** @description Title, which the bot's citations show. */
-            title: string;
-            /** @description Address where visitors can read it, http or https; absent: nowhere. */
+            /** @description Title, which the bot's citations show. Required, unless the text is fetched. */
+            title?: string;
+            /** @description Address where visitors can read it, http or https; absent: nowhere. Required if the text is fetched. */
             address?: string;
             /**
-             * @description How the text is written.
+             * @description How the text is written. Required, unless the text is fetched.
              * @enum {string}
              */
-            format: "markdown" | "html" | "text";
-            /** @description Text, at most 512 KiB of UTF-8. */
-            text: string;
+            format?: "markdown" | "html" | "text";
+            /** @description Text, at most 512 KiB of UTF-8. Required, unless the text is fetched: then it is ignored, and the document keeps the text that it has until the first fetch. */
+            text?: string;
+            /** @description Hours between two fetches of the text from the address, the first of them soon; absent or 0: the text is given by hand. */
+            refreshHours?: number;
         };
         /** @description A question to the documents. */
         SearchDocuments: {
@@ -2703,6 +2737,8 @@ export type CreateConnection = components['schemas']['CreateConnection'];
 export type UpdateConnection = components['schemas']['UpdateConnection'];
 export type Document = components['schemas']['Document'];
 export type DocumentWithText = components['schemas']['DocumentWithText'];
+export type DocumentFetch = components['schemas']['DocumentFetch'];
+export type DocumentFailure = components['schemas']['DocumentFailure'];
 export type CreateDocument = components['schemas']['CreateDocument'];
 export type SearchDocuments = components['schemas']['SearchDocuments'];
 export type FoundPassages = components['schemas']['FoundPassages'];
