@@ -69,6 +69,7 @@ export async function documents(env) {
   await page.getByText('Document saved').waitFor();
   await (await search(page, 'How many days may I return a parcel?')).getByText('for sixty days').waitFor();
 
+  await fromAddress(page);
   await citations(env, page);
 
   await navigate(page, '/documents');
@@ -79,6 +80,41 @@ export async function documents(env) {
   }
   await page.getByText('No documents yet').waitFor();
   await assertClean(page, config);
+}
+
+/** A document is fetched from its address, changed there, fetched again, and gone. */
+async function fromAddress(page) {
+  let answer = { status: 200, text: '<title>Opening hours</title><p>We open at nine.' };
+  const site = await serve((request, _, response) => {
+    const { status, text } = request.url === '/hours' ? answer : { status: 404, text: '' };
+    response.writeHead(status, { 'Content-Type': 'text/html' }).end(text);
+  });
+  await navigate(page, '/documents');
+  await page.getByRole('link', { name: 'Add document' }).first().click();
+  await waitForHeading(page, 'Add document');
+  await page.getByLabel('From the address').check();
+  await button(page, 'Save').click();
+  await page.getByText('Fill in this field.').first().waitFor();
+  await assertAccessible(page, 'the form of a document from an address');
+  await page.getByLabel('Address', { exact: true }).fill(`${site}/hours`);
+  await button(page, 'Save').click();
+  await page.getByText('Document added').waitFor();
+  await row(page, site).getByRole('link', { name: `${new URL(site).host}/hours`, exact: true }).click();
+  await waitForHeading(page, 'Opening hours');
+  await page.getByText(/^Fetched just now\. Next fetch: /).waitFor();
+  await eventually('the text is shown', async () => assert.match(await page.getByLabel('Text that was fetched').inputValue(), /at nine/));
+  answer = { status: 200, text: '<p>We open at ten.' };
+  await button(page, 'Fetch now').click();
+  await eventually('the new text is shown', async () => assert.match(await page.getByLabel('Text that was fetched').inputValue(), /at ten/));
+  answer = { status: 404, text: '' };
+  await button(page, 'Fetch now').click();
+  await page.getByText('The server answered 404 Not Found').waitFor();
+  await assertAccessible(page, 'a fetch that failed');
+  await navigate(page, '/documents');
+  await row(page, 'Opening hours').getByText('The server answered 404 Not Found').waitFor();
+  await button(page, 'Delete Opening hours').click();
+  await button(dialog(page, 'Delete this document?'), 'Delete').click();
+  await row(page, 'Opening hours').waitFor({ state: 'detached' });
 }
 
 /** The log of calls has what an answer cites; what has no answer in the documents gets one. */
