@@ -1,7 +1,7 @@
 // Package processor is the reference processing layer. It can be replaced by another program that reads the
 // streams INBOUND and SENDS and writes the streams REPLIES and OUTBOUND.
 //
-// It consists of four parts, each with its own consumers and its own switch:
+// It consists of five parts. All but the last have their own consumers and their own switch:
 //
 //   - recorder (RECORDER) reads INBOUND (visitor messages, changes of control, ratings), REPLIES and OUTBOUND and
 //     writes the history, also of replies by other programs. It reads STATUS and DEAD and writes the status of
@@ -12,6 +12,8 @@
 //     models, of applications (docs/bots.md) or of the operator, answer over HTTP.
 //   - webhooks (WEBHOOKS) reads INBOUND and STATUS, and posts events to the endpoints of companies over HTTP
 //     (docs/webhooks.md). It publishes nothing.
+//   - fetch reads no events. It fetches the documents of companies that are due from their addresses
+//     (docs/knowledge.md), and writes their texts and passages.
 //
 // Read routes.go first: it lists all consumers. service.go wires them; internal/ has a package for each.
 //

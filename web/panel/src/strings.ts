@@ -503,10 +503,10 @@ const documents = {
   writeAnswer: 'Write the answer',
 
   // texts that are fetched
-  source: 'Text',
+  source: 'Source',
   sources: {
-    hand: { label: 'By hand', hint: 'You write the text here, or choose a file.' },
-    address: { label: 'From the address', hint: 'Parley fetches the text from the address, again and again.' },
+    hand: { label: 'Written here', hint: 'You write the text here, or choose a file.' },
+    address: { label: 'A web page', hint: 'Parley fetches the text from its address, again and again.' },
   },
   addressFetched: 'Parley fetches the text from it, and the citations link to it. It must be public.',
   titleFetched: 'Visitors read it in the citations of an answer. Empty: the title of the page.',

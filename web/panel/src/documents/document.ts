@@ -54,9 +54,12 @@ export const formOf = ({ title, address = '', format, text = '', refreshHours }:
   refreshHours,
 });
 
+/** Whether no fetch has ended yet: the first one is due, or in progress. */
+export const isFirst = ({ fetchedAt, failure }: DocumentFetch): boolean => !fetchedAt && !failure;
+
 /** What a user reads about the fetches of a document. */
 export function fetchText({ nextAt, fetchedAt, failure }: DocumentFetch, now = Date.now()): string[] {
-  const isDue = new Date(nextAt).getTime() <= now;
+  const isDue = isFirst({ nextAt, fetchedAt, failure }) || new Date(nextAt).getTime() <= now;
   return [
     ...(failure ? [s.fetchFailed(failure.message, formatAgo(failure.at, now))] : []),
     ...(fetchedAt ? [s.fetchedAt(formatAgo(fetchedAt, now))] : []),

@@ -9,7 +9,7 @@ import { Field, Radios, Select, TextArea } from '../ui/field.js';
 import { Card } from '../ui/page.js';
 import { Notice } from '../ui/states.js';
 import { toast } from '../ui/toast.js';
-import { type DocumentForm, fetchText, REFRESH, REFRESHES } from './document.js';
+import { type DocumentForm, fetchText, isFirst, REFRESH, REFRESHES } from './document.js';
 
 const s = strings.documents;
 
@@ -72,7 +72,8 @@ export function Fetches({ id, fetch, reload }: { id: string; fetch: DocumentFetc
   const [asks, setAsks] = useState(0);
   const outcome = (f: DocumentFetch) => `${f.fetchedAt} ${f.failure?.at}`;
   useEffect(() => setCurrent(fetch), [fetch]);
-  const isExpected = new Date(current.nextAt).getTime() <= Date.now() || asks > 0;
+  const isDue = new Date(current.nextAt).getTime() <= Date.now();
+  const isExpected = isDue || isFirst(current) || asks > 0;
   useEffect(() => {
     if (!isExpected || asks >= ASKS) return;
     const timer = setTimeout(async () => {
@@ -100,14 +101,16 @@ export function Fetches({ id, fetch, reload }: { id: string; fetch: DocumentFetc
     }
     setBusy(false);
   };
+  const said = fetchText(current);
+  const times = current.failure ? said.slice(1) : said;
   return (
     <Card title={s.fetchTitle}>
       {current.failure && (
         <Notice kind="bad">
-          {fetchText(current)[0]} {s.fetchKept}
+          {said[0]} {s.fetchKept}
         </Notice>
       )}
-      <p aria-live="polite">{fetchText({ ...current, failure: undefined }).join(' ')}</p>
+      <p aria-live="polite">{times.join(' ')}</p>
       {!!error && <Notice kind="bad">{messageOf(error)}</Notice>}
       <div>
         <Button icon="refresh" busy={busy} onClick={now}>
