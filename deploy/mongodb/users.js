@@ -37,7 +37,7 @@ const roles = {
     "bots": ["find"],
     "chats": ["find", "insert", "update"],
     "companies": ["find"],
-    "documents": ["find", "update"],
+    "documents": ["find", "insert", "update"],
     "identities": ["find", "insert"],
     "identityOwners": ["find", "insert"],
     "messages": ["find", "insert", "remove", "update"],

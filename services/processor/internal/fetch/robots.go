@@ -95,7 +95,7 @@ func (c *client) readRules(ctx context.Context, origin string) (rules, error) {
 			return rules{}, err
 		}
 		if err != nil {
-			return unread, nil //nolint:nilerr // that it cannot be read is what the caller asks for
+			return unread, nil
 		}
 		defer r.Body.Close()
 		next := redirection(r)
@@ -109,7 +109,7 @@ func (c *client) readRules(ctx context.Context, origin string) (rules, error) {
 	case 2:
 		body, err := readAtMost(r.Body, robotsBytes)
 		if err != nil {
-			return unread, nil //nolint:nilerr // as above
+			return unread, nil
 		}
 		read.group = groupOf(body)
 	case 3, 4: // redirected too often: as if there were none
