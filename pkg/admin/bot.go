@@ -387,7 +387,7 @@ func (s *Service) UpdateModelConnection(
 }
 
 // DeleteModelConnection removes a connection. Errors: Conflict with the reason CONNECTION_IN_USE, with the names of the
-// applications whose draft or version in force uses it.
+// applications whose draft or version in force uses it. The ranking of documents may use it, too.
 func (s *Service) DeleteModelConnection(ctx context.Context, by Actor, id string) error {
 	c, err := s.store.ModelConnection(ctx, id)
 	if err != nil {
@@ -407,6 +407,13 @@ func (s *Service) DeleteModelConnection(ctx context.Context, by Actor, id string
 			return err
 		}
 		users = append(users, a.Name)
+	}
+	ranking, err := s.store.KnowledgeSettings(ctx, c.CompanyID)
+	if err != nil {
+		return err
+	}
+	if ranking.ConnectionID == id {
+		users = append(users, "the ranking of documents")
 	}
 	if len(users) > 0 {
 		slices.Sort(users)

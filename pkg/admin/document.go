@@ -106,7 +106,7 @@ func (s *Service) putDocument(ctx context.Context, d *knowledge.Document, before
 		return err
 	}
 	d.Revision++
-	return nil
+	return s.changedDocuments(ctx, d.CompanyID)
 }
 
 func (s *Service) auditDocument(ctx context.Context, by Actor, d knowledge.Document, c change) error {

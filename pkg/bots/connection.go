@@ -18,8 +18,8 @@ const (
 	maxAPIKey      = 4096 // bytes
 )
 
-// Connection is a server, and the key of a company there: one that speaks OpenAI's chat completions, or the Model Context
-// Protocol.
+// Connection is a server, and the key of a company there: one that speaks OpenAI's chat completions or embeddings, or the
+// Model Context Protocol.
 type Connection struct {
 	ID        string    `json:"-"`
 	CompanyID string    `json:"-"`
@@ -47,6 +47,11 @@ func (c Connection) Check() error {
 // CompletionsURL is where the server answers.
 func (c Connection) CompletionsURL() string {
 	return strings.TrimSuffix(c.BaseURL, "/") + "/chat/completions"
+}
+
+// EmbeddingsURL is where the server makes embeddings.
+func (c Connection) EmbeddingsURL() string {
+	return strings.TrimSuffix(c.BaseURL, "/") + "/embeddings"
 }
 
 func printable(text string) bool {

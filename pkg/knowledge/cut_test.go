@@ -1,6 +1,7 @@
 package knowledge_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -152,7 +153,7 @@ func TestCutFillsPassages(t *testing.T) {
 		Text:       "two",
 	}
 	passages := knowledge.Cut(d)
-	if len(passages) != 2 || passages[1] != want {
+	if len(passages) != 2 || !reflect.DeepEqual(passages[1], want) {
 		t.Errorf("got %+v, want the second to be %+v", passages, want)
 	}
 }

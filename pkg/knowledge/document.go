@@ -1,8 +1,8 @@
 // Package knowledge has the documents of companies, from which their bots answer.
 //
-// document.go has the documents and the passages, source.go the documents that are fetched from their address. cut.go cuts the first into the second; markdown.go, with inline.go, and
-// html.go read their formats. terms.go, with stem.go, makes the words that are searched. Package store keeps and searches
-// them.
+// document.go has the documents and the passages, source.go the documents that are fetched from their addresses. cut.go
+// cuts the first into the second; markdown.go, with inline.go, and html.go read their formats. terms.go, with stem.go, makes
+// the words that are searched; embedding.go ranks by meaning. Package store keeps and searches them.
 package knowledge
 
 import (
@@ -60,6 +60,7 @@ type Passage struct {
 	Heading    string // the headings above it, such as "Orders › Returns"; empty: none
 	Address    string // of the document
 	Text       string
+	Embedding  Embedding // zero: none yet
 }
 
 // Usage is what the documents of a company take.

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
@@ -29,6 +30,7 @@ const (
 	CachedBot         = "bot"      // by application
 
 	CachedModelConnection = "model_connection"
+	CachedKnowledge       = "knowledge" // settings of a company's documents
 )
 
 // CacheConfig bounds a [Cache]. The zero value uses the defaults.
@@ -55,6 +57,7 @@ type Cache struct {
 	webhooks     *lookups[CompanyWebhooks]
 	bots         *lookups[bots.Bot]
 	connections  *lookups[bots.Connection]
+	knowledge    *lookups[knowledge.Settings]
 }
 
 // CompanyWebhooks is the data needed to deliver a company's events.
@@ -74,6 +77,7 @@ type Cached interface {
 	WebhookEndpoints(ctx context.Context, companyID string, p Page) ([]webhook.Endpoint, error)
 	Bot(ctx context.Context, appID string) (bots.Bot, error)
 	ModelConnection(ctx context.Context, id string) (bots.Connection, error)
+	KnowledgeSettings(ctx context.Context, companyID string) (knowledge.Settings, error)
 }
 
 // NewCache returns an empty cache in front of s.
@@ -105,6 +109,7 @@ func NewCache(s Cached, c CacheConfig) *Cache {
 			sizeOfBot,
 		),
 		connections: newLookups(c, CachedModelConnection, c.TTL, requests, s.ModelConnection, sizeOfConnection),
+		knowledge:   newLookups(c, CachedKnowledge, c.TTL, requests, s.KnowledgeSettings, sizeOfKnowledge),
 	}
 }
 
@@ -212,6 +217,11 @@ func (c *Cache) ModelConnection(ctx context.Context, id string) (bots.Connection
 	return c.connections.get(ctx, id)
 }
 
+// KnowledgeSettings is [Store.KnowledgeSettings], cached. Their work may be over.
+func (c *Cache) KnowledgeSettings(ctx context.Context, companyID string) (knowledge.Settings, error) {
+	return c.knowledge.get(ctx, companyID)
+}
+
 // Forget removes an entry. It can be passed to bus.OnInvalidate. Unknown kinds are ignored.
 func (c *Cache) Forget(kind, key string) {
 	switch kind {
@@ -231,6 +241,8 @@ func (c *Cache) Forget(kind, key string) {
 		c.bots.forget(key)
 	case CachedModelConnection:
 		c.connections.forget(key)
+	case CachedKnowledge:
+		c.knowledge.forget(key)
 	}
 }
 

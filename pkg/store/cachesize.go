@@ -3,6 +3,7 @@ package store
 import (
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
@@ -58,6 +59,10 @@ func sizeOfBot(b bots.Bot) int {
 		size += len(phrase)
 	}
 	return size
+}
+
+func sizeOfKnowledge(s knowledge.Settings) int {
+	return recordBytes + len(s.ConnectionID) + len(s.Model) + len(s.Work.Failure)
 }
 
 func sizeOfConnection(c bots.Connection) int { return recordBytes + len(c.BaseURL) + len(c.APIKey) }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/knowledge"
 )
@@ -21,6 +22,51 @@ type Documents interface {
 	// DocumentUsage adds up the documents of a company.
 	DocumentUsage(ctx context.Context, companyID string) (knowledge.Usage, error)
 	// SearchPassages returns the passages of a company that fit terms ([knowledge.Terms]) best, best first. One term is
-	// enough to be found; rarer ones, and those of headings, count more.
+	// enough to be found; rarer ones, and those of headings, count more. The passages have their embeddings.
 	SearchPassages(ctx context.Context, companyID string, terms []string, limit int) ([]knowledge.Passage, error)
+
+	// UnembeddedPassages returns passages of a company that have no embedding of a model, at most limit.
+	UnembeddedPassages(ctx context.Context, companyID, model string, limit int) ([]knowledge.Passage, error)
+	// PutEmbeddings writes the embeddings of passages. Those of passages that were changed or removed meanwhile are
+	// ignored.
+	PutEmbeddings(ctx context.Context, passages []knowledge.Passage) error
+	// EmbeddingProgress counts the passages of a company, and those with embeddings of a model.
+	EmbeddingProgress(ctx context.Context, companyID, model string) (knowledge.Progress, error)
+}
+
+// KnowledgeSettings stores how the documents of companies are searched.
+type KnowledgeSettings interface {
+	// KnowledgeSettings returns the settings of a company, those without a connection if they were never changed.
+	KnowledgeSettings(ctx context.Context, companyID string) (knowledge.Settings, error)
+	// PutKnowledgeSettings writes settings as [Bots.PutBot] does, and begins the work anew. The caller invalidates
+	// [CachedKnowledge].
+	PutKnowledgeSettings(ctx context.Context, s knowledge.Settings) error
+	// AllKnowledgeSettings lists the settings of all companies, ordered by company.
+	AllKnowledgeSettings(ctx context.Context, p Page) ([]knowledge.Settings, error)
+	// ClaimEmbedding replaces the state of a company's work, and reports whether it did: only if the stored one ends at or
+	// before ended. Of several concurrent callers one claims it. The holder renews and ends its own with the time until
+	// which it has it; a change of the settings takes it away.
+	ClaimEmbedding(ctx context.Context, companyID string, ended time.Time, w knowledge.Work) (bool, error)
+}
+
+// KnowledgeRecord is a [knowledge.Settings] as engines store it.
+type KnowledgeRecord struct {
+	SettingRecord `bson:",inline"`
+
+	ClaimedUntil time.Time `bson:"claimedUntil,omitempty"`
+	Failures     int       `bson:"failures,omitempty"`
+	Failure      string    `bson:"failure,omitempty"`
+}
+
+// KnowledgeRecordOf returns the record of settings whose work begins anew.
+func KnowledgeRecordOf(s knowledge.Settings) KnowledgeRecord {
+	return KnowledgeRecord{SettingRecord: settingRecord(s.CompanyID, s.CompanyID, s.Revision, s)}
+}
+
+// Knowledge returns the settings of a record.
+func (r KnowledgeRecord) Knowledge() knowledge.Settings {
+	s := settingsOf[knowledge.Settings](r.SettingRecord)
+	s.CompanyID, s.Revision = r.CompanyID, r.Revision
+	s.Work = knowledge.Work{Until: UTC(r.ClaimedUntil), Failures: r.Failures, Failure: r.Failure}
+	return s
 }

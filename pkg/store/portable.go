@@ -15,12 +15,12 @@ type Kind string
 
 // Kinds lists all kinds in the order in which they are copied: a message comes after its chat. Not moved are sessions
 // (users sign in again), the marks of streams (the processor writes them again), the usage of bots (its counts begin
-// again) and the log of their calls. Passages are cut again from their documents.
+// again) and the log of their calls. Passages are cut again from their documents, and their embeddings made again.
 func Kinds() []Kind {
 	return []Kind{
 		"companies", "accessTokens", "applications", "templates", "visitors", "identities", "chats", "messages",
 		"statuses", "receipts", "idempotency", "files", "users", "audit", "webhookEndpoints", "webhookDeliveries",
-		"bots", "modelConnections", "documents",
+		"bots", "modelConnections", "documents", "knowledgeSettings",
 	}
 }
 
@@ -31,7 +31,7 @@ type Record struct {
 	// Value is what the contract returns for the kind: [chat.Company], [chat.AccessToken], [chat.Application],
 	// [chat.MessageTemplate], [chat.Visitor], [chat.Chat], [idempotency.Record], [chat.StoredFile], [account.User],
 	// [account.AuditEntry], [webhook.Endpoint], [webhook.Delivery], [bots.Bot],
-	// [bots.Connection], [knowledge.Document] with its text; or, where the contract has no such type,
+	// [bots.Connection], [knowledge.Document] with its text, [knowledge.Settings]; or, where the contract has no such type,
 	// [IdentityRecord], [MessageRecord], [StatusRecord], [ReceiptsRecord].
 	Value any
 }

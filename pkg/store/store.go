@@ -37,6 +37,7 @@ type Store interface {
 	BotActions
 	Documents
 	DocumentFetches
+	KnowledgeSettings
 	Streams
 	Portable
 

@@ -301,6 +301,9 @@ const BotTest = "parley.ask.bot"
 // BotTools is the subject on which the panel asks a processor for the tools of a company's server (core NATS request).
 const BotTools = "parley.ask.tools"
 
+// Embedding is the subject on which the panel asks a processor for the embedding of a text (core NATS request).
+const Embedding = "parley.ask.embedding"
+
 // OriginsRequest returns the subject on which a gateway requests an application's allowed origins from the Widget API.
 func OriginsRequest(appID string) string { return "parley.ask.origins." + appID }
 

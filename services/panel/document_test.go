@@ -183,3 +183,60 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// A developer ranks passages by meaning: a server that gives no embedding is an error at its field, and a question finds
+// first what has the direction of its embedding.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	developer := w.as(w.acme.users[account.Developer])
+	get := func() (got view.Ranking) {
+		t.Helper()
+		developer.done(http.StatusOK, http.MethodGet, "/api/ranking", "").Into(t, &got)
+		return got
+	}
+	if got := get(); got.ConnectionID != "" || got.Revision != 0 || got.Embedded != 0 {
+		t.Errorf("got %+v, want words alone", got)
+	}
+	body := func(connection, model string) string {
+		return `{"connectionId":"` + connection + `","model":"` + model + `"}`
+	}
+	for wrong, field := range map[string]string{
+		body(w.acme.connection, ""): "model", body("", "small"): "model", body(w.other.connection, "small"): "connectionId",
+		body(w.acme.connection, "unknown"): "model", body(w.acme.connection, "locked"): "connectionId",
+	} {
+		got := developer.done(http.StatusBadRequest, http.MethodPut, "/api/ranking", wrong).Body
+		if !strings.Contains(got, `"field":"`+field+`"`) {
+			t.Errorf("%s: got %s, want an error at %s", wrong, got, field)
+		}
+	}
+	developer.done(http.StatusOK, http.MethodPut, "/api/ranking", body(w.acme.connection, "small"), "If-Match", `"0"`)
+	developer.done(http.StatusPreconditionFailed, http.MethodPut, "/api/ranking", body("", ""), "If-Match", `"0"`)
+	got := developer.done(http.StatusConflict, http.MethodDelete, "/api/connections/"+w.acme.connection, "").Body
+	if !strings.Contains(got, "the ranking of documents") {
+		t.Errorf("got %s, want what uses the connection", got)
+	}
+
+	d := knowledge.Document{ID: chat.NewID(), CompanyID: w.acme.id, Title: "Shop", Format: knowledge.Text}
+	passages := []knowledge.Passage{
+		{DocumentID: d.ID, CompanyID: d.CompanyID, Number: 1, Text: "parcel parcel parcel"},
+		{DocumentID: d.ID, CompanyID: d.CompanyID, Number: 2, Text: "parcel parcel of others"},
+		{DocumentID: d.ID, CompanyID: d.CompanyID, Number: 3, Text: "parcel of a refund for money"},
+	}
+	w.must(w.store.PutDocument(t.Context(), d, passages))
+	for i := range passages {
+		passages[i].Embedding.Model = knowledge.EmbeddingModel("https://models.example.com/v1", "small")
+		passages[i].Embedding.Vector = []byte{byte(i / 2), 1}
+	}
+	w.must(w.store.PutEmbeddings(t.Context(), passages))
+	if got := get(); got.Embedded != 3 || got.Passages != 3 || got.Model != "small" || got.Revision != 1 {
+		t.Errorf("got %+v, want three passages", got)
+	}
+	var found view.Passages
+	developer.done(http.StatusOK, http.MethodPost, "/api/documents/search", `{"question":"parcel"}`).Into(t, &found)
+	if len(found.Passages) != 3 || found.Passages[1].Text != passages[2].Text {
+		t.Errorf("got %+v, want the third in the second place", found.Passages)
+	}
+	developer.done(http.StatusOK, http.MethodPut, "/api/ranking", `{}`)
+	developer.done(http.StatusNoContent, http.MethodDelete, "/api/connections/"+w.acme.connection, "")
+}

@@ -97,8 +97,23 @@ func newWorld(t *testing.T, options ...func(*panel.Config)) *world {
 	stopTools, err := w.bus.RPC().HandleToolLists(listTools)
 	w.must(err)
 	t.Cleanup(stopTools)
+	stop, err = w.bus.RPC().HandleEmbeddings(testEmbedding)
+	w.must(err)
+	t.Cleanup(stop)
 	w.base = w.panel(options...)
 	return w
+}
+
+// testEmbedding makes embeddings as a processor does: the model "unknown" is unknown, and the key for "locked" is wrong.
+func testEmbedding(_ context.Context, r knowledge.EmbeddingRequest) (knowledge.EmbeddingAnswer, error) {
+	switch r.Model {
+	case "unknown":
+		return knowledge.EmbeddingAnswer{Failure: "The server answered 404", OfModel: true}, nil
+	case "locked":
+		return knowledge.EmbeddingAnswer{Failure: "The server answered 401"}, nil
+	}
+	model := knowledge.EmbeddingModel("https://models.example.com/v1", r.Model)
+	return knowledge.EmbeddingAnswer{Embedding: knowledge.Embedding{Model: model, Vector: []byte{1, 0}}}, nil
 }
 
 // testBot answers tests of bots as a processor does: a server whose name begins with "away" does not answer, and the

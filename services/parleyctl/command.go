@@ -86,7 +86,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or M
 	a.addFlags(root)
 	root.AddCommand(
 		a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.visitors(), a.users(),
-		a.reply(), a.watch(), a.dead(), a.trace(), a.webhooks(), a.bots(), a.modelConnections(), a.documents(), a.keys(), a.secrets(), a.streams(),
+		a.reply(), a.watch(), a.dead(), a.trace(), a.webhooks(), a.bots(), a.modelConnections(), a.documents(), a.ranking(), a.keys(), a.secrets(), a.streams(),
 		a.backup(), a.migrate(), a.doctor(), idle(),
 	)
 	return root

@@ -67,3 +67,26 @@ func TestDocuments(t *testing.T) {
 	w.ctl("documents", "delete", id, "--yes").done()
 	w.ctl("documents", "show", id).fails(parleyctl.ExitNotFound, "not found")
 }
+
+// Passages are ranked by meaning with a model of the company; a connection in use stays.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.seed()
+	show := func() object { return decoded[object](w.ctl("ranking", "show", "--company", companyID, "-o", "json")) }
+	if got := show(); got["passages"] != 0.0 || got["connectionId"] != nil {
+		t.Errorf("got %v, want words alone", got)
+	}
+	made := decoded[object](w.ctl("connections", "create", "--company", companyID, "--name", "Models", "--url", "https://models.example", "-o", "json"))
+	connection := made["id"].(string)
+	w.ctl("ranking", "set", "--company", companyID, "--connection", connection).fails(parleyctl.ExitRefused, "model")
+	w.ctl("ranking", "set", "--company", companyID, "--connection", companyID, "--model", "small").fails(parleyctl.ExitRefused, "connectionId")
+	w.ctl("ranking", "set", "--company", companyID, "--connection", "x", "--model", "small").fails(parleyctl.ExitUsage, "UUID")
+	w.ctl("ranking", "set", "--company", companyID, "--connection", connection, "--model", "small", "--unchecked").done()
+	if got := show(); got["model"] != "small" || got["connectionId"] != connection || got["embedded"] != 0.0 {
+		t.Errorf("got %v, want the model", got)
+	}
+	w.ctl("connections", "delete", connection, "--yes").fails(parleyctl.ExitRefused, "the ranking of documents")
+	w.ctl("ranking", "set", "--company", companyID).done()
+	w.ctl("connections", "delete", connection, "--yes").done()
+}

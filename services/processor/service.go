@@ -25,6 +25,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
+	"github.com/parley-chat/parley/services/processor/internal/embedding"
 	"github.com/parley-chat/parley/services/processor/internal/fetch"
 	"github.com/parley-chat/parley/services/processor/internal/recorder"
 	"github.com/parley-chat/parley/services/processor/internal/webhook"
@@ -207,8 +208,13 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		dispatched.found = s.recorder(r).StoredBefore
 		consumers = append(consumers, dispatcherRoutes(dispatcher.New(r.cache, r.store, r.bus), dispatched)...)
 	}
+	var meanings *embedding.Service // nil: without a bot
 	if s.cfg.Bot != BotExternal {
-		answering, err := s.bot(p, r)
+		meanings, err = s.embeddings(p, r)
+		if err != nil {
+			return nil, err
+		}
+		answering, err := s.bot(p, r, meanings)
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +226,9 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		consumers = append(consumers, webhookRoutes(webhooks)...)
 	}
 	fetches := s.fetches(r)
-	return func(ctx context.Context) error { return s.consume(ctx, r, consumers, webhooks, fetches) }, nil
+	return func(ctx context.Context) error {
+		return s.consume(ctx, r, consumers, webhooks, fetches, meanings)
+	}, nil
 }
 
 // resources are what the parts share. The process closes them.
@@ -298,9 +306,41 @@ func (s *Service) fetches(r resources) *fetch.Service {
 	})
 }
 
+// embeddingPoll is how often passages without embeddings are looked for that nothing has announced.
+const embeddingPoll = 15 * time.Second
+
+// embeddings returns what ranks passages by meaning.
+func (s *Service) embeddings(p *service.Process, r resources) (*embedding.Service, error) {
+	e := embedding.New(embedding.Config{
+		Store:      r.store,
+		Cache:      r.cache,
+		Allow:      s.cfg.WebhookAllow,
+		PollEvery:  embeddingPoll,
+		Now:        r.now,
+		Logger:     s.cfg.Logger,
+		Registerer: s.cfg.Registerer,
+	})
+	p.OnClose(func() error { e.Close(); return nil })
+	stopWaking, err := r.bus.RPC().OnInvalidate(func(kind, companyID string) {
+		if kind == store.CachedKnowledge {
+			e.Wake(companyID)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribing to changes of documents: %w", err)
+	}
+	p.OnClose(func() error { stopWaking(); return nil })
+	stop, err := r.bus.RPC().HandleEmbeddings(e.Embed)
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(func() error { stop(); return nil })
+	return e, nil
+}
+
 // bot returns the bot of all applications. Until the process closes, visitors can stop its streamed messages.
-func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
-	router, err := s.router(p, r)
+func (s *Service) bot(p *service.Process, r resources, passages bot.Passages) (*bot.Bot, error) {
+	router, err := s.router(p, r, passages)
 	if err != nil {
 		return nil, err
 	}
@@ -339,7 +379,7 @@ func (s *Service) bot(p *service.Process, r resources) (*bot.Bot, error) {
 }
 
 // router returns what answers the visitors of each application.
-func (s *Service) router(p *service.Process, r resources) (*bot.Router, error) {
+func (s *Service) router(p *service.Process, r resources, passages bot.Passages) (*bot.Router, error) {
 	calls := s.cfg.calls()
 	calls.Registerer = s.cfg.Registerer
 	calls.Log = bot.NewCallLog(r.store, r.now, s.cfg.Registerer)
@@ -360,7 +400,7 @@ func (s *Service) router(p *service.Process, r resources) (*bot.Router, error) {
 	models := s.cfg.llm()
 	models.CallConfig = calls
 	models.Histories = histories{r.store}
-	models.Passages = r.store
+	models.Passages = passages
 	models.Actions = r.store
 	models.Visitors = r.store
 	models.Redis = r.redis
@@ -411,6 +451,7 @@ func (r replies) Published(ctx context.Context, appID, chatUserID, id string, si
 // consume returns when ctx is done and all consumers have stopped.
 func (s *Service) consume(
 	ctx context.Context, r resources, consumers []bus.Consumer, webhooks *webhook.Service, fetches *fetch.Service,
+	meanings *embedding.Service,
 ) error {
 	marks := streammark.New(r.bus, r.store, s.cfg.Logger)
 	if err := s.settleLosses(ctx, r, marks); err != nil {
@@ -437,6 +478,9 @@ func (s *Service) consume(
 		group.Go(func() error { return webhooks.Run(running) })
 	}
 	group.Go(func() error { return fetches.Run(running) })
+	if meanings != nil {
+		group.Go(func() error { meanings.Run(running); return nil })
+	}
 	group.Go(func() error { marks.Run(running); return nil })
 	<-running.Done() // also when everything is switched off
 	return group.Wait()

@@ -67,6 +67,8 @@ func Run(t *testing.T, open Opener) {
 		"others":       testSearchOfOthers,
 		"search terms": testSearchTerms,
 		"copied":       testCopiedPassages,
+		"knowledge":    testKnowledgeSettings,
+		"embeddings":   testEmbeddings,
 		"portable":     testPortable,
 		"callers":      testCallers,
 	} {

@@ -105,6 +105,7 @@ func paged(t *testing.T, s store.Store) []listed {
 		must(t, s.PutBot(ctx, bots.Bot{AppID: id, CompanyID: company.ID}))
 		must(t, s.PutModelConnection(ctx, connection(company.ID)))
 		must(t, s.PutDocument(ctx, document(company.ID), nil))
+		must(t, s.PutKnowledgeSettings(ctx, knowledge.Settings{CompanyID: id}))
 		must(t, s.AppendBotCall(ctx, call(company.ID, "")))
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: id, ChatUserID: rater.ID, CompanyID: company.ID, CreatedAt: at(0)}))
 		v := save(t, s, chat.Visitor{ID: newID(), CompanyID: company.ID, AppID: id, FirstName: "Ada"})
@@ -123,6 +124,11 @@ func paged(t *testing.T, s store.Store) []listed {
 		list("bots", of(s.Bots, company.ID), func(b bots.Bot) string { return b.AppID }),
 		list("connections", of(s.ModelConnections, company.ID), func(c bots.Connection) string { return c.ID }),
 		list("documents", of(s.Documents, company.ID), func(d knowledge.Document) string { return d.ID }),
+		list(
+			"settings of documents",
+			s.AllKnowledgeSettings,
+			func(k knowledge.Settings) string { return k.CompanyID },
+		),
 		list("calls", of(s.BotCalls, company.ID), func(c bots.Call) string { return c.ID }),
 		list("files", of(s.IDs, store.IDFilter{FilesOf: rater.ID}), func(id string) string { return id }),
 		list(

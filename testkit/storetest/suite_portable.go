@@ -29,6 +29,7 @@ func Fill(t testing.TB, s store.Store) {
 	for range 2 {
 		must(t, s.PutBot(ctx, answerer(company.ID)))
 		must(t, s.PutModelConnection(ctx, connection(company.ID)))
+		must(t, s.PutKnowledgeSettings(ctx, knowledge.Settings{CompanyID: newID(), ConnectionID: newID(), Model: "small <é>"}))
 		d := document(company.ID)
 		must(t, s.PutDocument(ctx, d, knowledge.Cut(d)))
 		e := endpoint(company.ID)

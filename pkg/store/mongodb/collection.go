@@ -44,8 +44,9 @@ const (
 	botCalls          collection = "botCalls"          // UUIDv7
 	botActions        collection = "botActions"        // id of the message that asks
 
-	knowledgeDocuments collection = "documents" // document id
-	passages           collection = "passages"  // {version}|{number}; see document.go
+	knowledgeDocuments collection = "documents"         // document id
+	passages           collection = "passages"          // {version}|{number}; see document.go
+	knowledgeSettings  collection = "knowledgeSettings" // company id
 )
 
 // attempts bounds how often a write alternates between update and insert. A round fails only if another

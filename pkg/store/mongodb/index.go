@@ -71,6 +71,7 @@ func Indexes() []Index {
 		index(knowledgeDocuments, "due", asc("source.dueAt"), asc("companyId")),
 		index(passages, "company", asc("companyId"), asc("_id")),
 		index(passages, "terms", asc("companyId"), asc("terms")),
+		index(passages, "model", asc("companyId"), asc("model")),
 		index(passages, "document", asc("documentId"), asc("revision")),
 		index(webhookDeliveries, "due", asc("status"), asc("companyId"), asc("dueAt"), asc("endpointId")),
 		index(webhookDeliveries, "order", asc("endpointId"), asc("orderKey"), asc("status"), asc("position")),

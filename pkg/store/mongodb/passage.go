@@ -43,9 +43,11 @@ type passageDocument struct {
 	Heading    string   `bson:"heading,omitempty"`
 	Address    string   `bson:"address,omitempty"`
 	Text       string   `bson:"text"`
-	Terms      []string `bson:"terms"`   // different ones
-	Weights    []int    `bson:"weights"` // of the terms: how often each occurs, see store.HeadingWeight
-	Length     int      `bson:"length"`  // in terms
+	Terms      []string `bson:"terms"`            // different ones
+	Weights    []int    `bson:"weights"`          // of the terms: how often each occurs, see store.HeadingWeight
+	Length     int      `bson:"length"`           // in terms
+	Model      string   `bson:"model,omitempty"`  // that has made the vector; empty: none
+	Vector     []byte   `bson:"vector,omitempty"` // an int8 for each number
 }
 
 func passageDocumentOf(d knowledgeDocument, p knowledge.Passage) passageDocument {
@@ -73,7 +75,15 @@ func (d passageDocument) passage() knowledge.Passage {
 	return knowledge.Passage{
 		DocumentID: d.DocumentID, CompanyID: d.CompanyID, Number: d.Number,
 		Title: d.Title, Heading: d.Heading, Address: d.Address, Text: d.Text,
+		Embedding: knowledge.Embedding{Model: d.Model, Vector: d.Vector},
 	}
+}
+
+// passageFields are those that [passageDocument.passage] reads, and the version.
+func passageFields() bson.D {
+	return fieldsOf(
+		"documentId", "version", "companyId", "number", "title", "heading", "address", "text", "model", "vector",
+	)
 }
 
 // candidate is what ranks a passage.
@@ -204,7 +214,7 @@ func (c candidate) score(rarity map[string]float64, average float64) (sum float6
 func (s *Store) passagesOf(ctx context.Context, ids []string) ([]knowledge.Passage, error) {
 	q := listQuery{
 		filter: bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}},
-		fields: fieldsOf("documentId", "version", "companyId", "number", "title", "heading", "address", "text"),
+		fields: passageFields(),
 	}
 	found, err := list(ctx, s, passages, q, func(d passageDocument) (passageDocument, bool) { return d, true })
 	if err != nil {

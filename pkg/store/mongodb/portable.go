@@ -74,6 +74,8 @@ func portableOf(kind store.Kind) (portable, error) {
 		k := kindOf(in, knowledgeDocument.document, knowledgeDocumentOf)
 		k.prepare, k.written = writeCut, deleteCutBefore
 		return k, nil
+	case knowledgeSettings:
+		return kindOf(in, store.KnowledgeRecord.Knowledge, store.KnowledgeRecordOf), nil
 	}
 	return nil, fmt.Errorf("%w: %q", errUnknownKind, kind)
 }

@@ -72,6 +72,9 @@ func (c *conn) insert(verb, table, columns string, values ...any) (written bool,
 	return changed > 0, err
 }
 
+// blob is a value for a column of the type BLOB. Other bytes are text.
+type blob []byte
+
 func bind(stmt *sqlite.Stmt, n int, arg any) {
 	switch v := arg.(type) {
 	case string:
@@ -80,6 +83,8 @@ func bind(stmt *sqlite.Stmt, n int, arg any) {
 		stmt.BindText(n, string(v))
 	case json.RawMessage:
 		stmt.BindText(n, string(v))
+	case blob:
+		stmt.BindBytes(n, v)
 	case int64:
 		stmt.BindInt64(n, v)
 	case int:

@@ -46,7 +46,7 @@ func TestOpenRejectsForeignFiles(t *testing.T) {
 	script(t, foreign, "CREATE TABLE companies (id)")
 
 	for name, test := range map[string]struct{ path, want string }{
-		"a newer file":           {newer, "written by a newer Parley (version 4000); this one supports versions up to 18"},
+		"a newer file":           {newer, "written by a newer Parley (version 4000); this one supports versions up to 19"},
 		"no database":            {text, "not an SQLite database"},
 		"another program's file": {foreign, "not a Parley database"},
 		"no such folder":         {filepath.Join(t.TempDir(), "none", "parley.db"), "no such file or directory"},

@@ -15,6 +15,9 @@ import (
 
 const passageColumns = `document_id, company_id, number, title, heading, address, text`
 
+// searchedColumns are those of a passage with its embedding.
+const searchedColumns = passageColumns + `, model, vector`
+
 // examinedPassages bounds the passages that a search ranks, which takes some 2 µs for each.
 const examinedPassages = 5000
 
@@ -27,7 +30,7 @@ const (
 		SELECT key, score FROM (
 			SELECT rowid AS key, bm25(passage_terms, ?, 1) AS score FROM passage_terms WHERE passage_terms MATCH ? LIMIT ?
 		) ORDER BY score, key LIMIT ?
-	) SELECT document_id, company_id, number, title, heading, address, text FROM best CROSS JOIN passages USING (key)
+	) SELECT ` + searchedColumns + ` FROM best CROSS JOIN passages USING (key)
 	ORDER BY score, key`
 )
 
@@ -41,6 +44,16 @@ func readPassage(r *row) knowledge.Passage {
 		DocumentID: r.text(), CompanyID: r.text(), Number: int(r.int()),
 		Title: r.text(), Heading: r.text(), Address: r.text(), Text: r.text(),
 	}
+}
+
+// readSearched reads a passage with its embedding.
+func readSearched(r *row) knowledge.Passage {
+	p := readPassage(r)
+	p.Embedding.Model = r.text()
+	if vector := r.bytes(); len(vector) > 0 {
+		p.Embedding.Vector = vector
+	}
+	return p
 }
 
 // indexed is a passage with its tokens.
@@ -134,7 +147,7 @@ func (s *Store) SearchPassages(
 			return found, nil
 		}
 		err := c.query(bestPassages, func(r *row) bool {
-			found = append(found, readPassage(r))
+			found = append(found, readSearched(r))
 			return true
 		}, store.HeadingWeight, anyOf(chosen), examinedPassages, min(max(limit, 0), store.MaxPage))
 		return found, err

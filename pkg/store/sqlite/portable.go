@@ -65,6 +65,7 @@ func portables() map[store.Kind]portable {
 		"bots":              kindOf("bots", "id", settingColumns, readBot, replaceBot),
 		"modelConnections":  kindOf("model_connections", "id", settingColumns, readConnection, replaceConnection),
 		"documents":         kindOf("documents", "id", documentColumns, readDocument, copyDocument),
+		"knowledgeSettings": kindOf("knowledge_settings", "id", knowledgeColumns, readKnowledge, replaceKnowledge),
 	}
 }
 

@@ -78,6 +78,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 	}
 	guide := knowledge.Document{ID: "guide", CompanyID: company, Title: "Guide", Format: knowledge.Text, Text: "ladder", Bytes: 6, Source: knowledge.Source{RefreshHours: 1, DueAt: at(0)}}
 	ladder := []knowledge.Passage{{DocumentID: guide.ID, CompanyID: company, Number: 1, Title: guide.Title, Text: guide.Text}}
+	ranking := knowledge.Settings{CompanyID: company, ConnectionID: "connection", Model: "small"}
 	put := func(revision int64) func() error {
 		return func() error {
 			guide.Revision = revision
@@ -280,6 +281,18 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"due documents", 1, func() error { _, err := s.DueDocuments(ctx, at(1), []string{"other"}, 10); return err }},
 		{"claim a document", 1, func() error { _, _, err := s.ClaimDocument(ctx, guide.ID, at(1), at(2)); return err }},
 		{"put the source of a document", 1, func() error { return s.PutDocumentSource(ctx, guide.ID, guide.Revision+1, guide.Source) }},
+		{"passages without embeddings", 1, func() error { _, err := s.UnembeddedPassages(ctx, company, "small", 9); return err }},
+		{"put embeddings", 1, func() error { return s.PutEmbeddings(ctx, ladder) }},
+		{"the progress of embeddings", 2, func() error { _, err := s.EmbeddingProgress(ctx, company, "small"); return err }},
+		{"knowledge settings of no company", 1, func() error { _, err := s.KnowledgeSettings(ctx, company); return err }},
+		{"put new knowledge settings", 1, func() error { return s.PutKnowledgeSettings(ctx, ranking) }},
+		{"knowledge settings", 1, func() error { _, err := s.KnowledgeSettings(ctx, company); return err }},
+		{"all knowledge settings", 1, func() error { _, err := s.AllKnowledgeSettings(ctx, store.Page{}); return err }},
+		{"all knowledge settings, next page", 1, func() error { _, err := s.AllKnowledgeSettings(ctx, store.Page{After: "a"}); return err }},
+		{"claim embeddings", 1, func() error {
+			_, err := s.ClaimEmbedding(ctx, company, at(0), knowledge.Work{Until: at(1)})
+			return err
+		}},
 		{"delete a document", 2, func() error { return s.DeleteDocument(ctx, guide.ID) }},
 		{"close a chat", 1, func() error { _, err := s.ChangeChat(ctx, c.ID, store.ChatChange{ClosedAt: at(9)}); return err }},
 		{"open the next chat", 5, open},

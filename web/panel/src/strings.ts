@@ -530,6 +530,20 @@ const documents = {
   fetchedText: 'Text that was fetched',
 };
 
+const ranking = {
+  title: 'Ranking by meaning',
+  lead: 'A language model compares what the question and the passages mean. It ranks the passages that the words of the question find.',
+  connection: 'Connection',
+  wordsAlone: 'None: words alone',
+  model: 'Model for embeddings',
+  modelHint: 'As its server names it, such as text-embedding-3-small.',
+  save: 'Save ranking',
+  saved: 'Ranking saved',
+  changed: 'Somebody else has saved the ranking meanwhile. Reload the page.',
+  progress: (embedded: string, passages: string) => `${embedded} of ${passages} passages are ranked by meaning.`,
+  failure: (why: string) => `The others wait: ${why}`,
+};
+
 const templates = {
   title: 'Templates',
   one: 'Template',
@@ -1244,6 +1258,7 @@ export const strings = {
   applications,
   bot,
   documents,
+  ranking,
   templates,
   support,
   inbox,

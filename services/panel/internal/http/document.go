@@ -62,6 +62,6 @@ func (a api) searchDocuments(c echo.Context, _ caller, company string, r searchR
 		message := "must have 1 to " + strconv.Itoa(chat.MaxTextLength) + " characters"
 		return nil, apperr.Fields{{Name: "question", Message: message}}.Err()
 	}
-	found, err := a.Store.SearchPassages(ctxOf(c), company, knowledge.Terms(r.Question), bots.MaxPassages)
+	found, err := a.Admin.FindPassages(ctxOf(c), company, r.Question, bots.MaxPassages)
 	return view.PassagesOf(found), err
 }

@@ -77,6 +77,7 @@ const (
 	botPath          = applicationsPath + "/:id/bot"
 	documentsPath    = "/api/documents"
 	documentPath     = documentsPath + "/:id"
+	rankingPath      = "/api/ranking"
 )
 
 // pageActions are the routes that act on a page of records.
@@ -207,6 +208,9 @@ func (a api) routes() []route {
 		{http.MethodPut, documentPath, account.WriteApplications, change(a.document, a.updateDocument)},
 		{http.MethodPost, documentPath + "/fetch", account.WriteApplications, on(a.document, a.fetchDocument)},
 		{http.MethodDelete, documentPath, account.WriteApplications, on(a.document, a.deleteDocument)},
+
+		{http.MethodGet, rankingPath, account.WriteApplications, on(a.companyOf, a.getRanking)},
+		{http.MethodPut, rankingPath, account.WriteApplications, change(a.companyOf, a.setRanking)},
 
 		{http.MethodGet, "/api/ratings", account.ReadApplications, list(a.companyOf, a.getRatings)},
 

@@ -24,20 +24,18 @@ const (
 func (l *LLM) find(
 	ctx context.Context, companyID string, messages []completionMessage, limit int,
 ) ([]knowledge.Passage, error) {
-	var terms []string
+	question, terms := "", 0
 	for _, m := range slices.Backward(messages) {
 		if m.Role != bots.RoleUser {
 			continue
 		}
-		terms = append(terms, knowledge.Terms(m.Content)...)
-		if len(terms) >= fewTerms {
+		question = strings.TrimSpace(m.Content + "\n" + question)
+		terms += len(knowledge.Terms(m.Content))
+		if terms >= fewTerms {
 			break
 		}
 	}
-	if len(terms) == 0 {
-		return nil, nil
-	}
-	found, err := l.cfg.Passages.SearchPassages(ctx, companyID, terms, limit)
+	found, err := l.cfg.Passages.FindPassages(ctx, companyID, question, limit)
 	if err != nil {
 		return nil, fmt.Errorf("searching the documents: %w", err)
 	}

@@ -54,8 +54,8 @@ func TestCitations(t *testing.T) {
 // library is the documents of companies: a search finds the passages of the company, whatever the words.
 type library map[string][]knowledge.Passage
 
-func (l library) SearchPassages(
-	_ context.Context, companyID string, _ []string, limit int,
+func (l library) FindPassages(
+	_ context.Context, companyID, _ string, limit int,
 ) ([]knowledge.Passage, error) {
 	found := l[companyID]
 	return found[:min(limit, len(found))], nil

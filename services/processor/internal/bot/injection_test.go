@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/knowledge"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
@@ -61,6 +63,15 @@ func (m *obedient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, answer)
 }
 
+// searched finds passages by their words.
+type searched struct{ store.Store }
+
+func (s searched) FindPassages(
+	ctx context.Context, companyID, question string, limit int,
+) ([]knowledge.Passage, error) {
+	return s.SearchPassages(ctx, companyID, knowledge.Terms(question), limit)
+}
+
 // Each text, as a question, in a document and in the result of a tool, with a model that obeys it: nothing is changed
 // unasked, and nothing is shown of another company or of a key.
 func TestInjections(t *testing.T) {
@@ -69,10 +80,10 @@ func TestInjections(t *testing.T) {
 	if len(texts) != 50 {
 		t.Fatalf("got %d texts, want 50", len(texts))
 	}
-	store := storetest.Open(t)
+	documents := storetest.Open(t)
 	add := func(companyID, text string) {
 		d := knowledge.Document{ID: chat.NewID(), CompanyID: companyID, Title: "Orders", Format: knowledge.Text, Text: text, CreatedAt: time.Now(), UpdatedAt: time.Now()}
-		if err := store.PutDocument(t.Context(), d, knowledge.Cut(d)); err != nil {
+		if err := documents.PutDocument(t.Context(), d, knowledge.Cut(d)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,7 +98,7 @@ func TestInjections(t *testing.T) {
 		ConnectionID: "c1", Model: "small", Knowledge: bots.KnowledgeSettings{Passages: 10},
 		Tools: bots.ToolSettings{Servers: []bots.ToolServer{{ConnectionID: "shop", Tools: shopTools()}}},
 	}})
-	w.Router.cfg.LLM.cfg.Passages = store
+	w.Router.cfg.LLM.cfg.Passages = searched{documents}
 	for i, text := range texts {
 		w.shop.mu.Lock()
 		w.shop.said = text

@@ -46,9 +46,10 @@ type LLMConfig struct {
 	CallConfig
 }
 
-// Passages searches the documents of companies; see [store.Documents].
+// Passages searches the documents of companies.
 type Passages interface {
-	SearchPassages(ctx context.Context, companyID string, terms []string, limit int) ([]knowledge.Passage, error)
+	// FindPassages returns the passages of a company that fit a question best, best first.
+	FindPassages(ctx context.Context, companyID, question string, limit int) ([]knowledge.Passage, error)
 }
 
 // Histories reads the end of a chat's history, or what it has before a stored message: at most limit messages, in

@@ -70,6 +70,7 @@ export async function documents(env) {
   await (await search(page, 'How many days may I return a parcel?')).getByText('for sixty days').waitFor();
 
   await fromAddress(page);
+  await ranking(page);
   await citations(env, page);
 
   await navigate(page, '/documents');
@@ -115,6 +116,31 @@ async function fromAddress(page) {
   await button(page, 'Delete Opening hours').click();
   await button(dialog(page, 'Delete this document?'), 'Delete').click();
   await row(page, 'Opening hours').waitFor({ state: 'detached' });
+}
+
+/** A model of the company ranks by meaning: one that it does not know is an error at its field. */
+async function ranking(page) {
+  const models = await serve((request, body, response) => {
+    const { model, input } = JSON.parse(body);
+    response.statusCode = model === 'small' ? 200 : 404;
+    response.end(JSON.stringify({ data: input.map((_, index) => ({ index, embedding: [1, index] })) }));
+  });
+  await api(page, 'POST', 'connections', { name: 'Meanings', baseUrl: models });
+  await navigate(page, '/applications');
+  await navigate(page, '/documents');
+  await page.getByLabel('Connection').selectOption({ label: 'Meanings' });
+  const model = page.getByLabel('Model for embeddings');
+  await model.fill('large');
+  await button(page, 'Save ranking').click();
+  await page.getByText('The server answered 404').waitFor();
+  await assertAccessible(page, 'the ranking with an error');
+  await model.fill('small');
+  await button(page, 'Save ranking').click();
+  await page.getByText('Ranking saved').waitFor();
+  await page.getByText('1 of 1 passages are ranked by meaning.').waitFor();
+  await page.getByLabel('Connection').selectOption({ label: 'None: words alone' });
+  await button(page, 'Save ranking').click();
+  await page.getByText('are ranked by meaning.').waitFor({ state: 'detached' });
 }
 
 /** The log of calls has what an answer cites; what has no answer in the documents gets one. */

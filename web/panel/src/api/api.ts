@@ -41,12 +41,14 @@ import type {
   NewWebhookEndpoint,
   PasswordChange,
   Preview,
+  Ranking,
   RatingSum,
   RecoveryCodes,
   Replay,
   Retention,
   Session,
   SessionEntry,
+  SetRanking,
   SignIn,
   Streams,
   Support,
@@ -203,6 +205,12 @@ export const documents = {
   remove: (document: string) => remove<void>(`documents/${id(document)}`),
   /** Returns the passages that a bot would get for a question. */
   search: (question: string) => post<FoundPassages>('documents/search', { question }).then((a) => a.passages),
+};
+
+/** How the passages of the company's documents are ranked. */
+export const ranking = {
+  get: (signal?: Signal) => get<Ranking>('ranking', {}, signal),
+  set: (body: SetRanking, revision: number) => put<Ranking>('ranking', body, { 'If-Match': `"${revision}"` }),
 };
 
 export const templates = {

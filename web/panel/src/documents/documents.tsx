@@ -15,6 +15,7 @@ import { toast } from '../ui/toast.js';
 import { EditDocument, NewDocument } from './editor.js';
 import { FetchState } from './fetch.js';
 import { Question } from './question.js';
+import { RankingCard } from './ranking.js';
 
 const s = strings.documents;
 
@@ -71,6 +72,7 @@ function List() {
         </div>
       )}
       {some && <Question />}
+      {some && <RankingCard />}
       {removing && (
         <Confirm
           title={s.removeTitle}

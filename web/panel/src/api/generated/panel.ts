@@ -2452,6 +2452,32 @@ export interface components {
                 text: string;
             }[];
         };
+        /** @description How the passages of a company are ranked. */
+        Ranking: {
+            /** @description Company id. */
+            companyId: string;
+            /** @description Connection whose server makes the embeddings; absent: passages are ranked by words alone. */
+            connectionId?: string;
+            /** @description Its model. */
+            model?: string;
+            /** @description Passages of the company's documents. */
+            passages: number;
+            /** @description Those of them that are ranked by meaning. */
+            embedded: number;
+            /** @description Why the server gave no embeddings the last time; absent: no failure since the last success. */
+            failure?: string;
+            /** @description Incremented by each change; 0: never changed. */
+            revision: number;
+        };
+        /** @description How the passages of a company shall be ranked. */
+        SetRanking: {
+            /** @description Connection whose server makes the embeddings; absent or empty: passages are ranked by words alone. */
+            connectionId?: string;
+            /** @description Its model. */
+            model?: string;
+            /** @description The server is not asked whether it answers. */
+            unchecked?: boolean;
+        };
         /** @description The list. */
         ListSessionsAnswer: {
             /** @description Valid sessions. */
@@ -2742,6 +2768,8 @@ export type DocumentFailure = components['schemas']['DocumentFailure'];
 export type CreateDocument = components['schemas']['CreateDocument'];
 export type SearchDocuments = components['schemas']['SearchDocuments'];
 export type FoundPassages = components['schemas']['FoundPassages'];
+export type Ranking = components['schemas']['Ranking'];
+export type SetRanking = components['schemas']['SetRanking'];
 export type ListSessionsAnswer = components['schemas']['ListSessionsAnswer'];
 export type AcceptInvitationWithOidcAnswer = components['schemas']['AcceptInvitationWithOIDCAnswer'];
 export type ListCompaniesAnswer = components['schemas']['ListCompaniesAnswer'];
