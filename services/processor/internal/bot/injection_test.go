@@ -98,7 +98,7 @@ func TestInjections(t *testing.T) {
 		ConnectionID: "c1", Model: "small", Knowledge: bots.KnowledgeSettings{Passages: 10},
 		Tools: bots.ToolSettings{Servers: []bots.ToolServer{{ConnectionID: "shop", Tools: shopTools()}}},
 	}})
-	w.Router.cfg.LLM.cfg.Passages = searched{documents}
+	w.cfg.LLM.cfg.Passages = searched{documents}
 	for i, text := range texts {
 		w.shop.mu.Lock()
 		w.shop.said = text
