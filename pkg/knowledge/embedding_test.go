@@ -79,7 +79,7 @@ func TestRankByMeaning(t *testing.T) {
 		"of another length":           {[][]byte{{1}, {1}, {1}}, "m", []int{1, 2, 3}},
 		"some are not yet embedded":   {[][]byte{none, far, far, none, near}, "m", []int{1, 2, 5, 3}},
 		"none are found":              {nil, "m", nil},
-		"more are found than wanted":  {[][]byte{far, far, far, far, near}, "m", []int{1, 5, 2, 3}},
+		"more are found than wanted":  {[][]byte{far, far, far, far, near}, "m", []int{1, 2, 5, 3}},
 		"equally far keep the places": {[][]byte{far, far, far}, "m", []int{1, 2, 3}},
 	} {
 		var found []knowledge.Passage
