@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Bot, BotSettings, BotVersion } from '../src/api/types.js';
+import type { AllowedTool, Bot, BotSettings, BotVersion } from '../src/api/types.js';
 import {
   connectionOf,
   draftDiffers,
@@ -9,12 +9,19 @@ import {
   hasErrorIn,
   hasPrices,
   inForceLine,
+  newTool,
   otherErrors,
+  samePlaces,
   sameSettings,
   settingsOf,
   summaryOf,
+  toolChoices,
+  withTool,
 } from '../src/applications/botdraft.js';
 import { bytesOf } from '../src/lib/format.js';
+
+const status: AllowedTool = { name: 'order.status', effect: 'reads' };
+const cancel: AllowedTool = { name: 'cancel_order', effect: 'changes', question: 'Cancel the order {order}?' };
 
 const model: BotSettings = {
   kind: 'model',
@@ -27,6 +34,7 @@ const model: BotSettings = {
     maxTokens: 700,
     prices: { input: 0.4, output: 1.6, currency: 'EUR' },
     knowledge: { passages: 5 },
+    tools: { servers: [{ connectionId: 'c2', tools: [status, cancel] }], agree: 'Do it', decline: 'Leave it' },
   },
   failureText: 'Sorry.',
   handover: { onFailure: true, phrases: ['human', 'a person'] },
@@ -86,6 +94,60 @@ test('one bound or price is enough for the parts of the form', () => {
   assert.equal(hasPrices({ ...form, outputPrice: '0.25' }), true);
 });
 
+test('tools are sent without what does not belong to them', () => {
+  const form = { ...formOf(model), agree: ' ', decline: '' };
+  const reads: AllowedTool = { ...cancel, effect: 'reads' };
+  const unasked: AllowedTool = { ...cancel, question: ' ' };
+  const servers = [{ connectionId: 'c2', tools: [reads, unasked] }];
+  assert.deepEqual(settingsOf({ ...form, toolServers: servers }).model?.tools, {
+    servers: [
+      {
+        connectionId: 'c2',
+        tools: [
+          { name: 'cancel_order', effect: 'reads' },
+          { name: 'cancel_order', effect: 'changes' },
+        ],
+      },
+    ],
+  });
+  assert.equal(settingsOf({ ...form, toolServers: [], agree: 'Do it' }).model?.tools, undefined);
+});
+
+test('the tools of a server are those that it lists, and those of the settings', () => {
+  const listed = [{ name: 'order.status', description: 'Where an order is', readOnly: true }, { name: 'refund' }];
+  const choices = toolChoices([cancel, status], listed);
+  assert.deepEqual(
+    choices.map((c) => [c.name, !!c.listed, !!c.allowed, c.index]),
+    [
+      ['order.status', true, true, 1],
+      ['refund', true, false, -1],
+      ['cancel_order', false, true, 0],
+    ],
+  );
+  assert.deepEqual(newTool(choices[0]!), status, 'the server says that it only reads');
+  assert.deepEqual(newTool(choices[1]!), { name: 'refund', effect: 'changes' });
+  assert.deepEqual(
+    toolChoices([cancel]).map((c) => c.name),
+    ['cancel_order'],
+    'nothing is listed yet',
+  );
+});
+
+test('a tool is added at the end, and changed and removed at its place', () => {
+  const refund: AllowedTool = { name: 'refund', effect: 'changes' };
+  assert.deepEqual(withTool([status, cancel], -1, refund), [status, cancel, refund]);
+  assert.deepEqual(withTool([status, cancel], 0, refund), [refund, cancel]);
+  assert.deepEqual(withTool([status, cancel], 0), [cancel]);
+});
+
+test('the errors of tools keep their places while only what is in them changes', () => {
+  const servers = [{ connectionId: 'c2', tools: [status, cancel] }];
+  const asked = [{ connectionId: 'c2', tools: [status, { ...cancel, question: 'Sure?' }] }];
+  assert.equal(samePlaces(servers, asked), true);
+  assert.equal(samePlaces(servers, [{ connectionId: 'c2', tools: [cancel] }]), false);
+  assert.equal(samePlaces(servers, []), false);
+});
+
 test('the failure text "none" is a checkbox in the form', () => {
   const form = formOf({ kind: 'demo', failureText: 'none' });
   assert.deepEqual([form.silent, form.failureText], [true, '']);
@@ -136,6 +198,10 @@ test('errors of hidden fields are told apart', () => {
   assert.deepEqual(otherErrors(folded, 'model'), []);
   assert.deepEqual(otherErrors(folded, 'default'), ['model.prices.input: Must be 0 to 10.']);
   assert.deepEqual(otherErrors({ 'model.knowledge.passages': 'Must be 1 to 10.' }, 'model'), []);
+  const tools = ['', '.servers', '.servers[0].tools', '.servers[1].tools[12].question', '.agree'];
+  const ofTools = Object.fromEntries(tools.map((path) => [`model.tools${path}`, 'Is wrong.']));
+  assert.deepEqual(otherErrors(ofTools, 'model'), ['model.tools: Is wrong.']);
+  assert.equal(otherErrors(ofTools, 'webhook').length, tools.length);
 });
 
 test('a folded part with an error is known', () => {

@@ -58,6 +58,7 @@ import type {
   TemplateTest,
   TestPush,
   Token,
+  ToolList,
   TotpOffer,
   UpdateConnection,
   UpdateWebhook,
@@ -184,12 +185,14 @@ export const applications = {
     client.call<BotCall>(`applications/${id(app)}/bot/test`, { method: 'POST', body, ...(signal && { signal }) }),
 };
 
-/** Connections to language models. */
+/** Connections to servers of language models and of tools. */
 export const connections = {
   list: (signal?: Signal) => every<Connection>('connections', 'connections', {}, signal),
   create: (body: CreateConnection) => post<Connection>('connections', body),
   update: (connection: string, body: UpdateConnection) => patch<Connection>(`connections/${id(connection)}`, body),
   remove: (connection: string) => remove<void>(`connections/${id(connection)}`),
+  /** Asks the server for its tools. */
+  tools: (connection: string) => get<ToolList>(`connections/${id(connection)}/tools`),
 };
 
 /** Documents that the company's bots answer from. */

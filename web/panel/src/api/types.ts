@@ -30,6 +30,14 @@ export type BotKind = document.BotSettings['kind'];
 export type BotVersion = document.Bot['versions'][number];
 export type BotTurn = NonNullable<document.BotTest['conversation']>[number];
 export type Citation = NonNullable<document.BotCall['citations']>[number];
+/** A call of a tool, in a call of a model. */
+export type ToolUse = NonNullable<document.BotCall['tools']>[number];
+
+type ToolSettings = NonNullable<NonNullable<document.BotSettings['model']>['tools']>;
+/** A server of tools, with those that a model may call. */
+export type ToolServer = NonNullable<ToolSettings['servers']>[number];
+export type AllowedTool = ToolServer['tools'][number];
+export type ListedTool = document.ToolList['tools'][number];
 
 export type DocumentFormat = document.Document['format'];
 export type DocumentFetch = document.DocumentFetch;

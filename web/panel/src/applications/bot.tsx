@@ -1,19 +1,20 @@
 /**
  * The tab "Bot" of an application: the version in force, the form of the draft, and the published versions. botdraft.ts
- * has the form's rules, botbounds.tsx its folded parts, connections.tsx the connections to language models. botusage.tsx
- * has what the bot has used, botconsole.tsx a conversation with the draft, botcalls.tsx the log of calls.
+ * has the form's rules, botbounds.tsx its folded parts, bottools.tsx the tools of a language model, connections.tsx the
+ * connections to servers. botusage.tsx has what the bot has used, botconsole.tsx a conversation with the draft,
+ * botcalls.tsx the log of calls.
  */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { applications as api, connections as connectionsApi } from '../api/api.js';
 import { fieldErrors, isStatus, messageOf } from '../api/client.js';
 import type { Application, Bot, BotKind, BotVersion, BotWithSecret, Connection } from '../api/types.js';
 import { bytesOf, formatFull, formatNumber } from '../lib/format.js';
-import { type Loaded, useLoad } from '../lib/load.js';
+import { useLoad } from '../lib/load.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
 import { Confirm, Dialog } from '../ui/dialog.js';
-import { Checkbox, Field, Radios, Select, TextArea, TextInput, type Option } from '../ui/field.js';
+import { Checkbox, Field, Radios, Select, TextArea, TextInput } from '../ui/field.js';
 import { Card } from '../ui/page.js';
 import { Rotate } from '../ui/rotate.js';
 import { Badge, Failed, Notice, Skeleton } from '../ui/states.js';
@@ -31,13 +32,15 @@ import {
   MAX_PROMPT,
   otherErrors,
   publishedLine,
+  samePlaces,
   sameSettings,
   settingsOf,
   summaryOf,
   type BotForm,
 } from './botdraft.js';
+import { ToolsPart } from './bottools.js';
 import { Usage } from './botusage.js';
-import { ConnectionDialog, Connections } from './connections.js';
+import { ConnectionDialog, connectionOptions, Connections } from './connections.js';
 
 const s = strings.bot;
 
@@ -73,7 +76,11 @@ function BotEditor({ app, bot, put, reload, dirtyChanged }: EditorProps) {
     return () => dirtyChanged(false);
   }, [dirty]);
 
-  const change = (c: Partial<BotForm>) => setChanged({ ...form, ...c });
+  const change = (c: Partial<BotForm>) => {
+    setChanged({ ...form, ...c });
+    // Errors name tools by their places, which others may have now.
+    if (c.toolServers && !samePlaces(c.toolServers, form.toolServers)) setProblem(undefined);
+  };
   const discard = () => {
     setChanged(undefined);
     setProblem(undefined);
@@ -359,6 +366,7 @@ function ModelPart({ form, change, errors }: PartProps) {
         </Field>
         <PricesPart form={form} change={change} errors={errors} />
       </Card>
+      <ToolsPart form={form} change={change} errors={errors} list={list} put={put} />
       {!!list.data?.length && (
         <Connections all={list.data} saved={put} removed={(id) => list.set((all) => all.filter((c) => c.id !== id))} />
       )}
@@ -381,17 +389,6 @@ const PassagesHint = () => (
     {s.passagesHint} <a href="#/documents">{strings.documents.title}</a>
   </>
 );
-
-/** The connections of the company. A chosen one that is not among them keeps an option of its own. */
-function connectionOptions({ data, error }: Loaded<Connection[]>, chosen: string): Option[] {
-  const known = data ?? [];
-  const options = known.map((c) => ({ value: c.id, label: c.name }));
-  if (chosen && !known.some((c) => c.id === chosen)) {
-    const label = data ? s.goneConnection : error ? chosen : strings.loading;
-    options.push({ value: chosen, label });
-  }
-  return [{ value: '', label: data?.length === 0 ? s.noConnection : s.chooseConnection }, ...options];
-}
 
 /** What happens when the bot gives up on a message, and when it hands a chat to the agents. */
 function FailurePart({ form, change, errors }: PartProps) {

@@ -1,5 +1,6 @@
 /** The answer of a call and what was sent for it, as the console and the log of calls show them. */
-import type { BotCall, Citation } from '../api/types.js';
+import type { BotCall, Citation, ToolUse } from '../api/types.js';
+import { formatNumber } from '../lib/format.js';
 import { strings } from '../strings.js';
 import { Badge } from '../ui/states.js';
 import { ExternalLink } from '../ui/external.js';
@@ -48,11 +49,12 @@ function Citations({ all }: { all: Citation[] }) {
   );
 }
 
-/** What a call has taken, and the messages that were sent. It changes without an announcement. */
+/** What a call has taken, its calls of tools, and the messages that were sent. It changes without an announcement. */
 export function Sent({ call }: { call: BotCall }) {
   return (
     <div aria-live="off">
       <p class="faint small">{measuresOf(call).join(' · ')}</p>
+      {call.tools && <ToolUses all={call.tools} />}
       <Fold title={s.sent}>
         {!call.sent.length && <p class="faint">{s.nothingSent}</p>}
         {call.sent.length > 0 && (
@@ -71,3 +73,38 @@ export function Sent({ call }: { call: BotCall }) {
     </div>
   );
 }
+
+const OUTCOMES = { ok: 'good', failed: 'bad', asked: 'accent', refused: 'warn', unknown: 'warn' } as const;
+
+/** The calls of tools, in their order. */
+function ToolUses({ all }: { all: ToolUse[] }) {
+  return (
+    <ul class="tool-uses" aria-label={s.tools}>
+      {all.map((use, i) => (
+        <li key={i}>
+          <Fold title={<ToolLine use={use} />}>
+            {use.arguments && (
+              <>
+                <span class="legend">{s.toolArguments}</span>
+                <pre class="said">{indented(use.arguments)}</pre>
+              </>
+            )}
+            {use.result && (
+              <>
+                <span class="legend">{use.outcome === 'asked' ? s.toolQuestion : s.toolResult}</span>
+                <pre class="said">{indented(use.result)}</pre>
+              </>
+            )}
+          </Fold>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const ToolLine = ({ use }: { use: ToolUse }) => (
+  <>
+    <code class="wrap-any">{use.name}</code> <Badge kind={OUTCOMES[use.outcome]}>{s.outcomes[use.outcome]}</Badge>{' '}
+    <span class="faint small">{s.milliseconds(formatNumber(use.milliseconds))}</span>
+  </>
+);

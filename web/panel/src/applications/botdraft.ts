@@ -2,7 +2,16 @@
  * The bot of an application as a form, and what the panel says about its settings and versions. bot.tsx and
  * connections.tsx render it.
  */
-import type { Bot, BotKind, BotSettings, BotVersion, CreateConnection } from '../api/types.js';
+import type {
+  AllowedTool,
+  Bot,
+  BotKind,
+  BotSettings,
+  BotVersion,
+  CreateConnection,
+  ListedTool,
+  ToolServer,
+} from '../api/types.js';
 import { formatAgo } from '../lib/format.js';
 import { strings } from '../strings.js';
 
@@ -29,6 +38,10 @@ export interface BotForm {
   maxTokens: string;
   /** Of the company's documents, with each question. */
   passages: string;
+  toolServers: ToolServer[];
+  /** Titles of the buttons below a question. */
+  agree: string;
+  decline: string;
   failureText: string;
   /** Whether the visitor reads nothing when the bot gives up. */
   silent: boolean;
@@ -62,6 +75,9 @@ export function formOf({ kind, webhook, model, failureText = '', handover, bound
     temperature: model?.temperature === undefined ? '' : String(model.temperature),
     maxTokens: textOf(model?.maxTokens),
     passages: textOf(model?.knowledge?.passages),
+    toolServers: model?.tools?.servers ?? [],
+    agree: model?.tools?.agree ?? '',
+    decline: model?.tools?.decline ?? '',
     failureText: silent ? '' : failureText,
     silent,
     onFailure: !!handover?.onFailure,
@@ -115,6 +131,7 @@ function modelOf(f: BotForm): NonNullable<BotSettings['model']> {
   const maxTokens = Number(f.maxTokens);
   const prices = pricesOf(f);
   const passages = Number(f.passages);
+  const tools = toolsOf(f);
   return {
     connectionId: f.connectionId,
     model: f.model.trim(),
@@ -124,7 +141,22 @@ function modelOf(f: BotForm): NonNullable<BotSettings['model']> {
     ...(maxTokens && { maxTokens }),
     ...(isSet(prices) && { prices }),
     ...(passages && { knowledge: { passages } }),
+    ...(isSet(tools) && { tools }),
   };
+}
+
+function toolsOf(f: BotForm): NonNullable<NonNullable<BotSettings['model']>['tools']> {
+  if (!f.toolServers.length) return {};
+  const agree = f.agree.trim();
+  const decline = f.decline.trim();
+  const servers = f.toolServers.map(({ connectionId, tools }) => ({ connectionId, tools: tools.map(allowedOf) }));
+  return { servers, ...(agree && { agree }), ...(decline && { decline }) };
+}
+
+/** A tool as it is sent: only one that changes something has a question. */
+function allowedOf({ name, effect, question = '' }: AllowedTool): AllowedTool {
+  const asked = effect === 'changes' ? question.trim() : '';
+  return { name, effect, ...(asked && { question: asked }) };
 }
 
 function pricesOf(f: BotForm): NonNullable<NonNullable<BotSettings['model']>['prices']> {
@@ -215,6 +247,13 @@ const FIELDS: Record<BotKind, string[]> = {
   model: [...COMMON_FIELDS, ...BOUND_FIELDS, ...[...MODEL_FIELDS, ...PRICE_FIELDS].map((name) => `model.${name}`)],
 };
 
+/** The same of the tools, whose paths have places: `model.tools.servers[0].tools[1].name`. */
+const TOOL_FIELD =
+  /^model\.tools\.(agree|decline|servers(\[\d+\]\.(connectionId|tools(\[\d+\]\.(name|effect|question))?))?)$/;
+
+const isShown = (path: string, kind: BotKind): boolean =>
+  FIELDS[kind].includes(path) || (kind === 'model' && TOOL_FIELD.test(path));
+
 /** Whether a field of a folded part of the form has an error. */
 export const hasErrorIn = (part: 'bounds' | 'model.prices', errors: Record<string, string>): boolean =>
   Object.keys(errors).some((path) => path.startsWith(`${part}.`));
@@ -222,8 +261,43 @@ export const hasErrorIn = (part: 'bounds' | 'model.prices', errors: Record<strin
 /** Returns the errors of fields that the form does not show. */
 export const otherErrors = (errors: Record<string, string>, kind: BotKind): string[] =>
   Object.entries(errors)
-    .filter(([path]) => !FIELDS[kind].includes(path))
+    .filter(([path]) => !isShown(path, kind))
     .map(([path, message]) => `${path}: ${message}`);
+
+/** A tool of a server as the form shows it: what the server says, what the settings allow, or both. */
+export interface ToolChoice {
+  name: string;
+  listed: ListedTool | undefined;
+  /** Absent: it may not be called. */
+  allowed: AllowedTool | undefined;
+  /** The place of `allowed` in the settings, which errors name; -1 without one. */
+  index: number;
+}
+
+/** Returns the tools that the server has, and then those that only the settings have. */
+export function toolChoices(allowed: AllowedTool[], listed: ListedTool[] = []): ToolChoice[] {
+  const names = new Set([...listed, ...allowed].map((t) => t.name));
+  return [...names].map((name) => {
+    const index = allowed.findIndex((t) => t.name === name);
+    return { name, listed: listed.find((t) => t.name === name), allowed: allowed[index], index };
+  });
+}
+
+/** Returns the settings of a tool that was not allowed before: the visitor is asked unless the server says otherwise. */
+export const newTool = ({ name, listed }: ToolChoice): AllowedTool => ({
+  name,
+  effect: listed?.readOnly ? 'reads' : 'changes',
+});
+
+/** Returns tools with another one at a place, or at the end if it has none; undefined removes it. */
+export const withTool = (all: AllowedTool[], index: number, tool?: AllowedTool): AllowedTool[] =>
+  all.toSpliced(index < 0 ? all.length : index, 1, ...(tool ? [tool] : []));
+
+/** Whether servers and tools are the same in the same places. */
+export function samePlaces(a: ToolServer[], b: ToolServer[]): boolean {
+  const places = (all: ToolServer[]) => JSON.stringify(all.map((x) => [x.connectionId, x.tools.map((t) => t.name)]));
+  return places(a) === places(b);
+}
 
 /** The fields of a connection. The key is never shown: an empty one leaves it unchanged. */
 export interface ConnectionForm {

@@ -1,11 +1,12 @@
-/** The connections of a company to language models: the list in the tab "Bot", and the dialogs that change it. */
+/** The connections of a company to language models and to servers of tools: the list in the tab "Bot", and the dialogs that change it. */
 import { useState } from 'preact/hooks';
 import { connections as api } from '../api/api.js';
 import type { Connection } from '../api/types.js';
+import type { Loaded } from '../lib/load.js';
 import { strings } from '../strings.js';
 import { IconButton } from '../ui/button.js';
 import { Confirm, FormDialog } from '../ui/dialog.js';
-import { Checkbox, Field, TextInput } from '../ui/field.js';
+import { Checkbox, Field, type Option, TextInput } from '../ui/field.js';
 import { Card } from '../ui/page.js';
 import { Badge } from '../ui/states.js';
 import { useSubmit } from '../ui/submit.js';
@@ -13,6 +14,20 @@ import { toast } from '../ui/toast.js';
 import { connectionOf } from './botdraft.js';
 
 const s = strings.bot.connections;
+
+/** The connections of the company. A chosen one that is not among them keeps an option of its own. */
+export function connectionOptions({ data, error }: Loaded<Connection[]>, chosen: string): Option[] {
+  const known = data ?? [];
+  const options = known.map((c) => ({ value: c.id, label: c.name }));
+  if (chosen && !known.some((c) => c.id === chosen)) {
+    const label = data ? strings.bot.goneConnection : error ? chosen : strings.loading;
+    options.push({ value: chosen, label });
+  }
+  return [
+    { value: '', label: data?.length === 0 ? strings.bot.noConnection : strings.bot.chooseConnection },
+    ...options,
+  ];
+}
 
 type Action = { what: 'edit' | 'remove'; connection: Connection };
 

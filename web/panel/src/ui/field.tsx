@@ -159,14 +159,17 @@ export function Checkbox({
   change,
   disabled,
   hint,
+  error,
 }: {
   label: ComponentChildren;
   checked: boolean;
   change(checked: boolean): void;
   disabled?: boolean;
-  hint?: string;
+  hint?: string | undefined;
+  error?: string | undefined;
 }) {
   const id = useId();
+  const describedBy = [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined;
   return (
     <div class="check">
       <input
@@ -174,10 +177,16 @@ export function Checkbox({
         id={id}
         checked={checked}
         disabled={disabled}
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-describedby={describedBy}
+        aria-invalid={!!error || undefined}
         onChange={(e) => change(e.currentTarget.checked)}
       />
       <label for={id}>{label}</label>
+      {error && (
+        <p class="error" id={`${id}-error`}>
+          {error}
+        </p>
+      )}
       {hint && (
         <p class="hint" id={`${id}-hint`}>
           {hint}
