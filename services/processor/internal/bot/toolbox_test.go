@@ -456,3 +456,33 @@ func TestToolsAreChecked(t *testing.T) {
 		t.Errorf("another company gets %v", err)
 	}
 }
+
+// A test calls tools that read. It shows what the visitor would be asked, and changes nothing.
+func TestToolsInATest(t *testing.T) {
+	t.Parallel()
+	w := openToolWorld(t,
+		[]wish{{tool: "order_status", arguments: `{"order":"A1"}`}},
+		[]wish{{tool: "cancel_order", arguments: `{"order":"A1"}`}},
+	)
+	settings := bots.Settings{Kind: bots.Model, Model: bots.ModelSettings{
+		ConnectionID: "c1", Model: "small",
+		Tools: bots.ToolSettings{Servers: []bots.ToolServer{{ConnectionID: "shop", Tools: shopTools()}}},
+	}}
+	e := newMessage("Cancel A1")
+	call, err := w.Test(t.Context(), bots.Test{
+		CompanyID: "company", AppID: appOne, ChatUserID: e.ChatUserID, Message: e.Message, Settings: settings, Made: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outcomes []bots.ToolOutcome
+	for _, use := range call.Tools {
+		outcomes = append(outcomes, use.Outcome)
+	}
+	if !slices.Equal(outcomes, []bots.ToolOutcome{bots.ToolOK, bots.ToolAsked}) || call.Failure != nil {
+		t.Errorf("got %+v, %+v", call.Tools, call.Failure)
+	}
+	if asked := len(w.actions.byID); asked != 0 || len(w.shop.orders()) != 0 {
+		t.Errorf("got %d stored questions and the cancelled orders %v, want none", asked, w.shop.orders())
+	}
+}
