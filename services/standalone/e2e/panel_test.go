@@ -18,6 +18,7 @@ func TestPanel(t *testing.T) {
 		{"./panel/people.mjs", []string{"people", "companies"}},
 		{"./panel/webhooks.mjs", []string{"webhooks"}},
 		{"./panel/bots.mjs", []string{"bots"}},
+		{"./panel/tools.mjs", []string{"tools"}},
 		{"./panel/documents.mjs", []string{"documents"}},
 		{"./panel/screens.mjs", []string{"screens"}},
 	} {
