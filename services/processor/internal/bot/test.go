@@ -45,7 +45,10 @@ func (r *Router) Test(ctx context.Context, t bots.Test) (bots.Call, error) {
 		CompanyID: t.CompanyID, AppID: t.AppID, ChatUserID: t.ChatUserID, ChatID: t.ChatID, Message: t.Message,
 	}
 	x := &exchange{
-		target: &target{kind: r.kindOf(t.Settings), test: true}, began: r.cfg.LLM.now(), made: t.Made || t.Probe, before: t.Before,
+		target: &target{kind: r.kindOf(t.Settings), test: true},
+		began:  r.cfg.LLM.now(),
+		made:   t.Made || t.Probe,
+		before: t.Before,
 	}
 	if !r.tests.Take(t.CompanyID) {
 		return x.describe(e, outcome{err: errTests}, r.cfg.LLM.now()), nil
