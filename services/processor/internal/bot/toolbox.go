@@ -37,11 +37,11 @@ type toolServer struct {
 	client *tools.Client
 }
 
-// list returns the tools of the server.
+// list returns the tools that the server has now.
 func (s toolServer) list(ctx context.Context) ([]tools.Tool, error) {
 	session := s.client.Open(s.server)
 	defer session.Close()
-	return session.List(ctx)
+	return session.Read(ctx)
 }
 
 // reason returns why the server has not answered, without its secrets.

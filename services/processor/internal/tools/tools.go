@@ -113,6 +113,11 @@ func (s *Session) List(ctx context.Context) ([]Tool, error) {
 	if ok && s.client.now().Sub(known.at) < listKept {
 		return known.tools, nil
 	}
+	return s.Read(ctx)
+}
+
+// Read returns the tools of the server as List does, as it lists them now.
+func (s *Session) Read(ctx context.Context) ([]Tool, error) {
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}

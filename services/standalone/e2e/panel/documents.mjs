@@ -99,7 +99,7 @@ async function fromAddress(page) {
   await assertAccessible(page, 'the form of a document from an address');
   await page.getByLabel('Address').fill(`${site}/hours`);
   await button(page, 'Save').click();
-  await page.getByText('Document added').waitFor();
+  await page.getByText('Document added').last().waitFor();
   await row(page, site).getByRole('link').first().click();
   await waitForHeading(page, 'Opening hours');
   await page.getByText(/^Fetched just now\. Next fetch: /).waitFor();
