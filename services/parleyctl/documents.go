@@ -13,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/knowledge"
+	"github.com/parley-chat/parley/pkg/pdf"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -69,7 +70,7 @@ func (f *documentFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.address, "address", "", "where visitors can read it")
 	addChoiceFlag(c, &f.format, "format", "", "how it is written; default: by the name of the file",
 		string(knowledge.Markdown), string(knowledge.HTML), string(knowledge.Text))
-	c.Flags().StringVar(&f.file, "file", "", "file with its text; - is standard input")
+	c.Flags().StringVar(&f.file, "file", "", "file with its text, or a PDF; - is standard input")
 	c.Flags().DurationVar(&f.refresh, "refresh", 0,
 		"fetch the text from its address, again after this time, such as 24h: in place of a file")
 }
@@ -97,6 +98,11 @@ func (f *documentFlags) content(a *app, c *cobra.Command) (admin.DocumentContent
 	}
 	if content.Title == "" {
 		content.Title = strings.TrimSuffix(filepath.Base(f.file), extension)
+	}
+	if strings.HasPrefix(content.Text, "%PDF-") {
+		content.Format = knowledge.Markdown
+		content.Text, err = pdf.Text(c.Context(), text)
+		return content, err
 	}
 	if content.Format == "" {
 		content.Format = knowledge.Text

@@ -1,10 +1,13 @@
 package parleyctl_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/go-pdf/fpdf"
 
 	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/services/parleyctl"
@@ -62,6 +65,19 @@ func TestDocuments(t *testing.T) {
 	w.ctl("documents", "add", "--company", companyID, "--file", file, "--refresh", "1h").fails(parleyctl.ExitUsage, "exclude")
 	w.ctl("documents", "add", "--company", companyID, "--refresh", "1h").fails(parleyctl.ExitRefused, "address")
 	w.ctl("documents", "add", "--company", companyID).fails(parleyctl.ExitUsage, "--file required")
+	var menu bytes.Buffer
+	f := fpdf.New("P", "mm", "A4", "")
+	f.SetFont("Helvetica", "", 12)
+	f.AddPage()
+	f.Cell(100, 10, "Soup of the day")
+	w.must(f.Output(&menu))
+	write(menu.String())
+	made = decoded[object](w.ctl("documents", "add", "--company", companyID, "--file", file, "-o", "json"))
+	if made["format"] != "markdown" || search("Which soup?") != 1 {
+		t.Errorf("got %v, want the text of the PDF", made)
+	}
+	write("%PDF-1.7 and no more")
+	w.ctl("documents", "add", "--company", companyID, "--file", file).fails(parleyctl.ExitRefused, "not a PDF")
 	write(" ")
 	w.ctl("documents", "add", "--company", companyID, "--file", file).fails(parleyctl.ExitRefused, "text")
 	w.ctl("documents", "delete", id, "--yes").done()

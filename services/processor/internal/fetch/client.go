@@ -78,7 +78,7 @@ func (c *client) fetch(ctx context.Context, d knowledge.Document) (answer, error
 		}
 		next := redirection(r)
 		if next == nil {
-			return c.read(r, address)
+			return c.read(ctx, r, address)
 		}
 		r.Body.Close()
 		if !isSameSite(first, next) {
@@ -179,7 +179,7 @@ func port(u *url.URL) string {
 func site(u *url.URL) string { return u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port(u)) }
 
 // read reads an answer that is no redirect.
-func (c *client) read(r *http.Response, address *url.URL) (answer, error) {
+func (c *client) read(ctx context.Context, r *http.Response, address *url.URL) (answer, error) {
 	defer r.Body.Close()
 	a := answer{etag: r.Header.Get("ETag"), modified: r.Header.Get("Last-Modified")}
 	switch r.StatusCode {
@@ -201,7 +201,7 @@ func (c *client) read(r *http.Response, address *url.URL) (answer, error) {
 	if err != nil {
 		return answer{}, noAnswer(err)
 	}
-	a.page, err = kind.page(body)
+	a.page, err = kind.page(ctx, body)
 	return a, err
 }
 

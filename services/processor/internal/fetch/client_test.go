@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-pdf/fpdf"
+
 	"github.com/parley-chat/parley/pkg/knowledge"
 )
 
@@ -38,6 +40,20 @@ func has(contentType, text string) http.HandlerFunc {
 		}
 		_, _ = w.Write([]byte(text))
 	}
+}
+
+// pdfOf returns a PDF file with a page.
+func pdfOf(t *testing.T, text string) string {
+	t.Helper()
+	f := fpdf.New("P", "mm", "A4", "")
+	f.SetFont("Helvetica", "", 12)
+	f.AddPage()
+	f.Cell(100, 10, text)
+	var out strings.Builder
+	if err := f.Output(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 func status(code int) http.HandlerFunc {
@@ -81,6 +97,7 @@ func TestPages(t *testing.T) {
 		"/moved":      to("/plain"),
 		"/xhtml":      has("application/xhtml+xml", "<p>Text</p>"),
 		"/bad":        has("text/plain; charset=utf-8", "a\xffb"),
+		"/menu":       has("application/pdf", pdfOf(t, "Soup")),
 		"/robots.txt": status(http.StatusForbidden),
 	})
 	c := clientFor(t, loopback)
@@ -95,6 +112,7 @@ func TestPages(t *testing.T) {
 		"/moved":    {knowledge.Text, "", "Grüße"},
 		"/xhtml":    {knowledge.HTML, "", "<p>Text</p>"},
 		"/bad":      {knowledge.Text, "", "a\uFFFDb"},
+		"/menu":     {knowledge.Markdown, "", "# Page 1\n\nSoup\n"},
 	} {
 		a, f := get(t, c, server.URL+path)
 		if a.page != want || f.code != "" {
@@ -124,9 +142,11 @@ func TestFailures(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			has("text/html", "x")(w, nil)
 		},
-		"/large":  has("text/plain", strings.Repeat("x", knowledge.MaxText+1)),
-		"/longer": has("text/plain; charset=iso-8859-1", strings.Repeat("\xfc", knowledge.MaxText/2+1)),
-		"/empty":  has("text/html", "<html><body><script>render()</script></body></html>"),
+		"/scan.pdf": has("application/pdf", pdfOf(t, "")),
+		"/bad.pdf":  has("application/pdf", "%PDF-1.7 and no more"),
+		"/large":    has("text/plain", strings.Repeat("x", knowledge.MaxText+1)),
+		"/longer":   has("text/plain; charset=iso-8859-1", strings.Repeat("\xfc", knowledge.MaxText/2+1)),
+		"/empty":    has("text/html", "<html><body><script>render()</script></body></html>"),
 		"/breaks": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
 			w.Header().Set("Content-Length", "100")
@@ -148,6 +168,8 @@ func TestFailures(t *testing.T) {
 		server.URL + "/image":      {knowledge.FetchType, "image/png"},
 		server.URL + "/untyped":    {knowledge.FetchType, "does not say"},
 		server.URL + "/packed":     {knowledge.FetchType, "compressed"},
+		server.URL + "/scan.pdf":   {knowledge.FetchEmpty, "no text"},
+		server.URL + "/bad.pdf":    {knowledge.FetchType, "not a PDF"},
 		server.URL + "/large":      {knowledge.FetchTooLarge, "512 KiB"},
 		server.URL + "/longer":     {knowledge.FetchTooLarge, "512 KiB"},
 		server.URL + "/empty":      {knowledge.FetchEmpty, "no text"},
@@ -316,7 +338,7 @@ func FuzzPage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := k.page(body)
+		p, err := k.page(t.Context(), body)
 		if err != nil {
 			return
 		}

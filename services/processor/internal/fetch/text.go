@@ -1,6 +1,9 @@
 package fetch
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -12,11 +15,15 @@ import (
 	"golang.org/x/net/html/atom"
 	"golang.org/x/net/html/charset"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/knowledge"
+	"github.com/parley-chat/parley/pkg/pdf"
 )
 
 // accepted are the types that Parley reads.
-const accepted = "text/html, application/xhtml+xml, text/markdown, text/plain;q=0.9"
+const accepted = "text/html, application/xhtml+xml, text/markdown, text/plain;q=0.9, application/pdf;q=0.8"
+
+const pdfType = "application/pdf"
 
 // page is the text of an answer.
 type page struct {
@@ -30,6 +37,7 @@ type kind struct {
 	format      knowledge.Format
 	contentType string // with the charset
 	maxBytes    int
+	isPDF       bool
 }
 
 // kindOf returns how an answer is read. A plain text whose address ends as that of Markdown is Markdown, because many
@@ -54,15 +62,20 @@ func kindOf(h http.Header, address *url.URL) (kind, error) {
 		if extension := strings.ToLower(path.Ext(address.Path)); extension == ".md" || extension == ".markdown" {
 			k.format = knowledge.Markdown
 		}
+	case pdfType:
+		k.format, k.maxBytes, k.isPDF = knowledge.Markdown, pdf.MaxBytes, true
 	default:
-		message := fmt.Sprintf("The server sent %.100s; Parley reads HTML, Markdown and plain text", media)
+		message := fmt.Sprintf("The server sent %.100s; Parley reads HTML, Markdown, plain text and PDF", media)
 		return kind{}, fail(knowledge.FetchType, message)
 	}
 	return k, nil
 }
 
-// page reads a body of at most one byte more than the maximum.
-func (k kind) page(body []byte) (page, error) {
+// page reads a body of at most one byte more than the maximum. Its error is a *failure, unless ctx is done.
+func (k kind) page(ctx context.Context, body []byte) (page, error) {
+	if k.isPDF {
+		return pdfPage(ctx, body)
+	}
 	if len(body) > k.maxBytes {
 		return page{}, tooLarge(k.maxBytes)
 	}
@@ -78,6 +91,24 @@ func (k kind) page(body []byte) (page, error) {
 		return page{}, fail(knowledge.FetchEmpty, "The page has no text; Parley runs no scripts")
 	}
 	return p, nil
+}
+
+// pdfFailures are the reasons of package pdf as codes of a fetch. Others are [knowledge.FetchType].
+var pdfFailures = map[string]string{
+	apperr.PDFTooLarge.Reason:    knowledge.FetchTooLarge,
+	apperr.PDFTooSlow.Reason:     knowledge.FetchTooLarge,
+	apperr.PDFWithoutText.Reason: knowledge.FetchEmpty,
+}
+
+// pdfPage reads a body of PDF. Its error is a *failure, unless ctx is done.
+func pdfPage(ctx context.Context, body []byte) (page, error) {
+	text, err := pdf.Text(ctx, body)
+	invalid, ok := errors.AsType[*apperr.Error](err)
+	if ok {
+		code := cmp.Or(pdfFailures[invalid.Reason], knowledge.FetchType)
+		return page{}, fail(code, invalid.Message)
+	}
+	return page{format: knowledge.Markdown, text: text}, err
 }
 
 func tooLarge(bytes int) *failure {
