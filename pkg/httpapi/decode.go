@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -69,6 +70,28 @@ func ReadBody(c echo.Context) error {
 		s.bodyRead = true
 	}
 	return nil
+}
+
+// ReadFile reads a body of another type than JSON, within the time of a large one. It takes no part of [Memory]: the
+// caller bounds how many it reads at once.
+func ReadFile(c echo.Context, mediaType string, limit int64) ([]byte, error) {
+	req := c.Request()
+	sent, _, err := mime.ParseMediaType(req.Header.Get(echo.HeaderContentType))
+	if err != nil || sent != mediaType || req.Header.Get(echo.HeaderContentEncoding) != "" {
+		return nil, apperr.UnsupportedMediaType.WithMessage("Content-Type must be " + mediaType + ".")
+	}
+	if req.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	if req.ContentLength != 0 {
+		expectBody(c, readTimeout)
+	}
+	var body bytes.Buffer
+	body.Grow(int(max(req.ContentLength, 0)) + bytes.MinRead) // with room for the read that finds the end
+	if _, err := body.ReadFrom(http.MaxBytesReader(c.Response(), req.Body, limit)); err != nil {
+		return nil, unreadable(err)
+	}
+	return body.Bytes(), nil
 }
 
 func decode(body []byte, dst any) error {

@@ -55,6 +55,9 @@ func (s step) ask(b *browser) httpapitest.Response {
 	if strings.HasPrefix(s.body, "--b") {
 		headers = append(headers, "Content-Type", "multipart/form-data; boundary=b")
 	}
+	if strings.HasPrefix(s.body, "%PDF-") {
+		headers = append(headers, "Content-Type", "application/pdf")
+	}
 	return b.do(s.method, s.path, s.body, headers...)
 }
 

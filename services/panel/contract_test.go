@@ -26,6 +26,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/pdf"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -138,6 +139,9 @@ func (o operation) bodies(t *testing.T) map[string]string {
 		return map[string]string{"": ""}
 	case o.RequestBody.Value.Content["multipart/form-data"] != nil:
 		return map[string]string{"file": "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nhello\r\n--b--\r\n"}
+	}
+	if o.RequestBody.Value.Content["application/pdf"] != nil {
+		return map[string]string{"file": pdfOf(t, "Soup of the day")}
 	}
 	bodies := map[string]string{}
 	for name, example := range o.RequestBody.Value.Content["application/json"].Examples {
@@ -278,8 +282,11 @@ func (r *trial) path() string {
 
 func (r *trial) send(path, body string, headers ...string) httpapitest.Response {
 	r.w.t.Helper()
-	if strings.HasPrefix(body, "--b") {
+	switch {
+	case strings.HasPrefix(body, "--b"):
 		headers = append([]string{"Content-Type", "multipart/form-data; boundary=b"}, headers...)
+	case r.o.RequestBody != nil && r.o.RequestBody.Value.Content["application/pdf"] != nil:
+		headers = append([]string{"Content-Type", "application/pdf"}, headers...)
 	}
 	return r.b.do(r.o.method, r.replaced(path), r.replaced(body), append([]string{"Idempotency-Key", "key"}, headers...)...)
 }
@@ -429,7 +436,11 @@ func (r *trial) refused() {
 		r.unknown(body)
 	}
 	if o.has(http.StatusRequestEntityTooLarge) && !strings.HasPrefix(body, "--b") {
-		r.send(r.path(), `{"a":"`+strings.Repeat("x", 1<<20)+`"}`)
+		size := 1 << 20
+		if strings.HasPrefix(body, "%PDF-") {
+			size = pdf.MaxBytes
+		}
+		r.send(r.path(), `{"a":"`+strings.Repeat("x", size)+`"}`)
 	}
 	if o.has(http.StatusUnsupportedMediaType) {
 		r.send(r.path(), body, "Content-Type", "text/plain")
@@ -505,6 +516,12 @@ func TestRareErrors(t *testing.T) {
 	wantCode("MALFORMED_MULTIPART", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nbroken off", form...)
 	page := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n<!doctype html>\r\n--b--\r\n"
 	wantCode("FILE_TYPE_MISMATCH", http.MethodPost, chats+"/files", page, form...)
+	for code, file := range map[string]string{
+		"PDF_UNREADABLE": "%PDF-1.7 and no more", "PDF_WITHOUT_TEXT": pdfOf(t), "PDF_ENCRYPTED": protectedPDF(t),
+		"PDF_TOO_LARGE": pdfOf(t, make([]string, 2001)...),
+	} {
+		wantCode(code, http.MethodPost, "/api/documents/pdf", file, "Content-Type", "application/pdf")
+	}
 	wantCode("WEBHOOK_DELIVERY_NOT_FOUND", http.MethodPost, "/api/webhooks/"+w.acme.endpoint+"/replay", `{"id":"`+exampleDelivery+`"}`)
 	for range webhook.MaxEndpoints - 1 {
 		owner.done(http.StatusCreated, http.MethodPost, "/api/webhooks", `{"url":"https://crm.example"}`)

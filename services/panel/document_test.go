@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-pdf/fpdf"
+
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin/view"
 	"github.com/parley-chat/parley/pkg/bots"
@@ -63,6 +65,47 @@ func TestDocuments(t *testing.T) {
 	developer.done(http.StatusBadRequest, http.MethodPost, "/api/documents/search", `{"question":""}`)
 	developer.done(http.StatusNoContent, http.MethodDelete, path, "")
 	developer.done(http.StatusNotFound, http.MethodGet, path, "")
+}
+
+// pdfOf returns a PDF file with a page for each text.
+func pdfOf(t *testing.T, pages ...string) string {
+	t.Helper()
+	return writePDF(t, fpdf.New("P", "mm", "A4", ""), pages)
+}
+
+// protectedPDF returns a PDF file with a password.
+func protectedPDF(t *testing.T) string {
+	t.Helper()
+	f := fpdf.New("P", "mm", "A4", "")
+	f.SetProtection(fpdf.CnProtectPrint, "user", "owner")
+	return writePDF(t, f, []string{"secret"})
+}
+
+func writePDF(t *testing.T, f *fpdf.Fpdf, pages []string) string {
+	t.Helper()
+	f.SetFont("Helvetica", "", 12)
+	for _, text := range pages {
+		f.AddPage()
+		f.Cell(100, 10, text)
+	}
+	var out strings.Builder
+	if err := f.Output(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// A developer gets the text of a PDF file, with its pages.
+func TestPDF(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	developer := w.as(w.acme.users[account.Developer])
+	var got struct{ Format, Text string }
+	file := pdfOf(t, "Soup", "Fish")
+	developer.done(http.StatusOK, http.MethodPost, "/api/documents/pdf", file, "Content-Type", "application/pdf").Into(t, &got)
+	if want := "# Page 1\n\nSoup\n\n# Page 2\n\nFish\n"; got.Text != want || got.Format != "markdown" {
+		t.Errorf("got %+v, want %q", got, want)
+	}
 }
 
 // A document needs an address only, if its text is fetched from it. A change of the address or of the schedule fetches it

@@ -106,7 +106,7 @@ test('a file sets the format, the title and the text', () => {
   const formats = { 'a.MARKDOWN': 'markdown', 'a.html': 'html', 'a.htm': 'html', 'a.TXT': 'text' };
   for (const [name, format] of Object.entries(formats))
     assert.deepEqual(contentOfFile(name, utf8('x')), { format, title: 'a', text: 'x' }, name);
-  assert.equal(ACCEPTED, '.md,.markdown,.html,.htm,.txt');
+  assert.equal(ACCEPTED, '.md,.markdown,.html,.htm,.txt,.pdf');
 });
 
 test('a byte order mark is no part of the text', () => {

@@ -28,6 +28,7 @@ import (
 //	waiting    32 x ~2 MiB    large answers that wait for their part of that
 //	exports     8 x ~3 MiB    a page of 1 MiB while it is written
 //	guests    128 x ~0.1 MiB  a body of guestBody
+//	PDF files   2 x  10 MiB   and one conversion, of up to 250 MiB (package pdf)
 const (
 	// requestsOfUser bounds the requests that one user has in flight: a page of the panel starts fewer than ten.
 	requestsOfUser = 16
@@ -62,6 +63,11 @@ const (
 	exportsOfUser    = 2
 	exportsOfCompany = exportsAtOnce / 2
 	exportsAtOnce    = 8
+
+	// filesOfCompany and filesAtOnce bound the PDF files that are sent or converted: one is sent while another one is
+	// converted.
+	filesOfCompany = filesAtOnce / 2
+	filesAtOnce    = 2
 
 	// streamsOfUser bounds the event streams of one user: tabs of the panel, in all browsers, on this replica.
 	streamsOfUser = 10
@@ -114,6 +120,7 @@ type bounds struct {
 	requests places // every request with a session, but event streams
 	large    places // of these, also those that may need megabytes
 	exports  places // of these, also those that write a file of any length
+	files    places // of these, also those that send a PDF file
 	streams  places
 	guests   *slot.Pool // requests without a session: they take no place of a user
 }
@@ -123,6 +130,7 @@ func newBounds() bounds {
 		requests: places{pool: slot.NewPool(requestsAtOnce, 1), ofUser: requestsOfUser, ofCompany: requestsOfCompany},
 		large:    places{pool: slot.NewPool(largeAtOnce, 1), ofUser: largeOfUser, ofCompany: largeOfCompany},
 		exports:  places{pool: slot.NewPool(exportsAtOnce, 1), ofUser: exportsOfUser, ofCompany: exportsOfCompany},
+		files:    places{pool: slot.NewPool(filesAtOnce, 1), ofUser: filesOfCompany, ofCompany: filesOfCompany},
 		streams:  places{pool: slot.NewPool(streamsAtOnce, 1), ofUser: streamsOfUser, ofCompany: streamsOfCompany},
 		guests:   slot.NewPool(guestsAtOnce, 1),
 	}
@@ -192,6 +200,13 @@ func (a api) run(c echo.Context, who caller, handle func(echo.Context, caller) e
 	case isStream(c), c.Path() == uploadPath:
 	case c.Path() == exportPath:
 		held, err := a.exports.take(c, who, slotWait)
+		if err != nil {
+			return err
+		}
+		defer held.Release()
+		pace(c, held)
+	case c.Path() == pdfPath:
+		held, err := a.files.take(c, who, slotWait)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,9 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/knowledge"
+	"github.com/parley-chat/parley/pkg/pdf"
 )
 
 func (a api) getDocuments(c echo.Context, _ caller, company string) error {
@@ -50,6 +52,23 @@ func (a api) fetchDocument(c echo.Context, who caller, d knowledge.Document) (an
 
 func (a api) deleteDocument(c echo.Context, who caller, d knowledge.Document) (any, error) {
 	return nil, a.Admin.DeleteDocument(ctxOf(c), who.actor(), d.ID)
+}
+
+// pdfText is what a PDF file is as the text of a document.
+type pdfText struct {
+	Format knowledge.Format `json:"format"`
+	Text   string           `json:"text"`
+}
+
+// readPDF answers the text of a PDF file and stores nothing: the form shows it, and sends it as that of a document. The
+// request has its place before its body is read.
+func (a api) readPDF(c echo.Context, _ caller) error {
+	data, err := httpapi.ReadFile(c, "application/pdf", pdf.MaxBytes)
+	if err != nil {
+		return err
+	}
+	text, err := pdf.Text(ctxOf(c), data)
+	return answer(c, pdfText{knowledge.Markdown, text}, err)
 }
 
 type searchRequest struct {

@@ -77,6 +77,7 @@ const (
 	botPath          = applicationsPath + "/:id/bot"
 	documentsPath    = "/api/documents"
 	documentPath     = documentsPath + "/:id"
+	pdfPath          = documentsPath + "/pdf"
 	rankingPath      = "/api/ranking"
 )
 
@@ -204,6 +205,7 @@ func (a api) routes() []route {
 		{http.MethodGet, documentsPath, account.WriteApplications, list(a.companyOf, a.getDocuments)},
 		{http.MethodPost, documentsPath, account.WriteApplications, change(a.companyOf, a.createDocument)},
 		{http.MethodPost, documentsPath + "/search", account.WriteApplications, change(a.companyOf, a.searchDocuments)},
+		{http.MethodPost, pdfPath, account.WriteApplications, a.readPDF},
 		{http.MethodGet, documentPath, account.WriteApplications, on(a.document, a.getDocument)},
 		{http.MethodPut, documentPath, account.WriteApplications, change(a.document, a.updateDocument)},
 		{http.MethodPost, documentPath + "/fetch", account.WriteApplications, on(a.document, a.fetchDocument)},

@@ -19,6 +19,18 @@ async function search(page, question) {
   return page.getByRole('list', { name: 'Passages found' });
 }
 
+/** A PDF file of one page. PDFium finds its objects without a table of them. */
+const PDF = `%PDF-1.4
+1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj
+2 0 obj <</Type/Pages/Kids[3 0 R]/Count 1>> endobj
+3 0 obj <</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<</F 5 0 R>>>>/Contents 4 0 R>> endobj
+4 0 obj <</Length 51>> stream
+BT /F 12 Tf 50 700 Td (Parcels leave at noon.) Tj ET
+endstream endobj
+5 0 obj <</Type/Font/Subtype/Type1/BaseFont/Helvetica>> endobj
+trailer <</Root 1 0 R>>
+`;
+
 /**
  * A document is added from a file, found by a question, edited, changed by somebody else meanwhile, and deleted. Then a bot answers from
  * another one, and the answer that it has not found is written.
@@ -32,8 +44,14 @@ export async function documents(env) {
   await waitForHeading(page, 'Add document');
   await button(page, 'Save').click();
   await page.getByText('Fill in this field.').first().waitFor();
-  await chooseFile(page, 'returns.pdf', 'x');
+  await chooseFile(page, 'returns.docx', 'x');
   await page.getByText('Choose a file that ends in .md').waitFor();
+  await chooseFile(page, 'returns.pdf', 'x');
+  await page.getByText('The file is not a PDF, or it is damaged.').waitFor();
+  await chooseFile(page, 'Parcels.pdf', PDF);
+  await eventually('the PDF fills the form', async () => assert.match(await page.getByLabel('Text', { exact: true }).inputValue(), /^# Page 1\n\nParcels leave at noon/));
+  assert.equal(await page.getByLabel('Title').inputValue(), 'Parcels');
+  await page.getByLabel('Title').fill('');
   await chooseFile(page, 'returns.txt', [0x47, 0xfc]);
   await page.getByText('The file is not UTF-8 text.').waitFor();
   await chooseFile(page, 'Returns.md', '# Costs\n\nReturning a parcel costs nothing.\n\n# Deadline\n\nA parcel may be returned for thirty days.\n');

@@ -28,6 +28,7 @@ import type {
   DocumentWithText,
   ErasureReceipt,
   FoundPassages,
+  PdfText,
   Invitation,
   InvitationAcceptance,
   Invite,
@@ -206,6 +207,8 @@ export const documents = {
   /** Makes the next fetch of the text due now. */
   fetch: (document: string) => post<Document>(`documents/${id(document)}/fetch`),
   remove: (document: string) => remove<void>(`documents/${id(document)}`),
+  /** Returns the text of a PDF file, of which nothing is stored. */
+  readPDF: (file: Blob) => post<PdfText>('documents/pdf', new Blob([file], { type: 'application/pdf' })),
   /** Returns the passages that a bot would get for a question. */
   search: (question: string) => post<FoundPassages>('documents/search', { question }).then((a) => a.passages),
 };

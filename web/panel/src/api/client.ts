@@ -66,7 +66,10 @@ export class Client {
     };
     const sent = init.headers as Record<string, string>;
     if (method !== 'GET') sent['X-CSRF-Token'] = this.csrfToken || 'none';
-    if (body !== undefined) {
+    if (body instanceof Blob) {
+      sent['Content-Type'] = body.type;
+      init.body = body;
+    } else if (body !== undefined) {
       sent['Content-Type'] = 'application/json';
       init.body = JSON.stringify(body);
     }

@@ -26,9 +26,7 @@ const ENDINGS: Record<string, DocumentFormat> = {
 };
 
 /** The files that the browser offers. */
-export const ACCEPTED = Object.keys(ENDINGS)
-  .map((ending) => `.${ending}`)
-  .join(',');
+export const ACCEPTED = [...Object.keys(ENDINGS), 'pdf'].map((ending) => `.${ending}`).join(',');
 
 /** A document as the fields of the form have it. */
 export interface DocumentForm {
@@ -101,15 +99,24 @@ const cut = (title: string): string => Array.from(title).slice(0, MAX_TITLE).joi
 /** What a file is in the form, or why it cannot be read. */
 export type FileContent = { format: DocumentFormat; title: string; text: string } | { problem: string };
 
+/** The API's maximum of a PDF file, in bytes. */
+export const MAX_PDF = 10 * 1024 * 1024;
+
+/** Whether a file is to be read by the API. */
+export const isPDF = (name: string): boolean => /\.pdf$/i.test(name);
+
+/** Returns the title of a document from the name of its file. */
+export const titleOfFile = (name: string): string => cut(lineOf(name.replace(/\.[^.]*$/, '')));
+
 /** Reads a file whose name says its format. */
 export function contentOfFile(name: string, bytes: Uint8Array): FileContent {
-  const [, stem = '', ending = ''] = /^(.*)\.([^.]+)$/.exec(name) ?? [];
+  const [, ending = ''] = /\.([^.]+)$/.exec(name) ?? [];
   const format = ENDINGS[ending.toLowerCase()];
   if (!format) return { problem: s.fileFormat };
   if (bytes.length > MAX_TEXT) return { problem: s.fileLarge(formatBytes(MAX_TEXT)) };
   const text = decoded(bytes);
   if (text === undefined) return { problem: s.fileEncoding };
-  return { format, title: cut(lineOf(stem)), text };
+  return { format, title: titleOfFile(name), text };
 }
 
 /** Decodes UTF-8 without its byte order mark. Returns undefined for other bytes. */

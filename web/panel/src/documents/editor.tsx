@@ -22,9 +22,12 @@ import {
   type FileContent,
   FORMATS,
   formOf,
+  isPDF,
+  MAX_PDF,
   MAX_TEXT,
   newForm,
   sameForm,
+  titleOfFile,
 } from './document.js';
 import { Fetches, Refresh, SourceChoice } from './fetch.js';
 
@@ -200,6 +203,16 @@ function Problem({ error, loadNew }: { error: unknown; loadNew: (() => void) | u
   );
 }
 
+/** Has the API read a PDF file. */
+async function readPDF(file: File): Promise<FileContent> {
+  if (file.size > MAX_PDF) return { problem: s.fileLarge(formatBytes(MAX_PDF)) };
+  try {
+    return { ...(await api.readPDF(file)), title: titleOfFile(file.name) };
+  } catch (err) {
+    return { problem: messageOf(err) };
+  }
+}
+
 /** Reads a file. Of one that is too large, only as much as shows that it is. */
 async function readFile(file: File): Promise<FileContent> {
   try {
@@ -215,12 +228,15 @@ interface FileProps {
   change(c: Partial<DocumentForm>): void;
 }
 
-/** Fills the form from a file, which stays in the browser until the form is saved. */
+/** Fills the form from a file. Nothing is stored until the form is saved. */
 function FileChoice({ form, change }: FileProps) {
   const picker = useRef<HTMLInputElement>(null);
   const [problem, setProblem] = useState('');
+  const [busy, setBusy] = useState(false);
   const read = async (file: File) => {
-    const content = await readFile(file);
+    setBusy(true);
+    const content = await (isPDF(file.name) ? readPDF(file) : readFile(file));
+    setBusy(false);
     if ('problem' in content) return setProblem(content.problem);
     setProblem('');
     change({ format: content.format, text: content.text, ...(!form.title.trim() && { title: content.title }) });
@@ -228,7 +244,7 @@ function FileChoice({ form, change }: FileProps) {
   return (
     <div class="stack tight">
       <div class="row-flex">
-        <Button icon="attach" onClick={() => picker.current!.click()}>
+        <Button icon="attach" busy={busy} onClick={() => picker.current!.click()}>
           {s.chooseFile}
         </Button>
         <span class="muted">{s.fileHint}</span>

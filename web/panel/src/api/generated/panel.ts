@@ -2431,6 +2431,16 @@ export interface components {
             /** @description Hours between two fetches of the text from the address, the first of them soon; absent or 0: the text is given by hand. */
             refreshHours?: number;
         };
+        /** @description A PDF file as the text of a document. */
+        PDFText: {
+            /**
+             * @description How the text is written.
+             * @enum {string}
+             */
+            format: "markdown";
+            /** @description Text. */
+            text: string;
+        };
         /** @description A question to the documents. */
         SearchDocuments: {
             /** @description Question. */
@@ -2766,6 +2776,7 @@ export type DocumentWithText = components['schemas']['DocumentWithText'];
 export type DocumentFetch = components['schemas']['DocumentFetch'];
 export type DocumentFailure = components['schemas']['DocumentFailure'];
 export type CreateDocument = components['schemas']['CreateDocument'];
+export type PdfText = components['schemas']['PDFText'];
 export type SearchDocuments = components['schemas']['SearchDocuments'];
 export type FoundPassages = components['schemas']['FoundPassages'];
 export type Ranking = components['schemas']['Ranking'];
