@@ -80,12 +80,11 @@ func convert(ctx context.Context, data []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer pool.Close()
+	defer func() { _ = pool.Close() }() // with its instance; there is nothing to lose
 	instance, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer instance.Close()
 	opened, err := instance.OpenDocument(&requests.OpenDocument{File: &data})
 	if err != nil {
 		return "", unreadable(err)
