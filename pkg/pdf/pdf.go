@@ -43,7 +43,9 @@ var turn = make(chan struct{}, 1)
 // conversion runs at a time in a process; others wait, as long as ctx allows. Its errors are those of ctx, and
 // Invalid with the reasons PDF_TOO_LARGE, PDF_UNREADABLE, PDF_ENCRYPTED, PDF_WITHOUT_TEXT and PDF_TOO_SLOW. It is safe
 // for concurrent use.
-func Text(ctx context.Context, data []byte) (string, error) {
+func Text(ctx context.Context, data []byte) (string, error) { return textWithin(ctx, data, longest) }
+
+func textWithin(ctx context.Context, data []byte, atMost time.Duration) (string, error) {
 	if len(data) > MaxBytes {
 		return "", apperr.PDFTooLarge.New()
 	}
@@ -54,7 +56,7 @@ func Text(ctx context.Context, data []byte) (string, error) {
 		return "", ctx.Err()
 	}
 	defer debug.FreeOSMemory() // else the next conversion comes on top of what this one has left
-	limited, cancel := context.WithTimeout(ctx, longest)
+	limited, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	text, err := convert(limited, data)
 	switch {

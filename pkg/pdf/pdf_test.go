@@ -118,6 +118,18 @@ func TestTextEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// A conversion that takes too long is ended, and the next one runs.
+func TestTextIsBoundedInTime(t *testing.T) {
+	t.Parallel()
+	file := written(t, false, "page")
+	if _, err := pdf.TextWithin(t.Context(), file, time.Millisecond); apperr.ReasonOf(err) != apperr.PDFTooSlow.Reason {
+		t.Errorf("got %v, want %s", err, apperr.PDFTooSlow.Reason)
+	}
+	if _, err := pdf.Text(t.Context(), file); err != nil {
+		t.Errorf("afterwards: got %v, want the text", err)
+	}
+}
+
 // No file breaks the process, or is an error of Parley.
 func FuzzText(f *testing.F) {
 	f.Add([]byte(hostile))

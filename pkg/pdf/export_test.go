@@ -1,0 +1,4 @@
+package pdf
+
+// TextWithin is Text with another bound of its time.
+var TextWithin = textWithin
