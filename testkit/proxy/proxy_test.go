@@ -131,6 +131,12 @@ func TestLoseAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer accepted.Close()
+	if _, err := accepted.Write([]byte("h")); err != nil {
+		t.Fatal(err)
+	}
+	if err := hear(t, client, soon); err != nil { // the proxy knows the connection
+		t.Fatalf("before: got %v, want what the server said", err)
+	}
 	p.LoseAnswers()
 	if err := say(t, client, never); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %v, want silence", err)
