@@ -56,7 +56,7 @@ const roles = {
     "accessTokens": ["find", "insert", "remove", "update"],
     "applications": ["find", "insert", "update"],
     "audit": ["find", "insert"],
-    "botActions": ["find", "remove"],
+    "botActions": ["remove"],
     "botCalls": ["find", "remove"],
     "botUsage": ["find", "remove"],
     "bots": ["find", "insert", "update"],
