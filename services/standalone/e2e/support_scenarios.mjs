@@ -93,7 +93,7 @@ export async function earlier(env) {
   await chatRow(agent, 'Ada').click();
   const [typing] = await Promise.all([
     page.locator('.row.typing .bubble').boundingBox(), // from before: it goes again after some seconds
-    agent.getByLabel('Your reply').pressSequentially('Let me add to that.'),
+    agent.getByLabel('Your reply').pressSequentially('Let me add to that.', { delay: 250 }), // for longer than one signal lasts
   ]);
   const oneLine = await page.locator('.mine .bubble').first().boundingBox();
   assert.ok(typing.height <= oneLine.height, `the bubble of someone who types is ${typing.height} high, a message ${oneLine.height}`);
