@@ -76,7 +76,7 @@ func (c CallConfig) Problems() []string {
 type target struct {
 	url      string
 	client   *http.Client
-	hidden   []string // what errors must not repeat, see [secretsOf]
+	hidden   []string // what errors must not repeat, see [excerpt.Secrets]
 	deadline time.Duration
 
 	secrets []webhook.Secret // sign the requests to a webhook

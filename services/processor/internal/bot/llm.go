@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/ratelimit"
+	"github.com/parley-chat/parley/services/processor/internal/excerpt"
 )
 
 const (
@@ -121,7 +122,7 @@ func (l *LLM) target(s bots.ModelSettings, c bots.Connection, client *http.Clien
 	return &target{
 		url:      c.CompletionsURL(),
 		client:   client,
-		hidden:   secretsOf(c.BaseURL, c.APIKey),
+		hidden:   excerpt.Secrets(c.BaseURL, c.APIKey),
 		deadline: l.deadline,
 		apiKey:   c.APIKey,
 		model:    s,

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/services/processor/internal/excerpt"
 )
 
 // model is a server of the chat-completions protocol: it streams words as events.
@@ -250,7 +251,7 @@ func TestALanguageModelFails(t *testing.T) {
 // as one printable line, without our credentials.
 func TestARefusalSaysWhatTheServerSaid(t *testing.T) {
 	t.Parallel()
-	body := "{\n  \"error\": {\"message\": \"Incorrect API key\u202e: sk-test\x00\"}\n} " + strings.Repeat("é", maxExcerpt)
+	body := "{\n  \"error\": {\"message\": \"Incorrect API key\u202e: sk-test\x00\"}\n} " + strings.Repeat("é", excerpt.MaxBytes)
 	refuse := func(status int, said string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(status)
@@ -272,7 +273,7 @@ func TestARefusalSaysWhatTheServerSaid(t *testing.T) {
 	} {
 		_, err := test.answerer.Answer(t.Context(), newMessage("go"), nil)
 		got := apperr.LogText(err)
-		if !strings.HasPrefix(got, test.want) || len(got) > len("The LLM answered 401: ...")+maxExcerpt || !utf8.ValidString(got) {
+		if !strings.HasPrefix(got, test.want) || len(got) > len("The LLM answered 401: ...")+excerpt.MaxBytes || !utf8.ValidString(got) {
 			t.Errorf("%s: got %q, want it to begin with %q", name, got, test.want)
 		}
 	}
@@ -281,7 +282,7 @@ func TestARefusalSaysWhatTheServerSaid(t *testing.T) {
 // A secret is recognised as URLs and JSON write it, and one that has another inside is replaced as a whole.
 func TestSecretsOfAnAddress(t *testing.T) {
 	t.Parallel()
-	c := target{hidden: secretsOf("https://to+ken%2F1@bot.example/hook?part=sesame&key=sesame%2Fopen%3D", "sk/1=")}
+	c := target{hidden: excerpt.Secrets("https://to+ken%2F1@bot.example/hook?part=sesame&key=sesame%2Fopen%3D", "sk/1=")}
 	for said, want := range map[string]string{
 		"no such page /hook?part=sesame&key=sesame%2Fopen%3D":             "no such page /hook?part=[secret]&key=[secret]",
 		`{"key":"sesame\/open=","got":"sesame/open="}`:                    `{"key":"[secret]","got":"[secret]"}`,

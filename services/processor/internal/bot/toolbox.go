@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/services/processor/internal/excerpt"
 	"github.com/parley-chat/parley/services/processor/internal/tools"
 )
 
@@ -26,8 +27,8 @@ const (
 	maxLogged = 2 << 10
 )
 
-// MetaVisitor is the member of a call's _meta that says for whom it is: what Parley has verified, never what the visitor
-// or the model wrote.
+// MetaVisitor is the member of a call's _meta that names the visitor: what Parley has verified, never what the visitor or
+// the model wrote.
 const MetaVisitor = "parley/visitor"
 
 // toolServer is a server of tools that the settings of a bot name.
@@ -46,8 +47,7 @@ func (s toolServer) list(ctx context.Context) ([]tools.Tool, error) {
 
 // reason returns why the server has not answered, without its secrets.
 func (s toolServer) reason(err error) string {
-	hidden := target{hidden: secretsOf(s.server.URL, s.server.Key)}
-	return "No answer: " + hidden.printable(tools.Reason(err))
+	return "No answer: " + excerpt.Line(tools.Reason(err), excerpt.Secrets(s.server.URL, s.server.Key))
 }
 
 // toolbox has the tools that a model may call for an answer. It belongs to one call of the model's server.

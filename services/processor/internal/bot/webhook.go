@@ -18,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/services/processor/internal/excerpt"
 )
 
 const (
@@ -82,7 +83,7 @@ func (w *Webhook) target(s bots.WebhookSettings, secrets []webhook.Secret, clien
 	return &target{
 		url:      s.URL,
 		client:   client,
-		hidden:   secretsOf(s.URL, hidden...),
+		hidden:   excerpt.Secrets(s.URL, hidden...),
 		deadline: cmp.Or(deadline, w.deadline),
 		secrets:  secrets,
 		kind:     bots.Webhook,

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/knowledge"
+	"github.com/parley-chat/parley/services/processor/internal/excerpt"
 	"github.com/parley-chat/parley/services/processor/internal/guard"
 	"github.com/parley-chat/parley/services/processor/internal/retryafter"
 )
@@ -21,8 +20,6 @@ import (
 const (
 	// maxAnswer bounds an answer in bytes: 32 vectors of 4,096 numbers have some 3 MiB.
 	maxAnswer = 16 << 20
-	// maxSaid bounds what is shown of a refusal, in bytes.
-	maxSaid = 200
 	// maxPause bounds a pause that a server asks for.
 	maxPause = time.Hour
 )
@@ -105,7 +102,7 @@ func (c *client) embed(
 // refusal returns the failure of a status, with the beginning of what the server said.
 func (c *client) refusal(server bots.Connection, r *http.Response, said []byte) *failure {
 	f := &failure{message: fmt.Sprintf("The server answered %d", r.StatusCode)}
-	if text := excerpt(string(said), server.APIKey); text != "" {
+	if text := excerpt.Line(string(said), excerpt.Secrets(server.BaseURL, server.APIKey)); text != "" {
 		f.message += ": " + text
 	}
 	f.pause = retryafter.Parse(r.Header, c.now(), maxPause)
@@ -114,24 +111,6 @@ func (c *client) refusal(server bots.Connection, r *http.Response, said []byte) 
 		f.refused = true
 	}
 	return f
-}
-
-// excerpt returns the beginning of a text as one printable line, without the key.
-func excerpt(text, key string) string {
-	if key != "" {
-		text = strings.ReplaceAll(text, key, "[secret]")
-	}
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(text, ""))
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxSaid {
-		text = strings.ToValidUTF8(text[:maxSaid], "") + "..."
-	}
-	return text
 }
 
 // vectors reads an answer to a number of texts.
