@@ -2,20 +2,23 @@ package store
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/parley-chat/parley/pkg/knowledge"
 )
 
-// This file has what both engines do alike to search passages ([Documents]): the terms of a passage, and those of a
-// question that a search uses.
+// This file has what both engines do alike to search passages ([Documents]): the terms of a passage, those of a question
+// that a search uses, and what each of them counts. The engines rank by BM25 with it.
 
 const (
 	// HeadingWeight is how often a term of a text has to occur to count as much as one of its headings or title.
 	HeadingWeight = 4
-	// maxSearchTerms bounds the terms of a search, each of which is counted. Questions of a visitor have fewer; a
-	// text that is pasted has more.
-	maxSearchTerms = 12
+	// maxSearchTerms bounds the terms of a search, each of which is counted. A question with the words that a model adds
+	// has about as many; a text that is pasted has more.
+	maxSearchTerms = 16
+	// assumedPassages is the number of passages for which [Rarity] is that of BM25.
+	assumedPassages = 10_000
 )
 
 // PassageTerms returns the terms of a passage: those of its title and headings, and those of its text.
@@ -55,4 +58,11 @@ func RarestTerms(counted []TermCount, examined int) (chosen []TermCount) {
 		}
 	}
 	return chosen
+}
+
+// Rarity returns how much a term counts that so many passages of a company have. It is the logarithm that BM25 has, but as
+// if each company had 10,000 passages: with the few hundred that most have, one rare word would count as much as three
+// that belong to the subject, and the words that a model adds to a question are many, of which some are wrong.
+func Rarity(passages int) float64 {
+	return math.Log(1 + assumedPassages/(float64(passages)+0.5))
 }

@@ -3,7 +3,6 @@ package mongodb
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"strconv"
 
@@ -17,13 +16,8 @@ import (
 // This file searches passages. Services that are compatible with MongoDB differ in their text search, or have none, so
 // passages are found by an index of their terms, and ranked here.
 
-const (
-	// examinedPassages bounds the passages that a search ranks: it reads some 2 KiB of terms for each, and no text.
-	examinedPassages = 2000
-	// countedPassages bounds the count of a company's passages, by which BM25 weighs how rare a term is: of more
-	// passages the rare terms stand out as clearly.
-	countedPassages = 10_000
-)
+// examinedPassages bounds the passages that a search ranks: it reads some 2 KiB of terms for each, and no text.
+const examinedPassages = 2000
 
 // The parameters of BM25 are those that SQLite and Lucene have.
 const (
@@ -115,15 +109,11 @@ func (s *Store) SearchPassages(
 	if len(chosen) == 0 || limit <= 0 {
 		return []knowledge.Passage{}, nil
 	}
-	all, err := s.countPassages(ctx, bson.D{ofThis}, countedPassages)
-	if err != nil {
-		return nil, err
-	}
 	examined, err := s.candidates(ctx, ofThis, chosen)
 	if err != nil {
 		return nil, err
 	}
-	ranked := rank(examined, rarities(counted, all))
+	ranked := rank(examined, rarities(counted))
 	limit = min(limit, store.MaxPage)
 	found, err := s.passagesOf(ctx, ranked[:min(len(ranked), 2*limit)]) // some may be of another version
 	return found[:min(len(found), limit)], err
@@ -169,13 +159,11 @@ func (s *Store) candidates(ctx context.Context, ofCompany bson.E, terms []store.
 	return list(ctx, s, passages, q, func(c candidate) (candidate, bool) { return c, true })
 }
 
-// rarities returns how much the terms count in a company with that many passages.
-func rarities(counted []store.TermCount, passages int) map[string]float64 {
+// rarities returns what the terms count.
+func rarities(counted []store.TermCount) map[string]float64 {
 	rarity := make(map[string]float64, len(counted))
 	for _, t := range counted {
-		with := float64(t.Passages)
-		without := float64(max(passages-t.Passages, 0))
-		rarity[t.Term] = math.Log(1 + (without+0.5)/(with+0.5))
+		rarity[t.Term] = store.Rarity(t.Passages)
 	}
 	return rarity
 }

@@ -143,6 +143,8 @@ func (r *row) repeated(before string) string {
 
 func (r *row) int() int64 { return r.stmt.ColumnInt64(r.next()) }
 
+func (r *row) float() float64 { return r.stmt.ColumnFloat(r.next()) }
+
 func (r *row) bool() bool { return r.stmt.ColumnInt64(r.next()) != 0 }
 
 func (r *row) bytes() []byte {

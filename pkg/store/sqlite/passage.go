@@ -1,9 +1,13 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/parley-chat/parley/pkg/knowledge"
@@ -11,7 +15,7 @@ import (
 )
 
 // This file has the passages of documents, and their search. The table passage_terms has a token for each term of a
-// passage, which begins with the company: so no search reads, or ranks by, what other companies have.
+// passage, which begins with the company: so no search reads what other companies have.
 
 const passageColumns = `document_id, company_id, number, title, heading, address, text`
 
@@ -24,14 +28,10 @@ const examinedPassages = 5000
 const (
 	// passagesOfTerm counts up to a bound, because it reads each of them.
 	passagesOfTerm = `SELECT count(*) FROM (SELECT rowid FROM passage_terms WHERE passage_terms MATCH ? LIMIT ?)`
-	// bestPassages ranks the passages of the inner query. Its limit has an effect only for a single frequent term, whose
-	// passages differ little. bm25 is negative: the best is the lowest.
-	bestPassages = `WITH best AS (
-		SELECT key, score FROM (
-			SELECT rowid AS key, bm25(passage_terms, ?, 1) AS score FROM passage_terms WHERE passage_terms MATCH ? LIMIT ?
-		) ORDER BY score, key LIMIT ?
-	) SELECT ` + searchedColumns + ` FROM best CROSS JOIN passages USING (key)
-	ORDER BY score, key`
+	// passagesWithTerm has an effect of its limit only for a single frequent term, whose passages differ little.
+	passagesWithTerm = `SELECT rowid, bm25(passage_terms, ?, 1) FROM passage_terms WHERE passage_terms MATCH ? LIMIT ?`
+	allPassages      = `SELECT count(*) FROM passages`
+	passageOfKey     = `SELECT ` + searchedColumns + ` FROM passages WHERE key = ?`
 )
 
 const (
@@ -133,7 +133,6 @@ func (s *Store) SearchPassages(
 	prefix := tokenPrefix(companyID)
 	terms = store.SearchTerms(terms)
 	return scan(ctx, s, "searching passages", func(c *conn) ([]knowledge.Passage, error) {
-		found := []knowledge.Passage{}
 		counted := make([]store.TermCount, len(terms))
 		for i, term := range terms {
 			counted[i].Term = `"` + token(prefix, term) + `"`
@@ -142,23 +141,51 @@ func (s *Store) SearchPassages(
 				return nil, err
 			}
 		}
-		chosen := store.RarestTerms(counted, examinedPassages)
-		if len(chosen) == 0 {
-			return found, nil
+		scores, err := score(c, store.RarestTerms(counted, examinedPassages))
+		if err != nil {
+			return nil, err
 		}
-		err := c.query(bestPassages, func(r *row) bool {
-			found = append(found, readSearched(r))
-			return true
-		}, store.HeadingWeight, anyOf(chosen), examinedPassages, min(max(limit, 0), store.MaxPage))
-		return found, err
+		best := slices.SortedFunc(maps.Keys(scores), func(a, b int64) int {
+			return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b))
+		})
+		found := []knowledge.Passage{}
+		for _, key := range best[:min(len(best), max(limit, 0), store.MaxPage)] {
+			add := func(r *row) { found = append(found, readSearched(r)) }
+			if _, err := c.first(passageOfKey, add, key); err != nil {
+				return nil, err
+			}
+		}
+		return found, nil
 	})
 }
 
-// anyOf returns the query for passages that have one of the terms.
-func anyOf(terms []store.TermCount) string {
-	all := make([]string, len(terms))
-	for i, t := range terms {
-		all[i] = t.Term
+// score returns the sums of BM25 over terms, by the keys of the passages that have one. SQLite weighs how rare a term is
+// among the passages of all companies; that is replaced by its rarity in the company.
+func score(c *conn, terms []store.TermCount) (map[int64]float64, error) {
+	scores := map[int64]float64{}
+	if len(terms) == 0 {
+		return scores, nil
 	}
-	return strings.Join(all, ` OR `)
+	all := 0
+	if _, err := c.first(allPassages, func(r *row) { all = int(r.int()) }); err != nil {
+		return nil, err
+	}
+	for _, t := range terms {
+		weight := store.Rarity(t.Passages) / rarityAmongAll(t.Passages, all)
+		err := c.query(passagesWithTerm, func(r *row) bool {
+			scores[r.int()] -= weight * r.float() // bm25 is negative
+			return true
+		}, store.HeadingWeight, t.Term, examinedPassages)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return scores, nil
+}
+
+// rarityAmongAll returns how much SQLite counts a term that so many of all passages have
+// (https://sqlite.org/fts5.html#the_bm25_function).
+func rarityAmongAll(passages, all int) float64 {
+	with := float64(passages)
+	return max(1e-6, math.Log((float64(all)-with+0.5)/(with+0.5)))
 }

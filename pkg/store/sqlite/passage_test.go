@@ -53,8 +53,8 @@ func fillPassages(b *testing.B, s *Store, companyID string, n int, word func() s
 	}
 }
 
-// BenchmarkSearchPassages searches 100,000 passages of one company for questions of one to sixteen words, of which a
-// search uses twelve. Among them are the most frequent ones of the passages.
+// BenchmarkSearchPassages searches 100,000 passages of one company for questions of one to sixteen words. Among them are
+// the most frequent ones of the passages.
 func BenchmarkSearchPassages(b *testing.B) {
 	s, _, _ := benchStore(b, 1, 0)
 	const company, passages = "company", 100_000

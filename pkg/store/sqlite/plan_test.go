@@ -26,8 +26,8 @@ func plan(t *testing.T, s *Store, sql string) string {
 	return strings.Join(steps, "; ")
 }
 
-// Checks the plans of all cached statements: none that serves a request scans a whole table or sorts. The index of passages
-// is read by rows (0:=) or terms (0:M2); the best of a search are sorted.
+// Checks the plans of all cached statements: none that serves a request sorts, or scans a whole table but to count the
+// passages, which takes a microsecond for each thousand. The index of passages is read by rows (0:=) or terms (0:M2).
 func TestStatementsUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, nil)
@@ -46,8 +46,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 		dueCompanies: "CO-ROUTINE company; SETUP; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due; RECURSIVE STEP; SCAN company; " +
 			"CORRELATED SCALAR SUBQUERY 2; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id>?); SCAN company; " +
 			"CORRELATED SCALAR SUBQUERY 4; SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?)",
-		bestPassages: "CO-ROUTINE best; CO-ROUTINE (subquery-1); SCAN passage_terms VIRTUAL TABLE INDEX 0:M2; SCAN (subquery-1); USE TEMP B-TREE FOR ORDER BY; " +
-			"SCAN best; SEARCH passages USING INTEGER PRIMARY KEY (rowid=?)",
+		passagesWithTerm:   "SCAN passage_terms VIRTUAL TABLE INDEX 0:M2",
+		allPassages:        "SCAN passages USING COVERING INDEX passages_document",
+		passageOfKey:       "SEARCH passages USING INTEGER PRIMARY KEY (rowid=?)",
 		dueDeliveries:      "SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (company_id=? AND due_at<?); LIST SUBQUERY 1; SCAN json_each VIRTUAL TABLE INDEX 1:; CREATE BLOOM FILTER",
 		firstInOrder:       "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=?)",
 		expiredDeliveries:  "SEARCH webhook_deliveries USING COVERING INDEX sqlite_autoindex_webhook_deliveries_1 (id=?); LIST SUBQUERY 1; SEARCH webhook_deliveries USING INDEX webhook_deliveries_expiry (expires_at<?); CREATE BLOOM FILTER",
