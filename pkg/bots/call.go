@@ -37,9 +37,10 @@ type Call struct {
 	Sent         []Turn       `json:"sent"`   // to a model: all of its messages; to a webhook: the request's body
 	Answer       string       `json:"answer"` // as the visitor reads it
 	Handover     bool         `json:"handover,omitempty"`
-	Citations    []Citation   `json:"citations,omitempty"`  // of passages, in the answer
-	Unanswered   bool         `json:"unanswered,omitempty"` // a model with documents cites none, and has called no tool
-	Tools        []ToolUse    `json:"tools,omitempty"`      // that the model has called, in this order
+	SearchWords  string       `json:"searchWords,omitempty"` // that the model has added to the question ([Expanded])
+	Citations    []Citation   `json:"citations,omitempty"`   // of passages, in the answer
+	Unanswered   bool         `json:"unanswered,omitempty"`  // a model with documents cites none, and has called no tool
+	Tools        []ToolUse    `json:"tools,omitempty"`       // that the model has called, in this order
 	Failure      *CallFailure `json:"failure,omitempty"`
 	Milliseconds int64        `json:"milliseconds"`
 	InputTokens  int          `json:"inputTokens,omitempty"` // as the model reports them

@@ -96,8 +96,17 @@ func (m ModelSettings) Connections() []string {
 
 // KnowledgeSettings are those of the documents that a language model answers from.
 type KnowledgeSettings struct {
-	Passages int `json:"passages,omitempty"` // the best ones, at most [MaxPassages]; 0: none
+	Passages int    `json:"passages,omitempty"` // the best ones, at most [MaxPassages]; 0: none
+	Search   Search `json:"search,omitempty"`
 }
+
+// Search is what the passages of a question are searched by.
+type Search string
+
+const (
+	Expanded Search = ""      // the question, and words that the model writes in a short call before its answer
+	Plain    Search = "plain" // the question alone
+)
 
 // Handover says when the bot hands a chat to the agents without being asked to by its server.
 type Handover struct {
@@ -164,6 +173,9 @@ func (m ModelSettings) check(f *apperr.Fields) {
 	m.Prices.check(f)
 	if m.Knowledge.Passages < 0 || m.Knowledge.Passages > MaxPassages {
 		f.Add("model.knowledge.passages", "must be 1 to "+strconv.Itoa(MaxPassages)+", or 0 for none")
+	}
+	if m.Knowledge.Search != Expanded && m.Knowledge.Search != Plain {
+		f.Add("model.knowledge.search", "must be absent or plain")
 	}
 	m.Tools.check(f)
 }

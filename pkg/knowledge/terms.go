@@ -11,6 +11,15 @@ import (
 // maxTerm bounds a term, in bytes. Longer words are keys and hashes, which nobody types.
 const maxTerm = 64
 
+// Query is what passages are searched by.
+type Query struct {
+	Question string
+	Words    string // besides the question: synonyms, and the terms of the field
+}
+
+// Terms returns the terms of the question and the words.
+func (q Query) Terms() []string { return Terms(q.Question + "\n" + q.Words) }
+
 // Terms returns the words of a text as they are searched: in lower case, without accents and inflection, and without
 // those that are in every text. The same word of a question and of a passage gives the same term. A term that is in the
 // text more than once is returned as often. Terms consist of letters and digits only.

@@ -35,35 +35,20 @@ type answering struct {
 	box   *toolbox
 
 	reader *completionReader // of the running call; nil: none runs
-	body   io.Closer
-	next   func() (piece, error)
 
 	wrote bool // a text has begun
 	apart bool // the next text begins a paragraph
 }
 
 // call makes the next call of the model.
-func (a *answering) call(ctx context.Context) error {
-	l := a.llm
-	request, err := l.request(ctx, a.x, a.box.functions(), a.mayCallTools())
-	if err != nil {
-		return err
+func (a *answering) call(ctx context.Context) (err error) {
+	c := completionOf(a.x.target, a.x.messages)
+	c.Tools = a.box.functions()
+	if len(c.Tools) > 0 && !a.mayCallTools() {
+		c.ToolChoice = "none"
 	}
-	response, err := do(a.x.target.client, request)
-	if err != nil {
-		return l.unavailable(err)
-	}
-	if err := l.refusal(a.x.target, response); err != nil {
-		_ = response.Body.Close()
-		return err
-	}
-	a.reader = &completionReader{llm: l, from: a.x.target}
-	a.body = response.Body
-	a.next = a.reader.whole(response.Body)
-	if isEventStream(response) {
-		a.next = a.reader.streamed(response.Body)
-	}
-	return nil
+	a.reader, err = a.llm.complete(ctx, a.x.target, c)
+	return err
 }
 
 // end ends the running call.
@@ -71,7 +56,7 @@ func (a *answering) end(ctx context.Context) {
 	if a.reader == nil {
 		return
 	}
-	_ = a.body.Close()
+	a.reader.close()
 	a.llm.used(ctx, a.x, a.event, a.reader.usage)
 	a.reader = nil
 }
@@ -82,7 +67,7 @@ func (a *answering) mayCallTools() bool {
 
 // piece returns the next piece of the answer.
 func (a *answering) piece(ctx context.Context) (piece, error) {
-	p, err := a.next()
+	p, err := a.reader.next()
 	if p.text != "" {
 		if a.apart {
 			p.text = "\n\n" + p.text

@@ -114,9 +114,10 @@ func (b tokenBudget) spent(message string) error {
 	return bus.Permanent(apperr.New(apperr.TooMany, "LLM_TOKENS_SPENT", message))
 }
 
-// spend spends the reported tokens above minTokens where admit has spent those.
+// spend spends the reported tokens of a message above minTokens, which admit has spent: those of its last call.
 func (b tokenBudget) spend(ctx context.Context, x *exchange, e event.VisitorMessageAccepted, u completionUsage) {
-	more := u.Input + u.Output - minTokens
+	all := x.tokens.total()
+	more := all - max(minTokens, all-u.total())
 	if more <= 0 {
 		return
 	}

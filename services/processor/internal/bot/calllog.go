@@ -204,6 +204,7 @@ func (x *exchange) describe(e event.VisitorMessageAccepted, o outcome, at time.T
 		Failure:      t.failure(o.err),
 	}
 	c.Unanswered = t.model.Knowledge.Passages > 0 && c.Failure == nil && len(c.Citations) == 0 && len(x.uses) == 0
+	c.SearchWords = x.words
 	c.Tools = x.uses
 	if x.made {
 		c.ChatID, c.MessageID = "", ""

@@ -20,22 +20,21 @@ const (
 	maxMark = 32
 )
 
-// find returns the passages of the company's documents that fit the visitor's question.
-func (l *LLM) find(
-	ctx context.Context, companyID string, messages []completionMessage, limit int,
-) ([]knowledge.Passage, error) {
-	question, terms := "", 0
-	for _, m := range slices.Backward(messages) {
+// find returns the passages of the company's documents that fit the visitor's question, and words besides it.
+func (l *LLM) find(ctx context.Context, x *exchange, companyID, words string) ([]knowledge.Passage, error) {
+	q := knowledge.Query{Words: words}
+	terms := 0
+	for _, m := range slices.Backward(x.conversation) {
 		if m.Role != bots.RoleUser {
 			continue
 		}
-		question = strings.TrimSpace(m.Content + "\n" + question)
+		q.Question = strings.TrimSpace(m.Content + "\n" + q.Question)
 		terms += len(knowledge.Terms(m.Content))
 		if terms >= fewTerms {
 			break
 		}
 	}
-	found, err := l.cfg.Passages.FindPassages(ctx, companyID, question, limit)
+	found, err := l.cfg.Passages.FindPassages(ctx, companyID, q, x.target.model.Knowledge.Passages)
 	if err != nil {
 		return nil, fmt.Errorf("searching the documents: %w", err)
 	}

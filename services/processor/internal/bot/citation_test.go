@@ -55,7 +55,7 @@ func TestCitations(t *testing.T) {
 type library map[string][]knowledge.Passage
 
 func (l library) FindPassages(
-	_ context.Context, companyID, _ string, limit int,
+	_ context.Context, companyID string, _ knowledge.Query, limit int,
 ) ([]knowledge.Passage, error) {
 	found := l[companyID]
 	return found[:min(limit, len(found))], nil
@@ -72,7 +72,7 @@ func TestAModelAnswersFromDocuments(t *testing.T) {
 		ID: "c1", CompanyID: "company", BaseURL: server.URL + "/v1",
 	}}
 	settings := bots.Settings{Kind: bots.Model, Model: bots.ModelSettings{ConnectionID: "c1", Model: "small", Prompt: "Be kind."}}
-	settings.Model.Knowledge.Passages = 2
+	settings.Model.Knowledge = bots.KnowledgeSettings{Passages: 2, Search: bots.Plain}
 	p.publish(appOne, settings)
 	l := &ledger{}
 	r := openRouterWith(t, p, l.process(t, 1), localhost)

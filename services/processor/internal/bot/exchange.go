@@ -17,13 +17,16 @@ type exchange struct {
 	answered bool   // a call has succeeded
 	result   Result // of that call, for a retry after a failed publish
 
-	passages []knowledge.Passage // of the company's documents, that the model gets
-	messages []completionMessage // what a language model is asked
-	admitted bool                // by the bounds; calls may be made
-	usage    usage               // of the company's bounds
-	tokens   completionUsage     // of all calls, as the model reports them
-	reported bool                // the model reports tokens
-	used     *completionUsage    // of the last try; nil: not reported
+	conversation []completionMessage // of the chat, the visitor's message last
+	words        string              // that the model has written to search with; empty: none
+	passages     []knowledge.Passage // of the company's documents, that the model gets
+	messages     []completionMessage // what a language model is asked
+
+	admitted bool             // by the bounds; calls may be made
+	usage    usage            // of the company's bounds
+	tokens   completionUsage  // of all calls, as the model reports them
+	reported bool             // the model reports tokens
+	used     *completionUsage // of the last try; nil: not reported
 
 	steps   int            // at which the model has called tools
 	uses    []bots.ToolUse // of the last try, for the log of calls
@@ -103,6 +106,6 @@ func (x *exchange) remaining(now time.Time) time.Duration {
 func (x *exchange) end(r Result) Result {
 	x.result = r
 	x.answered = true
-	x.messages, x.passages = nil, nil
+	x.conversation, x.messages, x.passages = nil, nil, nil
 	return r
 }

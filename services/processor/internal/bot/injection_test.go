@@ -67,9 +67,9 @@ func (m *obedient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type searched struct{ store.Store }
 
 func (s searched) FindPassages(
-	ctx context.Context, companyID, question string, limit int,
+	ctx context.Context, companyID string, q knowledge.Query, limit int,
 ) ([]knowledge.Passage, error) {
-	return s.SearchPassages(ctx, companyID, knowledge.Terms(question), limit)
+	return s.SearchPassages(ctx, companyID, q.Terms(), limit)
 }
 
 // Each text, as a question, in a document and in the result of a tool, with a model that obeys it: nothing is changed

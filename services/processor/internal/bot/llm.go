@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bots"
@@ -49,8 +50,8 @@ type LLMConfig struct {
 
 // Passages searches the documents of companies.
 type Passages interface {
-	// FindPassages returns the passages of a company that fit a question best, best first.
-	FindPassages(ctx context.Context, companyID, question string, limit int) ([]knowledge.Passage, error)
+	// FindPassages returns the passages of a company that fit a query best, best first.
+	FindPassages(ctx context.Context, companyID string, q knowledge.Query, limit int) ([]knowledge.Passage, error)
 }
 
 // Histories reads the end of a chat's history, or what it has before a stored message: at most limit messages, in
@@ -87,12 +88,13 @@ type LLM struct {
 	cfg       LLMConfig
 	usage     *usageMetrics
 	budget    tokenBudget
-	moderator *moderator // nil: none
+	moderator *moderator    // nil: none
+	wordsTime time.Duration // see [defaultWordsTime]
 }
 
 // NewLLM returns a connector without opening a connection.
 func NewLLM(c LLMConfig) (*LLM, error) {
-	l := &LLM{cfg: c, usage: newUsageMetrics(c.Registerer)}
+	l := &LLM{cfg: c, usage: newUsageMetrics(c.Registerer), wordsTime: defaultWordsTime}
 	l.budget = newTokenBudget(c, l.usage.refused)
 	l.prepare = l.read
 	l.admit = l.budget.admit
@@ -213,6 +215,7 @@ func (l *LLM) post(
 	if err := box.decide(ctx); err != nil {
 		return Result{}, err
 	}
+	l.expand(ctx, x, e)
 	a := &answering{llm: l, x: x, event: e, box: box}
 	if err := a.call(ctx); err != nil {
 		return Result{}, err
@@ -249,14 +252,40 @@ func (l *LLM) used(ctx context.Context, x *exchange, e event.VisitorMessageAccep
 	l.budget.spend(context.WithoutCancel(ctx), x, e, *u)
 }
 
+// complete asks a server for a completion, which the reader reads.
+func (l *LLM) complete(ctx context.Context, t *target, c completionRequest) (*completionReader, error) {
+	request, err := l.request(ctx, t, c)
+	if err != nil {
+		return nil, err
+	}
+	response, err := do(t.client, request)
+	if err != nil {
+		return nil, l.unavailable(err)
+	}
+	if err := l.refusal(t, response); err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	r := &completionReader{llm: l, from: t, body: response.Body}
+	r.next = r.whole
+	if isEventStream(response) {
+		r.next = r.streamed()
+	}
+	return r, nil
+}
+
 // completionReader reads the answer of a model.
 type completionReader struct {
 	llm   *LLM
 	from  *target
-	usage *completionUsage // as last reported: some servers repeat it with each event; nil: not
+	body  io.ReadCloser
+	next  func() (piece, error) // returns the next piece of the text
+	usage *completionUsage      // as last reported: some servers repeat it with each event; nil: not
 	text  strings.Builder
 	calls []functionCall // of tools, that the model wants
 }
+
+func (r *completionReader) close() { _ = r.body.Close() }
 
 // read adds an answer, or an event of a streamed one. It returns the text and the finish reason; empty: not finished.
 func (r *completionReader) read(c completion) (text, finish string) {
@@ -295,9 +324,9 @@ func (r *completionReader) add(part functionCall) {
 }
 
 // streamed reads a completion event by event.
-func (r *completionReader) streamed(body io.Reader) func() (piece, error) {
+func (r *completionReader) streamed() func() (piece, error) {
 	l := r.llm
-	events := newEventReader(body, maxCompletion)
+	events := newEventReader(r.body, maxCompletion)
 	finished := ""
 	return func() (piece, error) {
 		e, err := events.next()
@@ -322,19 +351,17 @@ func (r *completionReader) streamed(body io.Reader) func() (piece, error) {
 }
 
 // whole reads a completion that the server does not stream.
-func (r *completionReader) whole(body io.Reader) func() (piece, error) {
-	return func() (piece, error) {
-		data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
-		if err != nil {
-			return piece{}, r.llm.unavailable(fmt.Errorf("reading the answer: %w", err))
-		}
-		var c completion
-		if err := r.decode(data, &c); err != nil {
-			return piece{}, err
-		}
-		text, finish := r.read(c)
-		return piece{text: text}, endOf(finish)
+func (r *completionReader) whole() (piece, error) {
+	data, err := io.ReadAll(io.LimitReader(r.body, maxAnswer+1))
+	if err != nil {
+		return piece{}, r.llm.unavailable(fmt.Errorf("reading the answer: %w", err))
 	}
+	var c completion
+	if err := r.decode(data, &c); err != nil {
+		return piece{}, err
+	}
+	text, finish := r.read(c)
+	return piece{text: text}, endOf(finish)
 }
 
 // errFiltered means that the model's own filter has ended the answer.
@@ -364,23 +391,21 @@ func (r *completionReader) decode(data []byte, into *completion) error {
 	return nil
 }
 
-func (l *LLM) request(
-	ctx context.Context, x *exchange, offered []function, mayCall bool,
-) (*http.Request, error) {
-	t := x.target
-	content := completionRequest{
+// completionOf returns the request for a text of a model.
+func completionOf(t *target, messages []completionMessage) completionRequest {
+	c := completionRequest{
 		Model:       t.model.Model,
-		Messages:    x.messages,
+		Messages:    messages,
 		Stream:      true,
 		Temperature: t.model.Temperature,
 		MaxTokens:   t.model.MaxTokens,
-		Tools:       offered,
 	}
-	if len(offered) > 0 && !mayCall {
-		content.ToolChoice = "none"
-	}
-	content.StreamOptions.IncludeUsage = true
-	body, err := json.Marshal(content)
+	c.StreamOptions.IncludeUsage = true
+	return c
+}
+
+func (l *LLM) request(ctx context.Context, t *target, c completionRequest) (*http.Request, error) {
+	body, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the request: %w", err)
 	}
@@ -404,23 +429,31 @@ func (l *LLM) request(
 // read reads what the model is asked: the system prompt, passages of the company's documents, and the end of the chat, up
 // to the visitor's message.
 func (l *LLM) read(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) error {
-	newest, err := l.conversation(ctx, x, e)
+	var err error
+	x.conversation, err = l.conversation(ctx, x, e)
 	if err != nil {
 		return err
 	}
-	var instructions []string
-	if limit := x.target.model.Knowledge.Passages; limit > 0 {
-		x.passages, err = l.find(ctx, e.CompanyID, newest, limit)
+	if x.target.model.Knowledge.Passages > 0 {
+		x.passages, err = l.find(ctx, x, e.CompanyID, "")
 		if err != nil {
 			return err
 		}
+	}
+	x.compose()
+	return nil
+}
+
+// compose makes what the model is asked.
+func (x *exchange) compose() {
+	var instructions []string
+	if x.target.model.Knowledge.Passages > 0 {
 		instructions = append(instructions, numbered(x.passages))
 	}
 	if len(x.target.tools) > 0 {
 		instructions = append(instructions, withTools)
 	}
-	x.messages = x.target.prompted(newest, strings.Join(instructions, "\n\n"))
-	return nil
+	x.messages = x.target.prompted(x.conversation, strings.Join(instructions, "\n\n"))
 }
 
 // conversation returns the messages of the chat, the visitor's one last.
@@ -447,7 +480,7 @@ func (t *target) prompted(messages []completionMessage, instructions string) []c
 	if system == "" {
 		return messages
 	}
-	return slices.Insert(messages, 0, completionMessage{Role: bots.RoleSystem, Content: system})
+	return slices.Concat([]completionMessage{{Role: bots.RoleSystem, Content: system}}, messages)
 }
 
 // before returns the messages of the chat before the visitor's message, as many as the model reads. The message of a

@@ -73,7 +73,14 @@ type usageMetrics struct {
 	input, output prometheus.Counter
 	refused       prometheus.Counter
 	tools         *prometheus.CounterVec
+	expansions    *prometheus.CounterVec
 }
+
+// Results of the expansion of a search.
+const (
+	expansionOK     = "ok"
+	expansionFailed = "failed"
+)
 
 func newUsageMetrics(registerer prometheus.Registerer) *usageMetrics {
 	tokens := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -96,8 +103,15 @@ func newUsageMetrics(registerer prometheus.Registerer) *usageMetrics {
 	} {
 		m.tools.WithLabelValues(string(outcome)) // at zero, so that the first increment is visible
 	}
+	m.expansions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_bot_llm_expansions_total",
+		Help: "Questions for which the language model was asked for words to search documents with, by result: ok, failed.",
+	}, []string{"result"})
+	for _, result := range []string{expansionOK, expansionFailed} {
+		m.expansions.WithLabelValues(result) // at zero, so that the first increment is visible
+	}
 	if registerer != nil {
-		for _, c := range []prometheus.Collector{tokens, m.refused, m.tools} {
+		for _, c := range []prometheus.Collector{tokens, m.refused, m.tools, m.expansions} {
 			_ = registerer.Register(c) // fails only if another bot of the process has registered the same metrics
 		}
 	}

@@ -17,12 +17,12 @@ const (
 	maxQuestion = 1500
 )
 
-// FindPassages returns the passages of a company that fit a question best, best first, at most limit. With a model they
-// are ranked by meaning too, unless its server fails.
+// FindPassages returns the passages of a company that fit a query best, best first, at most limit. With a model they are
+// ranked by meaning too, that of the question, unless its server fails.
 func (s *Service) FindPassages(
-	ctx context.Context, companyID, question string, limit int,
+	ctx context.Context, companyID string, q knowledge.Query, limit int,
 ) ([]knowledge.Passage, error) {
-	terms := knowledge.Terms(question)
+	terms := q.Terms()
 	if len(terms) == 0 {
 		return nil, nil
 	}
@@ -38,7 +38,7 @@ func (s *Service) FindPassages(
 	if err != nil || !settings.ByMeaning() {
 		return found, err
 	}
-	embedded, order := s.embedQuestion(ctx, settings, found, question)
+	embedded, order := s.embedQuestion(ctx, settings, found, q.Question)
 	s.metrics.searched(order)
 	return knowledge.RankByMeaning(found, embedded, limit), nil
 }

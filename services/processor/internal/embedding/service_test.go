@@ -311,7 +311,7 @@ func TestFindPassages(t *testing.T) {
 	find := func(want ...string) {
 		t.Helper()
 		var got []string
-		found, err := w.FindPassages(t.Context(), w.company, "Do I get my money for a parcel?", 2)
+		found, err := w.FindPassages(t.Context(), w.company, knowledge.Query{Question: "Do I get my money for a parcel?"}, 2)
 		w.must(err)
 		for _, p := range found {
 			got = append(got, p.Text)
@@ -344,7 +344,7 @@ func TestFindPassages(t *testing.T) {
 			t.Errorf("%s: got %v questions, want %v", order, got, want)
 		}
 	}
-	if found, err := w.FindPassages(t.Context(), w.company, "?", 2); err != nil || len(found) != 0 {
+	if found, err := w.FindPassages(t.Context(), w.company, knowledge.Query{Question: "?"}, 2); err != nil || len(found) != 0 {
 		t.Errorf("without a word: got %v and %v, want nothing", found, err)
 	}
 }
