@@ -234,6 +234,13 @@ func testSearch(t *testing.T, open Opener) {
 	want(t, "the rarest word", some[0], 13)
 	slices.Sort(some)
 	want(t, "the rarer words", some, []int{1, 6, 11, 13, 16})
+	rewritten := document(d.CompanyID)
+	for range 30 {
+		must(t, s.PutDocument(ctx, rewritten, passagesOf(rewritten, "violin")))
+		rewritten.Revision++
+	}
+	must(t, s.DeleteDocument(ctx, rewritten.ID))
+	want(t, "the rarest word after other documents have changed", ask(t, s, d, "violin hammer garden")[0], 13)
 	want(t, "a word of a heading before one of a text", ask(t, s, d, "returns"), []int{9, 10})
 	want(t, "a word of the title", len(ask(t, s, d, "manual")), len(texts))
 	want(t, "a word that none has", ask(t, s, d, "piano"), []int{})

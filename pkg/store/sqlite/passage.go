@@ -30,8 +30,10 @@ const (
 	passagesOfTerm = `SELECT count(*) FROM (SELECT rowid FROM passage_terms WHERE passage_terms MATCH ? LIMIT ?)`
 	// passagesWithTerm has an effect of its limit only for a single frequent term, whose passages differ little.
 	passagesWithTerm = `SELECT rowid, bm25(passage_terms, ?, 1) FROM passage_terms WHERE passage_terms MATCH ? LIMIT ?`
-	allPassages      = `SELECT count(*) FROM passages`
-	passageOfKey     = `SELECT ` + searchedColumns + ` FROM passages WHERE key = ?`
+	// totalsOfTerms has the number of rows that were ever inserted, as a variable-length integer, and then those of tokens
+	// ("averages record" in SQLite's ext/fts5/fts5_index.c).
+	totalsOfTerms = `SELECT block FROM passage_terms_data WHERE id = 1`
+	passageOfKey  = `SELECT ` + searchedColumns + ` FROM passages WHERE key = ?`
 )
 
 const (
@@ -160,18 +162,15 @@ func (s *Store) SearchPassages(
 }
 
 // score returns the sums of BM25 over terms, by the keys of the passages that have one. SQLite weighs how rare a term is
-// among the passages of all companies; that is replaced by its rarity in the company.
+// among the passages of all companies, deleted ones included; that is replaced by its rarity in the company.
 func score(c *conn, terms []store.TermCount) (map[int64]float64, error) {
 	scores := map[int64]float64{}
-	if len(terms) == 0 {
-		return scores, nil
-	}
-	all := 0
-	if _, err := c.first(allPassages, func(r *row) { all = int(r.int()) }); err != nil {
+	inserted := 0
+	if _, err := c.first(totalsOfTerms, func(r *row) { inserted = firstVarint(r.bytes()) }); err != nil {
 		return nil, err
 	}
 	for _, t := range terms {
-		weight := store.Rarity(t.Passages) / rarityAmongAll(t.Passages, all)
+		weight := store.Rarity(t.Passages) / rarityAmong(inserted, t.Passages)
 		err := c.query(passagesWithTerm, func(r *row) bool {
 			scores[r.int()] -= weight * r.float() // bm25 is negative
 			return true
@@ -183,9 +182,20 @@ func score(c *conn, terms []store.TermCount) (map[int64]float64, error) {
 	return scores, nil
 }
 
-// rarityAmongAll returns how much SQLite counts a term that so many of all passages have
+// rarityAmong returns how much SQLite counts a term that so many rows have
 // (https://sqlite.org/fts5.html#the_bm25_function).
-func rarityAmongAll(passages, all int) float64 {
-	with := float64(passages)
-	return max(1e-6, math.Log((float64(all)-with+0.5)/(with+0.5)))
+func rarityAmong(rows, withTerm int) float64 {
+	with := float64(withTerm)
+	return max(1e-6, math.Log((float64(rows)-with+0.5)/(with+0.5)))
+}
+
+// firstVarint returns the integer at the begin of a record: seven bits a byte, the highest first, up to a byte below 0x80.
+func firstVarint(record []byte) (n int) {
+	for _, b := range record {
+		n = n<<7 | int(b&0x7F)
+		if b < 0x80 {
+			break
+		}
+	}
+	return n
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -54,17 +52,10 @@ func TestKnowledgeFromAddress(t *testing.T) {
 	page := &changingPage{text: "<title>Our shop</title><h1>Returns</h1><p>A parcel may be returned for thirty days."}
 	web := httptest.NewServer(page)
 	t.Cleanup(web.Close)
-	bot := filepath.Join(t.TempDir(), "bot.json")
 
-	company := o.create("companies", "create", "--name", "Fetchers")
-	app := o.create("applications", "create", "--company", company, "--name", "Shop", "--bot-name", "Nora")
+	company, app, _ := o.documentBot("Fetchers", model.URL, `{"passages":2}`)
 	document := o.create("documents", "add", "--company", company, "--address", web.URL+"/returns", "--refresh", "24h")
 	private := o.create("documents", "add", "--company", company, "--address", web.URL+"/private", "--refresh", "24h")
-	connection := o.create("connections", "create", "--company", company, "--name", "Models", "--url", model.URL)
-	check(t, os.WriteFile(bot, fmt.Appendf(nil,
-		`{"kind":"model","model":{"connectionId":%q,"model":"small","knowledge":{"passages":2}}}`, connection), 0o600))
-	o.run("bots", "draft", app, "--set", bot)
-	o.run("bots", "publish", app)
 
 	type state struct {
 		Title, Text string

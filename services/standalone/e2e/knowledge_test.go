@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// citingModel cites the first passage, and keeps what it was told.
+// citingModel cites the first passage, writes the same words for each search, and keeps what it was told.
 type citingModel struct {
 	mu     sync.Mutex
 	system []string
@@ -26,11 +26,16 @@ func (m *citingModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	m.mu.Lock()
-	m.system = append(m.system, asked.Messages[0].Content)
-	m.mu.Unlock()
+	told := asked.Messages[0].Content
+	words := []string{"parcel returned ", "days"}
+	if !strings.HasPrefix(told, "You help to search") {
+		m.mu.Lock()
+		m.system = append(m.system, told)
+		m.mu.Unlock()
+		words = []string{"You may ", "return it ", "[", "1] or ", "not [4]."}
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	for _, word := range []string{"You may ", "return it ", "[", "1] or ", "not [4]."} {
+	for _, word := range words {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", word)
 	}
 	fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
@@ -43,32 +48,41 @@ func (m *citingModel) last() string {
 	return m.system[len(m.system)-1]
 }
 
-// TestKnowledge lets a model answer from the documents of its company: it gets the passage that fits, and none of another
-// company; the visitor reads the citation with its link, and a changed document is found at once.
+// documentBot gives a company an application whose model answers from documents, with settings of that.
+func (o *operator) documentBot(name, modelURL, knowledge string) (company, app, connection string) {
+	company = o.create("companies", "create", "--name", name)
+	app = o.create("applications", "create", "--company", company, "--name", "Shop", "--bot-name", "Nora")
+	connection = o.create("connections", "create", "--company", company, "--name", "Models", "--url", modelURL)
+	o.run("bots", "draft", app, "--set", o.write("bot.json", fmt.Sprintf(
+		`{"kind":"model","model":{"connectionId":%q,"model":"small","prompt":"Be kind.","knowledge":%s}}`,
+		connection, knowledge)))
+	o.run("bots", "publish", app)
+	return company, app, connection
+}
+
+// write writes a file for parleyctl.
+func (o *operator) write(name, text string) string {
+	file := filepath.Join(o.t.TempDir(), name)
+	check(o.t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// TestKnowledge lets a model answer from the documents of its company: it gets the passage that fits, by its words or by
+// those that the model searches with, and none of another company; the visitor reads the citation with its link, and a
+// changed document is found at once.
 func TestKnowledge(t *testing.T) {
 	s := commonStandalone(t)
 	o := newOperator(t, s)
 	m := &citingModel{}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		file := filepath.Join(dir, name)
-		check(t, os.WriteFile(file, []byte(text), 0o600))
-		return file
-	}
-	company := o.create("companies", "create", "--name", "Readers")
-	app := o.create("applications", "create", "--company", company, "--name", "Shop", "--bot-name", "Nora")
+	company, app, _ := o.documentBot("Readers", server.URL, `{"passages":2}`)
 	other := o.create("companies", "create", "--name", "Others")
 	o.create("documents", "add", "--company", other, "--file",
-		write("foreign.md", "# Returns\n\nA parcel of another company may be returned never."))
+		o.write("foreign.md", "# Returns\n\nA parcel of another company may be returned never."))
 	address := "https://shop.example.com/returns"
 	document := o.create("documents", "add", "--company", company, "--title", "Shop", "--address", address, "--file",
-		write("shop.md", "# Shipping\n\nParcels leave at noon.\n\n# Returns\n\nA parcel may be returned for thirty days.\n"))
-	connection := o.create("connections", "create", "--company", company, "--name", "Models", "--url", server.URL)
-	o.run("bots", "draft", app, "--set", write("bot.json", fmt.Sprintf(
-		`{"kind":"model","model":{"connectionId":%q,"model":"small","prompt":"Be kind.","knowledge":{"passages":2}}}`, connection)))
-	o.run("bots", "publish", app)
+		o.write("shop.md", "# Shipping\n\nParcels leave at noon.\n\n# Returns\n\nA parcel may be returned for thirty days.\n"))
 
 	there := s.place
 	there.AppID, there.CompanyID = app, company
@@ -88,7 +102,8 @@ func TestKnowledge(t *testing.T) {
 		}
 	}
 	ask("How long may I return a parcel?", "for thirty days")
+	ask("Until when do you take something back?", "for thirty days")
 	o.run("documents", "update", document, "--title", "Shop", "--address", address, "--file",
-		write("shop.md", "# Returns\n\nA parcel may be returned for sixty days.\n"))
+		o.write("shop.md", "# Returns\n\nA parcel may be returned for sixty days.\n"))
 	ask("And how many days for returning parcels?", "for sixty days")
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -54,22 +52,11 @@ func TestMeaning(t *testing.T) {
 	m := &meanings{}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		file := filepath.Join(dir, name)
-		check(t, os.WriteFile(file, []byte(text), 0o600))
-		return file
-	}
-	company := o.create("companies", "create", "--name", "Thinkers")
-	app := o.create("applications", "create", "--company", company, "--name", "Shop", "--bot-name", "Nora")
+	company, app, connection := o.documentBot("Thinkers", server.URL, `{"passages":2,"search":"plain"}`)
 	const shop = "# Parcels\n\nA parcel leaves at noon; a parcel of a parcel service arrives with the carrier.\n\n" +
 		"# Parcel sizes\n\nA parcel has at most two meters.\n\n# Complaints\n\n"
 	document := o.create("documents", "add", "--company", company, "--title", "Shop", "--file",
-		write("shop.md", shop+"We refund a parcel that is broken."))
-	connection := o.create("connections", "create", "--company", company, "--name", "Models", "--url", server.URL)
-	o.run("bots", "draft", app, "--set", write("bot.json", fmt.Sprintf(
-		`{"kind":"model","model":{"connectionId":%q,"model":"small","knowledge":{"passages":2}}}`, connection)))
-	o.run("bots", "publish", app)
+		o.write("shop.md", shop+"We refund a parcel that is broken."))
 
 	there := s.place
 	there.AppID, there.CompanyID = app, company
@@ -98,7 +85,7 @@ func TestMeaning(t *testing.T) {
 	o.run("ranking", "set", "--company", company, "--connection", connection, "--model", "meanings")
 	embedded(3)
 	answer("We refund")
-	o.run("documents", "update", document, "--title", "Shop", "--file", write("shop.md", shop+"The refund comes at once for a parcel."))
+	o.run("documents", "update", document, "--title", "Shop", "--file", o.write("shop.md", shop+"The refund comes at once for a parcel."))
 	embedded(3)
 	answer("at once")
 	o.run("ranking", "set", "--company", company)

@@ -337,6 +337,9 @@ const bot = {
   passages: 'Passages from the documents',
   passagesHint:
     'How many the model gets with each question, to answer from them and to cite them: 0 to 10. Empty: none.',
+  expanded: 'The model writes words to search with',
+  expandedHint:
+    'Visitors ask in other words than documents answer. It takes a short call before each answer, and finds much more.',
   tools: {
     title: 'Tools',
     lead: 'What the model may call at servers of your company that speak the Model Context Protocol.',
@@ -431,6 +434,7 @@ const bot = {
     noAnswer: 'No answer',
     failed: 'Failed',
     citations: 'Cited passages',
+    searchWords: 'Searched with',
     unanswered: 'Without an answer',
     unansweredHint: 'Answers that cite no document.',
     noneUnanswered: 'No calls without an answer.',

@@ -33,7 +33,7 @@ const model: BotSettings = {
     temperature: 0,
     maxTokens: 700,
     prices: { input: 0.4, output: 1.6, currency: 'EUR' },
-    knowledge: { passages: 5 },
+    knowledge: { passages: 5, search: 'plain' },
     tools: { servers: [{ connectionId: 'c2', tools: [status, cancel] }], agree: 'Do it', decline: 'Leave it' },
   },
   failureText: 'Sorry.',

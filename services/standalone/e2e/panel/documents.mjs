@@ -168,7 +168,11 @@ async function citations(env, page) {
     response.setHeader('Content-Type', 'application/json');
     if (request.method === 'GET') return response.end('{"data":[{"id":"small"}]}');
     const { messages } = JSON.parse(body);
-    const content = messages.at(-1).content.includes('return') && messages[0].content.includes('sixty days') ? 'For sixty days [1].' : 'I have not found it.';
+    const content = messages[0].content.startsWith('You help to search')
+      ? 'returned parcel period'
+      : messages.at(-1).content.includes('return') && messages[0].content.includes('sixty days')
+        ? 'For sixty days [1].'
+        : 'I have not found it.';
     response.end(JSON.stringify({ choices: [{ message: { content }, finish_reason: 'stop' }] }));
   });
   const connection = await api(page, 'POST', 'connections', { name: 'Models', baseUrl: `${models}/v1` });
@@ -180,6 +184,7 @@ async function citations(env, page) {
   await button(page, 'Save draft').click();
   await page.locator('.field').filter({ has: passages }).locator('.error').waitFor();
   await passages.fill('3');
+  assert.ok(await page.getByLabel('The model writes words to search with').isChecked());
   await button(page, 'Publish').click();
   await page.getByText('Version 1 is in force').waitFor();
 
@@ -199,6 +204,7 @@ async function citations(env, page) {
   });
   await answered.getByText('How long may I return a parcel?').click();
   await answered.getByRole('list', { name: 'Cited passages' }).getByRole('link', { name: 'Returns › Deadline' }).waitFor();
+  await answered.getByText('Searched with: returned parcel period').waitFor();
   await calls.getByLabel('Without an answer').check();
   await answered.waitFor({ state: 'detached' });
   await boats.getByText('Do you sell boats?').click();

@@ -364,6 +364,14 @@ function ModelPart({ form, change, errors }: PartProps) {
             change={(passages) => change({ passages })}
           />
         </Field>
+        {Number(form.passages) > 0 && (
+          <Checkbox
+            label={s.expanded}
+            hint={s.expandedHint}
+            checked={form.expanded}
+            change={(expanded) => change({ expanded })}
+          />
+        )}
         <PricesPart form={form} change={change} errors={errors} />
       </Card>
       <ToolsPart form={form} change={change} errors={errors} list={list} put={put} />

@@ -54,6 +54,11 @@ export function Sent({ call }: { call: BotCall }) {
   return (
     <div aria-live="off">
       <p class="faint small">{measuresOf(call).join(' · ')}</p>
+      {call.searchWords && (
+        <p class="faint small wrap-any">
+          {s.searchWords}: {call.searchWords}
+        </p>
+      )}
       {call.tools && <ToolUses all={call.tools} />}
       <Fold title={s.sent}>
         {!call.sent.length && <p class="faint">{s.nothingSent}</p>}

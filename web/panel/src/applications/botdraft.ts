@@ -38,6 +38,8 @@ export interface BotForm {
   maxTokens: string;
   /** Of the company's documents, with each question. */
   passages: string;
+  /** Whether the model writes words to search with. */
+  expanded: boolean;
   toolServers: ToolServer[];
   /** Titles of the buttons below a question. */
   agree: string;
@@ -75,6 +77,7 @@ export function formOf({ kind, webhook, model, failureText = '', handover, bound
     temperature: model?.temperature === undefined ? '' : String(model.temperature),
     maxTokens: textOf(model?.maxTokens),
     passages: textOf(model?.knowledge?.passages),
+    expanded: model?.knowledge?.search !== 'plain',
     toolServers: model?.tools?.servers ?? [],
     agree: model?.tools?.agree ?? '',
     decline: model?.tools?.decline ?? '',
@@ -140,7 +143,7 @@ function modelOf(f: BotForm): NonNullable<BotSettings['model']> {
     ...(f.temperature && { temperature: Number(f.temperature) }),
     ...(maxTokens && { maxTokens }),
     ...(isSet(prices) && { prices }),
-    ...(passages && { knowledge: { passages } }),
+    ...(passages && { knowledge: { passages, ...(!f.expanded && { search: 'plain' as const }) } }),
     ...(isSet(tools) && { tools }),
   };
 }

@@ -2029,6 +2029,11 @@ export interface components {
                 knowledge?: {
                     /** @description Passages of the company's documents that the model gets with each question; 0: none. */
                     passages?: number;
+                    /**
+                     * @description `plain`: the documents are searched by the question alone. Absent: the model writes words to search with in a call before its answer; if that takes more than 4 seconds or fails, the question alone is searched.
+                     * @enum {string}
+                     */
+                    search?: "plain";
                 };
                 /** @description Tools that the model may call (docs/tools.md). */
                 tools?: {
@@ -2197,6 +2202,8 @@ export interface components {
             answer: string;
             /** @description Whether the answer hands the chat to the agents. */
             handover?: boolean;
+            /** @description Words that the model has written to search the documents with, besides the question. */
+            searchWords?: string;
             /** @description Passages of the company's documents that the answer cites. */
             citations?: {
                 /** @description Number in the answer. */
