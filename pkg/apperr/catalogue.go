@@ -134,6 +134,11 @@ var (
 		"TEMPLATE_NOT_APPROVED",
 		"Template not found: it exists, but it is not approved.",
 	)
+	ChannelNotConnected = define(
+		Conflict,
+		"CHANNEL_NOT_CONNECTED",
+		"Nothing takes messages to phone numbers here: run a channel connector, and set PHONE_CONNECTOR",
+	)
 	EventTooLarge      = define(Invalid, "EVENT_TOO_LARGE", "The content is too large.")
 	InvalidEvent       = define(Invalid, "INVALID_EVENT", "The event is not valid.")
 	FileNotFound       = define(NotFound, "FILE_NOT_FOUND", "File not found")

@@ -105,6 +105,11 @@ func (c Chats) Validate() []string {
 	return []string{"CHAT_IDLE_CLOSE must be 0 or at least 24h"}
 }
 
+// Phones says who takes messages to phone numbers.
+type Phones struct {
+	PhoneConnector bool `env:"PHONE_CONNECTOR" envDefault:"false" doc:"a channel connector of your own takes messages to phone numbers from the stream OUTBOUND; without one such messages are refused with 409"`
+}
+
 // Values of FILE_STORE.
 const (
 	FileStoreNATS = "nats"

@@ -32,6 +32,11 @@ func Groups() []Group {
 			[]string{"WEBHOOKS", "WEBHOOK_*"},
 		},
 		{
+			"Phone numbers",
+			"The operator: whether a [channel connector](channel-connector.md) of your own runs.",
+			[]string{"PHONE_CONNECTOR"},
+		},
+		{
 			"Files, retention and sessions",
 			"The owner of the data: where files are stored, how long chats, files and events are kept, and how long visitors stay signed in.",
 			[]string{

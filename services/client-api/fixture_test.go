@@ -83,6 +83,7 @@ func (w *world) run(options ...option) {
 		},
 		Storage:  storage.Config{Store: config.Store{SQLitePath: w.engines.StorePath}, SharedStore: w.engines.Store},
 		Listener: nettest.Listen(w.t),
+		Phones:   config.Phones{PhoneConnector: true},
 	}
 	for _, o := range options {
 		o(&cfg)

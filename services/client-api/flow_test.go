@@ -146,6 +146,33 @@ func TestDryRunPublishesNothing(t *testing.T) {
 	}
 }
 
+// Without a connector a message to a phone number would wait until it expires, so it is refused. The company whose
+// messages the process shows itself has one.
+func TestPhonesNeedAConnector(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(c *clientapi.Config) { c.PhoneConnector = false; c.DemoPhone = otherCompanyID })
+	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
+	r, err := w.store.Register(t.Context(), store.PushRecipient(companyID, "+989121234567", "", time.Now()))
+	w.must(err)
+	push := `{"templateId":"` + templateID + `","source":"989121234567"}`
+	for path, body := range map[string]string{
+		"/push-message": push, "/push-message?dryRun=true": push,
+		"/message/send": sendBody("TEXT", `{"text":"hi"}`, r.Chat.ID),
+	} {
+		if got := w.post(path, body); got.Status != http.StatusConflict || !strings.Contains(got.Body, "CHANNEL_NOT_CONNECTED") {
+			t.Errorf("%s: got %d %s, want 409", path, got.Status, got.Body)
+		}
+	}
+	if n := heard.Pending(); n > 0 {
+		t.Errorf("got %d events", n)
+	}
+	foreign := uuid.NewString()
+	w.must(w.store.PutTemplate(t.Context(), chat.MessageTemplate{
+		ID: foreign, CompanyID: otherCompanyID, Status: chat.TemplateApproved, Text: "Hello",
+	}))
+	succeeded(t, w.postAs(w.other, "/push-message", `{"templateId":"`+foreign+`","source":"989121234567"}`))
+}
+
 func TestWindowAtItsEdge(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -49,6 +49,7 @@ type Config struct {
 	config.Callers
 	config.Budgets
 	config.Keys
+	config.Phones
 
 	HTTPAddr  string      `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	RateToken config.Rate `env:"-" none:"0" small:"15000/1m" medium:"60000/1m" large:"240000/1m" doc:"requests with one company access token"`
@@ -57,8 +58,10 @@ type Config struct {
 	RateNumber config.Rate `env:"-" none:"0" constant:"60/1m" doc:"pushes of one company to one phone number"`
 	RateChat   config.Rate `env:"-" none:"0" constant:"600/1m" doc:"messages of one company's systems into one chat"`
 
-	Listener net.Listener  `env:"-"` // used instead of HTTPAddr
-	CacheTTL time.Duration `env:"-"` // TTL of cached look-ups; zero: the cache's defaults
+	Listener net.Listener `env:"-"` // used instead of HTTPAddr
+	// DemoPhone is the company whose messages to phone numbers are shown by this process; empty: none.
+	DemoPhone string        `env:"-"`
+	CacheTTL  time.Duration `env:"-"` // TTL of cached look-ups; zero: the cache's defaults
 }
 
 // Service is one Client API. Run may be called once.
@@ -120,9 +123,10 @@ func (s *Service) api(
 	statuses := status.New(data, acceptances{b})
 	return api.New(api.Config{
 		Authenticator: access.NewAuthenticator(cache, now),
-		Messages:      message.NewSender(cache, data, b, now),
+		Messages:      message.NewSender(cache, data, b, s.reachesPhones, now),
 		Pushes: push.New(push.Config{
-			Templates: cache, Messages: data, Recipients: data, Publisher: b, Logger: s.cfg.Logger, Now: now,
+			Templates: cache, Messages: data, Recipients: data, Publisher: b, ReachesPhones: s.reachesPhones,
+			Logger: s.cfg.Logger, Now: now,
 		}),
 		Statuses: statuses,
 		Lookups:  lookup.New(data, now),
@@ -136,6 +140,11 @@ func (s *Service) api(
 		Registerer: s.cfg.Registerer,
 		Tracer:     s.cfg.Tracer,
 	})
+}
+
+// reachesPhones reports whether something takes the messages of a company to phone numbers.
+func (s *Service) reachesPhones(companyID string) bool {
+	return s.cfg.PhoneConnector || companyID == s.cfg.DemoPhone
 }
 
 func (s *Service) meter(redis *ratelimit.Redis) *budget.Meter {

@@ -98,7 +98,11 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 	return a.run(ctx, func() error {
 		debug.FreeOSMemory() // startup needs more memory than idling: password hashing, the migrations
 		answering := guide.Bot{Name: cfg.Bot, Webhook: cfg.BotWebhookURL, Model: cfg.LLMModel, ModelURL: cfg.LLMBaseURL}
-		return guide.HowTo(out, d, answering, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site))
+		phoneURL := ""
+		if cfg.showsPhone() {
+			phoneURL = d.WidgetBaseURL + "/demo/phone"
+		}
+		return guide.HowTo(out, d, answering, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site), phoneURL)
 	})
 }
 
@@ -170,7 +174,7 @@ func build(
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector())
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s, err := newServices(servicesConfig{
+	c := servicesConfig{
 		natsURL:     e.nats.URL(),
 		store:       e.store,
 		storePath:   e.storePath,
@@ -184,6 +188,7 @@ func build(
 		clientURL:   d.ClientBaseURL,
 
 		chats:    cfg.Chats,
+		phones:   cfg.Phones,
 		files:    cfg.FileConfig,
 		tokens:   cfg.VisitorTokens,
 		limits:   cfg.Limits,
@@ -193,7 +198,11 @@ func build(
 		registry: registry,
 		tracer:   t.of,
 		log:      log,
-	})
+	}
+	if cfg.showsPhone() {
+		c.phoneOf = d.CompanyID
+	}
+	s, err := newServices(c)
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +212,9 @@ func build(
 		ClientBaseURL: d.ClientBaseURL,
 		TokenCommand:  guide.TokenCommand(dir.Path(demoFile)),
 		SiteURL:       baseURL(p.site),
+	}
+	if s.phone != nil {
+		pages.Phone = s.phone.Handler()
 	}
 	page, err := demo.Handler(pages, processor.DemoAssets())
 	if err != nil {
@@ -256,6 +268,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	)
 	client := c.Start("client-api", a.services.client.Run)
 	panel := c.Start("panel", a.services.panel.Run)
+	phone := c.Start("demo phone", a.services.runPhone)
 
 	err = a.probes.Await(c.Ended())
 	if err == nil {
@@ -265,7 +278,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 		<-c.Ended().Done()
 	}
 	status.SetStopping()
-	supervisor.Stop(client, gateway, public, site, panel)
+	supervisor.Stop(client, gateway, public, site, panel, phone)
 	supervisor.Stop(widget, keys, secrets)
 	supervisor.Stop(processing)
 	supervisor.Stop(operations, engine)

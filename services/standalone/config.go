@@ -25,11 +25,15 @@ type Config struct {
 	LogLevel       slog.Level      `env:"LOG_LEVEL" envDefault:"WARN" doc:"DEBUG, INFO, WARN or ERROR"`
 
 	config.Chats
+	config.Phones
 	config.Streams
 	processor.BotConfig
 	processor.WebhookConfig
 	widgetapi.FileConfig
 }
+
+// showsPhone reports whether the demo has a phone. Its page asks nobody for a password, so only this machine may reach it.
+func (c Config) showsPhone() bool { return c.PublicURL == "" && config.LoopbackAddr(c.WidgetAddr) }
 
 // Validate returns the errors of the public addresses.
 func (c Config) Validate() []string {

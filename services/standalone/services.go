@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/services/processor"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/services/standalone/internal/phone"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
@@ -30,6 +32,7 @@ type services struct {
 	gateway   *socketgateway.Service
 	processor *processor.Service
 	panel     *panel.Service
+	phone     *phone.Phone // of the demo; nil: none
 }
 
 type servicesConfig struct {
@@ -46,6 +49,8 @@ type servicesConfig struct {
 	widgetURL   string             // address of the demo page and the bot's picture
 	clientURL   string
 	chats       config.Chats
+	phones      config.Phones
+	phoneOf     string // the company that has the phone of the demo; empty: there is none
 	files       widgetapi.FileConfig
 	tokens      config.VisitorTokens
 	limits      string // the value of LIMITS
@@ -71,7 +76,19 @@ func newServices(c servicesConfig) (*services, error) {
 			return nil, err
 		}
 	}
+	if c.phoneOf != "" {
+		s.phone = phone.New(c.base("demo-phone"), c.phoneOf)
+	}
 	return s, nil
+}
+
+// runPhone runs the phone of the demo, or waits for ctx without one.
+func (s *services) runPhone(ctx context.Context) error {
+	if s.phone == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return s.phone.Run(ctx)
 }
 
 func buildClient(s *services, c servicesConfig) (err error) {
@@ -82,6 +99,8 @@ func buildClient(s *services, c servicesConfig) (err error) {
 	cfg.HTTPAddr = ""
 	cfg.OpsAddr = ""
 	cfg.Listener = c.client
+	cfg.Phones = c.phones
+	cfg.DemoPhone = c.phoneOf
 	cfg.TrustedProxies = c.proxies
 	s.client, err = clientapi.New(cfg)
 	return named("client-api", err)

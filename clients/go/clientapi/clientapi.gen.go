@@ -1629,15 +1629,15 @@ type IdempotencyKey = string
 // Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type InternalError = Error
 
-// KeyInUse Parley's error body, of every status from 400 on.
-//
-// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
-type KeyInUse = Error
-
 // KeyReused Parley's error body, of every status from 400 on.
 //
 // Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
 type KeyReused = Error
+
+// NotTaken Parley's error body, of every status from 400 on.
+//
+// Examples: {"code":"NOT_FOUND","message":"Route not found","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":404}, {"code":"METHOD_NOT_ALLOWED","message":"Method not allowed","requestId":"0198b1c6-4c43-7d0c-a7a5-0d2f6f0a4c11","statusCode":405}
+type NotTaken = Error
 
 // PayloadTooLarge Parley's error body, of every status from 400 on.
 //
@@ -4146,7 +4146,7 @@ type SendMessageResponse404Headers struct {
 type SendMessageResponse409Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
-	RetryAfter      int
+	RetryAfter      *int
 	XRequestId      string
 }
 
@@ -4206,7 +4206,7 @@ type SendMessageResponse struct {
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *Error
 	// JSON409 the response for an HTTP 409 `application/json` response
-	JSON409 *KeyInUse
+	JSON409 *NotTaken
 	// JSON413 the response for an HTTP 413 `application/json` response
 	JSON413 *PayloadTooLarge
 	// JSON415 the response for an HTTP 415 `application/json` response
@@ -4395,7 +4395,7 @@ type PushMessageResponse404Headers struct {
 type PushMessageResponse409Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
-	RetryAfter      int
+	RetryAfter      *int
 	XRequestId      string
 }
 
@@ -4455,7 +4455,7 @@ type PushMessageResponse struct {
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *Error
 	// JSON409 the response for an HTTP 409 `application/json` response
-	JSON409 *KeyInUse
+	JSON409 *NotTaken
 	// JSON413 the response for an HTTP 413 `application/json` response
 	JSON413 *PayloadTooLarge
 	// JSON415 the response for an HTTP 415 `application/json` response
@@ -5550,7 +5550,7 @@ func ParseSendMessageResponse(rsp *http.Response) (*SendMessageResponse, error) 
 		response.JSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
-		var dest KeyInUse
+		var dest NotTaken
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -5736,10 +5736,10 @@ func ParseSendMessageResponse(rsp *http.Response) (*SendMessageResponse, error) 
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
-			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RetryAfter = value
+			headers.RetryAfter = &value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
@@ -6215,7 +6215,7 @@ func ParsePushMessageResponse(rsp *http.Response) (*PushMessageResponse, error) 
 		response.JSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
-		var dest KeyInUse
+		var dest NotTaken
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -6401,10 +6401,10 @@ func ParsePushMessageResponse(rsp *http.Response) (*PushMessageResponse, error) 
 		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
-			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: ""}); err != nil {
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.RetryAfter = value
+			headers.RetryAfter = &value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string

@@ -40,6 +40,13 @@ func TestHowToWorksAsPrinted(t *testing.T) {
 	if strings.Contains(strings.Join(s.howTo, "\n"), s.AccessToken) {
 		t.Error("the instructions contain the access token")
 	}
+	eventually(t, "the message at the phone of the demo", func() error {
+		got := s.widgetAPI(t).call(t, http.MethodGet, "/demo/phone/messages", "", nil)
+		if !strings.Contains(got.Body, "491701234567") {
+			return fmt.Errorf("got %d %s", got.Status, got.Body)
+		}
+		return nil
+	})
 }
 
 func TestOperations(t *testing.T) {

@@ -1178,11 +1178,12 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A request with this Idempotency-Key is in progress. Send it again after `Retry-After`. */
-        KeyInUse: {
+        /** @description A request with this Idempotency-Key is in progress: send it again after `Retry-After`. Or nothing takes messages to phone numbers (`CHANNEL_NOT_CONNECTED`): a repeat changes nothing, the operator has to connect something. */
+        NotTaken: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
-                "Retry-After": components["headers"]["Retry-After"];
+                /** @description Only with `IDEMPOTENCY_KEY_IN_USE`: seconds until a repeat makes sense. */
+                "Retry-After"?: number;
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
                 [name: string]: unknown;
@@ -1325,7 +1326,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            409: components["responses"]["KeyInUse"];
+            409: components["responses"]["NotTaken"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["KeyReused"];
@@ -1453,7 +1454,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            409: components["responses"]["KeyInUse"];
+            409: components["responses"]["NotTaken"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["KeyReused"];

@@ -69,7 +69,7 @@ func BenchmarkSend(b *testing.B) {
 	d := directory{token}
 	api := http.New(http.Config{
 		Authenticator: access.NewAuthenticator(d, time.Now),
-		Messages:      message.NewSender(d, nil, &encoder{}, time.Now),
+		Messages:      message.NewSender(d, nil, &encoder{}, nil, time.Now),
 		Logger:        ops.NewLogger(io.Discard, "bench", slog.LevelInfo),
 		Registerer:    prometheus.NewRegistry(),
 	})

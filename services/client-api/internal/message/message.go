@@ -24,7 +24,9 @@ type Sender struct {
 	directory Directory
 	messages  idempotency.Messages
 	publisher event.Publisher
-	now       func() time.Time
+	// reachesPhones reports whether something takes the messages of a company to phone numbers.
+	reachesPhones func(companyID string) bool
+	now           func() time.Time
 }
 
 // NewSender returns a sender.
@@ -32,9 +34,12 @@ func NewSender(
 	directory Directory,
 	messages idempotency.Messages,
 	publisher event.Publisher,
+	reachesPhones func(companyID string) bool,
 	now func() time.Time,
 ) *Sender {
-	return &Sender{directory: directory, messages: messages, publisher: publisher, now: now}
+	return &Sender{
+		directory: directory, messages: messages, publisher: publisher, reachesPhones: reachesPhones, now: now,
+	}
 }
 
 // Sent is an accepted message.
@@ -44,7 +49,8 @@ type Sent struct {
 }
 
 // Send accepts a valid draft of a company. Errors: NotFound for an unknown chat or another company's; Invalid
-// with CHAT_TOO_OLD for a chat outside its window, and with CHAT_CLOSED for one in it that is closed.
+// with CHAT_TOO_OLD for a chat outside its window, and with CHAT_CLOSED for one in it that is closed;
+// [apperr.ChannelNotConnected].
 // The message gets the identity's id and time, or new ones if the identity is zero. permit allows the message; it is
 // not asked for one that an earlier attempt has sent.
 func (s *Sender) Send(
@@ -139,6 +145,8 @@ func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now tim
 		return chat.Chat{}, apperr.ChatTooOld.WithField("chatId", adviceTooOld)
 	case !c.Open(now):
 		return chat.Chat{}, apperr.ChatClosed.WithField("chatId", adviceClosed)
+	case c.Channel == chat.ChannelPhone && !s.reachesPhones(companyID):
+		return chat.Chat{}, apperr.ChannelNotConnected.New()
 	}
 	return c, nil
 }

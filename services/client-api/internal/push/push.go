@@ -97,8 +97,10 @@ type Config struct {
 	Messages   idempotency.Messages
 	Recipients Recipients
 	Publisher  event.MeteredPublisher
-	Logger     *slog.Logger
-	Now        func() time.Time
+	// ReachesPhones reports whether something takes the messages of a company to phone numbers.
+	ReachesPhones func(companyID string) bool
+	Logger        *slog.Logger
+	Now           func() time.Time
 }
 
 // New returns the service.
@@ -115,7 +117,7 @@ const recipientTimeout = 2 * time.Second
 
 // Push accepts a valid request of a company. Errors: NotFound for a template that is unknown, another
 // company's or not approved (the last with the reason TEMPLATE_NOT_APPROVED), Invalid for parameters that do
-// not fit it. The message gets the identity's id and time, or new ones if the identity is zero.
+// not fit it, [apperr.ChannelNotConnected]. The message gets the identity's id and time, or new ones if the identity is zero.
 //
 // The company pays for the message that its recipient gets: the event of the request names a template of up
 // to 4096 characters, and may be much smaller. permit allows the push; it is not asked for one that an earlier
@@ -208,6 +210,9 @@ func (s *Service) validTemplate(
 	filled, faults := template.Fill(r.username(), r.Parameters)
 	for _, f := range faults {
 		wrong.Add(f.Field, f.Message)
+	}
+	if len(wrong) == 0 && !s.cfg.ReachesPhones(companyID) {
+		return template, filled, apperr.ChannelNotConnected.New()
 	}
 	return template, filled, wrong.Err()
 }

@@ -20,9 +20,10 @@ var assets embed.FS
 type Config struct {
 	AppID         string
 	WidgetBaseURL string
-	ClientBaseURL string // for the curl command on the page
-	TokenCommand  string // the shell line that reads the company's token
-	SiteURL       string // the page on the other origin
+	ClientBaseURL string       // for the curl command on the page
+	TokenCommand  string       // the shell line that reads the company's token
+	SiteURL       string       // the page on the other origin
+	Phone         http.Handler // what is below /demo/phone; nil: nothing
 }
 
 // Handler serves the page under /demo, its assets under /demo/, and the demo bot's files under /demo/assets/.
@@ -39,6 +40,10 @@ func Handler(c Config, bot fs.FS) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /demo", p)
 	mux.Handle("GET /demo/{$}", http.RedirectHandler("/demo", http.StatusMovedPermanently))
+	if c.Phone != nil {
+		mux.Handle("/demo/phone", c.Phone)
+		mux.Handle("/demo/phone/", c.Phone)
+	}
 	mux.Handle("GET /demo/assets/", http.StripPrefix("/demo/assets", http.FileServerFS(bot)))
 	mux.HandleFunc("GET /demo/favicon.svg", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFileFS(w, r, assets, "assets/favicon.svg")

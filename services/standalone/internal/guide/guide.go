@@ -45,7 +45,7 @@ Act as the company (its access token is stored only in {{.DemoFile}}):
 
   {{.TokenCommand}}
 
-  # send a template to a phone number
+  # send a template to a phone number{{if .Phone}}: it arrives at {{.Phone}}{{end}}
   curl -sS {{.ClientBaseURL}}/push-message -H "x-access-token: $TOKEN" -H 'Content-Type: application/json' \
     -d '{"templateId":"{{.TemplateID}}","source":"491701234567","username":"Ada"}'
 
@@ -95,14 +95,15 @@ func withoutSecrets(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// HowTo prints the instructions after standalone has started.
-func HowTo(w io.Writer, d seed.Demo, bot Bot, demoFile, opsURL, siteURL string) error {
+// HowTo prints the instructions after standalone has started. phoneURL is the page of the demo's phone; empty: none.
+func HowTo(w io.Writer, d seed.Demo, bot Bot, demoFile, opsURL, siteURL, phoneURL string) error {
 	err := howTo.Execute(w, struct {
 		seed.Demo
 		Answers                                 Bot
 		DemoFile, TokenCommand, OpsURL, SiteURL string
+		Phone                                   string
 		PID                                     int
-	}{d, bot, demoFile, TokenCommand(demoFile), opsURL, siteURL, os.Getpid()})
+	}{d, bot, demoFile, TokenCommand(demoFile), opsURL, siteURL, phoneURL, os.Getpid()})
 	if err != nil {
 		return fmt.Errorf("printing the instructions: %w", err)
 	}

@@ -40,7 +40,7 @@ func TestHowToNeverShowsTheSecret(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	d := seed.Demo{WidgetBaseURL: "http://127.0.0.1:8082", AccessToken: "pat_secret", AppID: "the-app"}
-	if err := guide.HowTo(&out, d, guide.Bot{Name: "webhook", Webhook: "https://ada:secret@bot.example/hook?key=secret"}, ".parley/demo.json", "http://127.0.0.1:8083", "http://127.0.0.1:8085"); err != nil {
+	if err := guide.HowTo(&out, d, guide.Bot{Name: "webhook", Webhook: "https://ada:secret@bot.example/hook?key=secret"}, ".parley/demo.json", "http://127.0.0.1:8083", "http://127.0.0.1:8085", "http://127.0.0.1:8082/demo/phone"); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "secret") {
