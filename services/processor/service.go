@@ -22,7 +22,6 @@ import (
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/streammark"
-	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
 	"github.com/parley-chat/parley/services/processor/internal/embedding"
@@ -362,7 +361,7 @@ func (s *Service) bot(p *service.Process, r resources, passages bot.Passages) (*
 		Chats:        r.store, // not the cache: an agent may have taken the chat a moment ago
 		Controls:     control.New(r.store, r.bus, r.now),
 		Publisher:    r.bus,
-		Replies:      replies{r.bus},
+		Replies:      newReplies(r.bus),
 		Signal:       func(e event.Signal) error { return r.bus.RPC().Signal(e) },
 		Now:          r.now,
 	})
@@ -430,22 +429,6 @@ func (h histories) Recent(ctx context.Context, chatID, before string, limit int)
 	query := store.HistoryQuery{Before: before, Limit: limit, MaxBytes: maxRecent}
 	messages, _, err := h.store.History(ctx, chatID, query)
 	return messages, err
-}
-
-// replies reads the stream of replies for the bot.
-type replies struct{ bus *bus.Bus }
-
-// Published implements [bot.ReplyLog].
-func (r replies) Published(ctx context.Context, appID, chatUserID, id string, since time.Time) (bool, error) {
-	for d, err := range r.bus.Since(ctx, subject.Replies, subject.Reply(appID, chatUserID), since) {
-		if err != nil {
-			return false, err
-		}
-		if d.EventID() == id {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // consume returns when ctx is done and all consumers have stopped.
