@@ -59,7 +59,10 @@ func (r replies) Published(ctx context.Context, appID, chatUserID, id string, si
 		read.ids = append(read.ids, d.EventID())
 		read.through = d.Sequence
 	}
-	if compared && read.through > 0 && len(read.ids) <= keptReplies {
+	switch {
+	case len(read.ids) > keptReplies:
+		r.known.Remove(visitor) // the next one begins later
+	case compared && read.through > 0:
 		r.known.Add(visitor, read)
 	}
 	return slices.Contains(read.ids, id), nil
