@@ -19,8 +19,8 @@ func TestSearchTerms(t *testing.T) {
 		many = append(many, fmt.Sprint(i))
 	}
 	got = store.SearchTerms(many)
-	if len(got) != 12 || got[0] != "longest" || got[1] != "100" {
-		t.Errorf("got %v, want the 12 longest", got)
+	if len(got) != 16 || got[0] != "longest" || got[1] != "100" {
+		t.Errorf("got %v, want the 16 longest", got)
 	}
 }
 

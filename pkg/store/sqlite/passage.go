@@ -161,8 +161,8 @@ func (s *Store) SearchPassages(
 	})
 }
 
-// score returns the sums of BM25 over terms, by the keys of the passages that have one. SQLite weighs how rare a term is
-// among the passages of all companies, deleted ones included; that is replaced by its rarity in the company.
+// score returns the sums of BM25 over terms, by the keys of the passages that have one. SQLite weighs how rare a term
+// is among the passages of all companies, deleted ones included; that is replaced by its rarity in the company.
 func score(c *conn, terms []store.TermCount) (map[int64]float64, error) {
 	scores := map[int64]float64{}
 	inserted := 0
@@ -189,7 +189,8 @@ func rarityAmong(rows, withTerm int) float64 {
 	return max(1e-6, math.Log((float64(rows)-with+0.5)/(with+0.5)))
 }
 
-// firstVarint returns the integer at the begin of a record: seven bits a byte, the highest first, up to a byte below 0x80.
+// firstVarint returns the integer at the begin of a record: seven bits a byte, the highest first, up to a byte below
+// 0x80.
 func firstVarint(record []byte) (n int) {
 	for _, b := range record {
 		n = n<<7 | int(b&0x7F)

@@ -25,7 +25,7 @@ const (
 	// exhaustedText is what the visitor reads when a bound is reached, unless the company has a text of its own.
 	exhaustedText = "I have answered as much as I can for today. Please try again tomorrow."
 	// answerTokens and bytesOfToken estimate the tokens of the first questions: what one costs is known only after its
-	// answer. Later ones are estimated by the day's average.
+	// answer. Later ones are estimated by the average.
 	answerTokens = 500
 	bytesOfToken = 4
 	// averages is the number of applications whose average question a process remembers.
@@ -114,12 +114,15 @@ func (b *Bounds) admit(ctx context.Context, x *exchange, e event.VisitorMessageA
 	if b == nil || unbounded || x.usage.counted {
 		return true, nil
 	}
-	average, _ := b.average.Get(e.AppID)
+	x.usage.day = bots.Day(b.cfg.Now())
 	add := bots.Amount{Questions: 1}
 	if x.target.kind == bots.Model {
+		average, err := b.averageOf(ctx, x, e)
+		if err != nil {
+			return b.refuse(err)
+		}
 		add.Tokens = cmp.Or(average, estimateOf(x.messages, x.target.model))
 	}
-	x.usage.day = bots.Day(b.cfg.Now())
 	ofVisitor := bounds.Visitor != bots.Amount{}
 	if ofVisitor {
 		_, ok, err := b.cfg.Usage.SpendBot(ctx, visitorUsage(x, e), add, bounds.Visitor)
@@ -142,6 +145,17 @@ func (b *Bounds) admit(ctx context.Context, x *exchange, e event.VisitorMessageA
 	x.usage.tokens = add.Tokens
 	x.usage.ordinal = after.Questions
 	return true, nil
+}
+
+// averageOf returns the tokens of an average question: of those that this process has asked, or of those that others have
+// asked today; 0: there are none. Without the latter the first questions of a process that starts when the bound is near
+// could pass it.
+func (b *Bounds) averageOf(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) (int, error) {
+	if average, known := b.average.Get(e.AppID); known {
+		return average, nil
+	}
+	used, _, err := b.cfg.Usage.SpendBot(ctx, applicationUsage(x, e), bots.Amount{}, bots.Amount{})
+	return used.Tokens / max(1, used.Questions), err
 }
 
 // giveBack removes a question that is not asked, because the operator's budget refuses it.
@@ -189,6 +203,7 @@ func (b *Bounds) settle(ctx context.Context, x *exchange, e event.VisitorMessage
 	if b == nil || !x.usage.counted || !x.reported {
 		return
 	}
+	b.learn(e.AppID, x.tokens.total())
 	more := bots.Amount{Tokens: x.tokens.total() - x.usage.tokens}
 	if more.Tokens == 0 {
 		return
@@ -203,8 +218,16 @@ func (b *Bounds) settle(ctx context.Context, x *exchange, e event.VisitorMessage
 		return // the estimate stands
 	}
 	x.usage.tokens = x.tokens.total()
-	b.average.Add(e.AppID, after.Tokens/max(1, after.Questions))
 	b.notify(ctx, e, after, x.target.bounds.Application, false)
+}
+
+// learn adds what a question has used to the average of its application, in which later ones count more. That of the day
+// in the store would not do: it has the estimates of the questions that are being answered.
+func (b *Bounds) learn(appID string, tokens int) {
+	if average, known := b.average.Get(appID); known {
+		tokens = (3*average + tokens) / 4
+	}
+	b.average.Add(appID, tokens)
 }
 
 func visitorUsage(x *exchange, e event.VisitorMessageAccepted) bots.UsageOf {

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// This file has the expansion of a search: visitors ask in other words than documents answer, and a question such as "and
-// for how long?" has hardly any. So the model writes words to search with, before it gets the passages.
+// This file has the expansion of a search: visitors ask in other words than documents answer, and a question such as
+// "and for how long?" has hardly any. So the model writes words to search with, before it gets the passages.
 
 const (
 	// defaultWordsTime bounds the call that writes words: the visitor waits for it.
@@ -35,8 +35,8 @@ const wordsWanted = "You help to search a company's documents. Write the words w
 
 var errWords = errors.New("the model has written no words, or too many")
 
-// expand searches the documents again with words that the model writes. If it fails, the passages that were found by the
-// question stay.
+// expand searches the documents again with words that the model writes. If it fails, the passages that were found by
+// the question stay.
 func (l *LLM) expand(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) {
 	k := x.target.model.Knowledge
 	isDone := x.words != "" || x.decided
@@ -82,8 +82,8 @@ func (l *LLM) writeWords(ctx context.Context, x *exchange, e event.VisitorMessag
 	return words, nil
 }
 
-// wordsRequest returns what the model reads. The conversation is one message: a model that gets it as a conversation goes
-// on with it.
+// wordsRequest returns what the model reads. The conversation is one message: a model that gets it as a conversation
+// goes on with it.
 func (x *exchange) wordsRequest() []completionMessage {
 	instructions := wordsWanted
 	if purpose := shortened(x.target.model.Prompt, maxPurpose); purpose != "" {

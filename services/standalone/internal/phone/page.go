@@ -31,15 +31,16 @@ func show(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+nonce+"'; connect-src 'self'; img-src 'self'"+
-		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+nonce+"'"+
+		"; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
 	_ = page.Execute(w, map[string]string{"Nonce": nonce, "CSS": css}) // the browser may have disconnected
 }
 
 // longestWait bounds how long an answer waits for a message.
 const longestWait = 20 * time.Second
 
-// list answers with the messages from the number in the query on, as soon as there are any, and with none after a while.
+// list answers with the messages from the number in the query on, as soon as there are any, and with none after a
+// while.
 func (p *Phone) list(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("from")) // 0 without a number: all
 	late := time.NewTimer(longestWait)

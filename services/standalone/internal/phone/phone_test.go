@@ -30,8 +30,8 @@ func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	return answer
 }
 
-// The page has the messages of its company to phone numbers, which are delivered when they arrive and read when they are
-// shown.
+// The page has the messages of its company to phone numbers, which are delivered when they arrive and read when they
+// are shown.
 func TestMessagesArrive(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -107,7 +107,8 @@ func TestThePageHasAStrictPolicy(t *testing.T) {
 	first, second := get(t, h, "/demo/phone"), get(t, h, "/demo/phone")
 	policy := first.Header().Get("Content-Security-Policy")
 	found := nonce.FindStringSubmatch(policy)
-	if found == nil || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(first.Body.String(), found[1]) {
+	isStrict := strings.Contains(policy, "default-src 'none'")
+	if found == nil || !isStrict || !strings.Contains(first.Body.String(), found[1]) {
 		t.Errorf("got the policy %q", policy)
 	}
 	if second.Header().Get("Content-Security-Policy") == policy {
