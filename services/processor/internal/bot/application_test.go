@@ -60,13 +60,13 @@ func TestAPauseIsOfOneApplication(t *testing.T) {
 			t.Fatalf("the application: got %v, want a pause", err)
 		}
 	}
-	if got := w.breakers.admit(w.standard.breaker(appOne), now); got != maxRetryAfter {
+	if got := w.breakers.Admit(w.standard.breaker(appOne), now); got != maxRetryAfter {
 		t.Errorf("got a pause of %s, want %s", got, maxRetryAfter)
 	}
 	if err := coded(t, w, wroteTo(appTwo)); err != nil {
 		t.Errorf("another application: got %v, want an answer", err)
 	}
-	if n := w.breakers.open(now); n != 1 {
+	if n := w.breakers.Open(now); n != 1 {
 		t.Errorf("got %d paused applications, want 1", n)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/services/processor/internal/breaker"
 	"github.com/parley-chat/parley/services/processor/internal/retryafter"
 )
 
@@ -37,6 +38,11 @@ const (
 	// pingAfter is how long an HTTP/2 connection may be silent before a ping, pingTimeout the time for the pong.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 5 * time.Second
+
+	// breakerFailures is the number of consecutive failures that open the breaker of an application and its server.
+	breakerFailures = 20
+	// maxRetryAfter bounds a requested pause: afterwards one call asks whether it still holds.
+	maxRetryAfter = 5 * time.Minute
 )
 
 // CallConfig bounds the calls of the server that answers for the bot.
@@ -124,7 +130,7 @@ type caller struct {
 	attempts  int
 	silence   time.Duration
 	exchanges exchanges
-	breakers  breakers
+	breakers  breaker.Set // by [target.breaker]
 	metrics   *callMetrics
 	now       func() time.Time
 	post      postFunc
@@ -142,6 +148,7 @@ type postFunc func(ctx context.Context, x *exchange, e event.VisitorMessageAccep
 func (c *caller) open(what string, config CallConfig, post postFunc) {
 	c.deadline = cmp.Or(config.Deadline, defaultDeadline)
 	c.what = what
+	c.breakers.Failures = breakerFailures
 	c.post = post
 	c.now = config.Now
 	c.silence = cmp.Or(config.Silence, defaultSilence)
@@ -150,7 +157,7 @@ func (c *caller) open(what string, config CallConfig, post postFunc) {
 	c.log = config.Log
 	c.attempts = cmp.Or(config.Attempts, defaultAttempts)
 	c.client = newClient(cmp.Or(config.Concurrency, defaultConcurrency))
-	c.metrics = newCallMetrics(what, config.Registerer, func() int { return c.breakers.open(config.Now()) })
+	c.metrics = newCallMetrics(what, config.Registerer, func() int { return c.breakers.Open(config.Now()) })
 }
 
 // Close ends the idle connections. No message may be answered any more.
@@ -193,7 +200,7 @@ func (c *caller) answer(
 		})
 	}
 	defer release()
-	if wait := c.breakers.admit(x.target.breaker(e.AppID), c.now()); wait > 0 {
+	if wait := c.breakers.Admit(x.target.breaker(e.AppID), c.now()); wait > 0 {
 		c.metrics.kept()
 		return Result{}, c.bounded(x, &apperr.Error{
 			Code:       apperr.TooMany,
@@ -324,7 +331,7 @@ func (c *caller) report(x *exchange, appID string, err error) {
 		pause = coded.RetryAfter
 	}
 	name := x.target.breaker(appID)
-	c.breakers.report(name, c.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
+	c.breakers.Report(name, c.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
 }
 
 // newClient returns a client with its own connections, which Close closes. It keeps as many idle ones as

@@ -109,11 +109,11 @@ func (b *toolbox) offer(ctx context.Context, of toolServer) {
 // guarded calls a server unless its breaker is open, and reports the result to it.
 func (b *toolbox) guarded(s tools.Server, call func() error) error {
 	name := b.event.AppID + " " + s.URL
-	if b.llm.breakers.admit(name, b.llm.now()) > 0 {
+	if b.llm.breakers.Admit(name, b.llm.now()) > 0 {
 		return apperr.New(apperr.Unavailable, "TOOLS_PAUSED", "the server is not called for now, because it has not answered")
 	}
 	err := call()
-	b.llm.breakers.report(name, b.llm.now(), err == nil, 0)
+	b.llm.breakers.Report(name, b.llm.now(), err == nil, 0)
 	return err
 }
 

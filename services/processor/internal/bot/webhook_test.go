@@ -207,7 +207,7 @@ func TestWebhookThatHangsIsGivenUp(t *testing.T) {
 			t.Errorf("got %v, want a timeout that is permanent", err)
 		}
 	}
-	if n := w.breakers.open(time.Now()); n != 0 {
+	if n := w.breakers.Open(time.Now()); n != 0 {
 		t.Errorf("got %d open breakers, want none: other messages may be answered", n)
 	}
 }
@@ -224,7 +224,7 @@ func TestWebhookThatAlwaysHangsOpensTheBreaker(t *testing.T) {
 	if err := coded(t, w, wroteTo(appOne)); err == nil || err.Reason != "WEBHOOK_PAUSED" {
 		t.Errorf("the application: got %v, want no call", err)
 	}
-	if pause := w.breakers.admit(appTwo, time.Now()); pause != 0 {
+	if pause := w.breakers.Admit(appTwo, time.Now()); pause != 0 {
 		t.Errorf("another application: got a pause of %v, want none", pause)
 	}
 }
@@ -240,12 +240,13 @@ func TestWebhookCallIsInterrupted(t *testing.T) {
 		<-hanging
 	}, WebhookConfig{CallConfig: CallConfig{Attempts: 1}})
 	t.Cleanup(func() { close(hanging) })
+	w.breakers.Failures = 1
 	_, err := w.Answer(ctx, wrote(chat.Text, `{"text":"x"}`), nil)
 	if apperr.ReasonOf(err) != "WEBHOOK_INTERRUPTED" || bus.IsPermanent(err) || !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v, want an error that is retried", err)
 	}
-	if len(w.breakers.byName) != 0 {
-		t.Errorf("got %v at the breakers, want none", w.breakers.byName)
+	if n := w.breakers.Open(time.Now()); n != 0 {
+		t.Errorf("got %d open breakers, want none", n)
 	}
 }
 
@@ -278,7 +279,7 @@ func TestWebhookGivesUpAfterItsAttempts(t *testing.T) {
 		t.Errorf("got the ids %q and %q, want the same", first, second)
 	}
 	w.Forget(asked.Message.ID)
-	w.breakers.report(w.standard.breaker(asked.AppID), now, true, time.Hour)
+	w.breakers.Report(w.standard.breaker(asked.AppID), now, true, time.Hour)
 	for range 5 {
 		if err, permanent := try(); permanent || err.Code != apperr.TooMany || err.RetryAfter > defaultDeadline {
 			t.Fatalf("got %+v, want a pause within the deadline", err)

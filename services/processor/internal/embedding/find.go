@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/knowledge"
@@ -15,6 +14,8 @@ const (
 	questionTimeout = 1500 * time.Millisecond
 	// maxQuestion bounds what is embedded of a question, in bytes: models refuse more than some hundred tokens.
 	maxQuestion = 1500
+	// breakerFailures of questions in a row keep further ones from a server: visitors would wait for it in vain.
+	breakerFailures = 3
 )
 
 // FindPassages returns the passages of a company that fit a query best, best first, at most limit. With a model they are
@@ -59,7 +60,7 @@ func (s *Service) embedQuestion(
 		return knowledge.Embedding{}, orderNone
 	}
 	name := settings.CompanyID + " " + model
-	if !s.breakers.admit(name, s.cfg.Now()) {
+	if s.breakers.Admit(name, s.cfg.Now()) > 0 {
 		return knowledge.Embedding{}, orderKept
 	}
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
@@ -67,57 +68,10 @@ func (s *Service) embedQuestion(
 	vectors, err := s.client.embed(ctx, server, settings.Model, []string{knowledge.Shortened(question, maxQuestion)})
 	if err != nil {
 		f := asFailure(err)
-		s.breakers.failed(name, s.cfg.Now(), f.pause)
+		s.breakers.Report(name, s.cfg.Now(), false, f.pause)
 		s.cfg.Logger.WarnContext(ctx, "embedding a question", "company", settings.CompanyID, "failure", f.message)
 		return knowledge.Embedding{}, orderFailed
 	}
-	s.breakers.answered(name)
+	s.breakers.Report(name, s.cfg.Now(), true, 0)
 	return knowledge.Embedding{Model: model, Vector: vectors[0]}, orderMeaning
-}
-
-const (
-	// toleratedFailures of questions in a row open a breaker, for openAtLeast and twice as long each time.
-	toleratedFailures = 3
-	openAtLeast       = time.Second
-	openAtMost        = 30 * time.Second
-)
-
-// breakers keep questions of a company from a server that fails: visitors would wait for it in vain.
-type breakers struct {
-	mu     sync.Mutex
-	byName map[string]breaker // without those whose last call succeeded
-}
-
-type breaker struct {
-	failures int // consecutive
-	until    time.Time
-}
-
-// admit reports whether a call may be made.
-func (b *breakers) admit(name string, now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !now.Before(b.byName[name].until)
-}
-
-func (b *breakers) answered(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.byName, name)
-}
-
-// failed records a failure, and the pause that the server asked for.
-func (b *breakers) failed(name string, now time.Time, pause time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	known := b.byName[name]
-	known.failures++
-	if above := known.failures - toleratedFailures; above >= 0 {
-		pause = max(pause, min(openAtLeast<<min(above, 10), openAtMost))
-	}
-	known.until = now.Add(pause)
-	if b.byName == nil {
-		b.byName = map[string]breaker{}
-	}
-	b.byName[name] = known
 }

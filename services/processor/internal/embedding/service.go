@@ -18,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bots"
 	"github.com/parley-chat/parley/pkg/knowledge"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/services/processor/internal/breaker"
 	"github.com/parley-chat/parley/services/processor/internal/guard"
 )
 
@@ -53,7 +54,7 @@ type Service struct {
 	cfg      Config
 	client   *client
 	metrics  *metrics
-	breakers breakers
+	breakers breaker.Set // by company and model
 	woken    chan string // companies that may have work
 }
 
@@ -65,6 +66,8 @@ func New(c Config) *Service {
 		client:  &client{http: guard.NewClient(c.Allow, callTimeout), now: c.Now, used: m.used},
 		metrics: m,
 		woken:   make(chan string, wakesKept),
+
+		breakers: breaker.Set{Failures: breakerFailures},
 	}
 }
 

@@ -330,16 +330,16 @@ func TestFindPassages(t *testing.T) {
 	find(first, third)
 	fails = true
 	calls := len(s.sizes())
-	for range toleratedFailures + 2 {
+	for range breakerFailures + 2 {
 		find(first, second)
 	}
-	if got := len(s.sizes()) - calls; got != toleratedFailures {
-		t.Errorf("got %d calls of a server that fails, want %d", got, toleratedFailures)
+	if got := len(s.sizes()) - calls; got != breakerFailures {
+		t.Errorf("got %d calls of a server that fails, want %d", got, breakerFailures)
 	}
 	fails = false
-	w.now = w.now.Add(openAtLeast)
+	w.now = w.now.Add(time.Second)
 	find(first, third)
-	for order, want := range map[string]float64{orderNone: 1, orderMeaning: 2, orderFailed: toleratedFailures, orderKept: 2} {
+	for order, want := range map[string]float64{orderNone: 1, orderMeaning: 2, orderFailed: breakerFailures, orderKept: 2} {
 		if got := testutil.ToFloat64(w.metrics.searches.WithLabelValues(order)); got != want {
 			t.Errorf("%s: got %v questions, want %v", order, got, want)
 		}
