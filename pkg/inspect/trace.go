@@ -338,23 +338,11 @@ func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) 
 // wantsSubject reports whether one of the filters matches a subject; without filters, every subject matches.
 func wantsSubject(filters []string, subj string) bool {
 	for _, f := range filters {
-		if matchesSubject(strings.Split(f, "."), strings.Split(subj, ".")) {
+		if subject.Matches(f, subj) {
 			return true
 		}
 	}
 	return len(filters) == 0
-}
-
-func matchesSubject(filter, subj []string) bool {
-	for i, token := range filter {
-		if token == ">" {
-			return len(subj) > i
-		}
-		if i >= len(subj) || token != "*" && token != subj[i] {
-			return false
-		}
-	}
-	return len(filter) == len(subj)
 }
 
 func (t *tracer) stored(ctx context.Context) error {

@@ -350,3 +350,20 @@ func Literal(s string) bool {
 	}
 	return !start
 }
+
+// Matches reports whether a filter, with the wildcards of NATS, matches a subject.
+func Matches(filter, subj string) bool {
+	tokens := strings.Split(subj, ".")
+	wanted := strings.Split(filter, ".")
+	for i, token := range wanted {
+		switch {
+		case i >= len(tokens):
+			return false
+		case token == ">":
+			return true
+		case token != "*" && token != tokens[i]:
+			return false
+		}
+	}
+	return len(wanted) == len(tokens)
+}

@@ -100,7 +100,7 @@ func (a *app) doctor() *cobra.Command {
 	var urls, monitors []string
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check every dependency and print what is wrong and what to do", Args: exactArgs(),
-		Long: `Check NATS, the streams, what an accepted event survives, the consumers, the services, the store and its indexes, disk space, Redis, the keys of visitors' tokens and of
+		Long: `Check NATS, the streams, what an accepted event survives, the consumers, what waits for channels, the services, the store and its indexes, disk space, Redis, the keys of visitors' tokens and of
 secrets, the clock and the certificates, and print what is wrong and what to do. It asks each running service for its dependencies. It stores a message in a
 stream of its own and a record in the store, and removes both; it changes nothing else.
 
@@ -190,6 +190,7 @@ func (e *examiner) nats(ctx context.Context) {
 	e.jetStreamWrite(ctx, b)
 	e.streams(ctx, b)
 	e.consumers(ctx, b)
+	e.channels(ctx, b)
 	e.services(ctx, b)
 }
 
@@ -457,6 +458,36 @@ func (e *examiner) consumers(ctx context.Context, b *bus.Bus) {
 			}
 		}
 	}
+}
+
+// maxOutboundWait is how long a message may wait for its channel; as the alert ParleyOutboundWaits.
+const maxOutboundWait = time.Hour
+
+// channels checks whether something takes what is sent to channels.
+func (e *examiner) channels(ctx context.Context, b *bus.Bus) {
+	const check = "channels"
+	waiting, err := b.Unclaimed(ctx, subject.Outbound)
+	if apperr.Is(err, apperr.NotFound) {
+		return // the check of the streams says it
+	}
+	if err != nil {
+		e.wrong(check, "look at NATS", "%s", describe(err))
+		return
+	}
+	var late []string
+	for _, w := range waiting {
+		if e.app.Now().Sub(w.Since) > maxOutboundWait {
+			late = append(late, w.Subject)
+		}
+	}
+	if len(late) == 0 {
+		e.ok(check, "no message waits for a channel for longer than an hour")
+		return
+	}
+	e.wrong(
+		check, "start the channel connector: docs/runbook.md#parleyoutboundwaits",
+		"nobody takes %s (%d subjects), since %s", late[0], len(late), waiting[0].Since.UTC().Format(time.RFC3339),
+	)
 }
 
 func (e *examiner) store(ctx context.Context) {

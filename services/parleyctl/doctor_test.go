@@ -2,6 +2,7 @@ package parleyctl_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/inspect"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/parleyctl"
@@ -74,7 +77,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	found := w.doctor()
 	w.diagnoses(found, "consumers of REPLIES", "warning", "socket-gateway")
 	for _, check := range []string{
-		"nats", "jetstream", "jetstream write", "clock", "stream INBOUND", "stream OBJ_FILES", "consumer INBOUND/recorder",
+		"nats", "jetstream", "jetstream write", "clock", "channels", "stream INBOUND", "stream OBJ_FILES", "consumer INBOUND/recorder",
 		"store", "store write", "redis", "keys", "trusted proxies",
 	} {
 		w.diagnoses(found, check, "ok", "")
@@ -171,4 +174,19 @@ func TestDoctorWithoutEngines(t *testing.T) {
 	delete(w.env, "NATS_URL")
 	w.env["NATS_URL"] = bustest.StartBare(t).URL()
 	w.diagnoses(w.doctor(), "stream INBOUND", "wrong", "missing")
+}
+
+// Messages that no channel connector takes are found after an hour.
+func TestDoctorFindsWhatWaitsForChannels(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.publish(event.OutboundMessage{
+		CompanyID: "acme", Channel: chat.ChannelPhone, ChatID: "chat", ChatUserID: "visitor",
+		Message: chat.Message{
+			ID: chat.NewID(), CreatedAt: time.Now(), Type: chat.Text, Data: json.RawMessage(`{"text":"Hello"}`),
+		},
+	})
+	w.diagnoses(w.doctor(), "channels", "ok", "")
+	w.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	w.diagnoses(w.doctor(), "channels", "wrong", "nobody takes chat.out.phone.acme")
 }

@@ -206,6 +206,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		dispatched := again
 		dispatched.found = s.recorder(r).StoredBefore
 		consumers = append(consumers, dispatcherRoutes(dispatcher.New(r.cache, r.store, r.bus), dispatched)...)
+		p.Background(newOutboundGauge(r.bus, p.Now(), s.cfg.Logger, s.cfg.Registerer).run)
 	}
 	var meanings *embedding.Service // nil: without a bot
 	if s.cfg.Bot != BotExternal {
