@@ -104,8 +104,9 @@ func TestPublishersShareSyncs(t *testing.T) {
 			t.Errorf("another (%d): got %v, want no error", n, err)
 		}
 	}
-	if requests := len(s.asked); requests > 2 { // acknowledgements may have arrived after the first answer
-		t.Errorf("got %d requests for 20 publishers, want at most 2", requests)
+	// Mostly one; on a busy machine their acknowledgements arrive in groups after the first answer.
+	if requests := len(s.asked); requests > len(others)/2 {
+		t.Errorf("got %d requests for %d publishers, want that they share them", requests, len(others))
 	}
 }
 

@@ -40,7 +40,11 @@ func (b *Bus) Unclaimed(ctx context.Context, stream string) ([]Unclaimed, error)
 	subjects := slices.Sorted(maps.Keys(info.State.Subjects))
 	var found []Unclaimed
 	for _, subj := range subjects[:min(len(subjects), unclaimedSubjects)] {
-		since, err := b.firstAfter(ctx, stream, subj, acknowledged(groups, subj))
+		through := acknowledged(groups, subj)
+		if through >= info.State.LastSeq {
+			continue
+		}
+		since, err := b.firstAfter(ctx, stream, subj, through)
 		if apperr.Is(err, apperr.NotFound) {
 			continue
 		}

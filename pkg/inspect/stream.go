@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // Stream is the state of a stream in display form.
@@ -107,4 +109,32 @@ func ConsumerOf(g bus.GroupInfo) Consumer {
 		v.LastActivity = chat.Time(total.Active)
 	}
 	return v
+}
+
+// MaxOutboundWait is how long a message may wait for a channel connector; the alert ParleyOutboundWaits has the same.
+const MaxOutboundWait = time.Hour
+
+// Waiting is a subject of OUTBOUND with a message that no channel connector has taken for too long, in display form.
+type Waiting struct {
+	Channel   string    `json:"channel"`
+	CompanyID string    `json:"companyId"`
+	Since     chat.Time `json:"since"` // when the oldest one was stored
+}
+
+// WaitingForChannels returns the subjects of which a message has waited longer than [MaxOutboundWait], oldest first.
+func WaitingForChannels(ctx context.Context, b *bus.Bus, now time.Time) ([]Waiting, error) {
+	unclaimed, err := b.Unclaimed(ctx, subject.Outbound)
+	if err != nil {
+		return nil, err
+	}
+	late := []Waiting{}
+	for _, u := range unclaimed {
+		if now.Sub(u.Since) <= MaxOutboundWait {
+			continue
+		}
+		w := Waiting{Since: chat.Time(u.Since)}
+		w.Channel, w.CompanyID, _ = subject.ParseOutbound(u.Subject)
+		late = append(late, w)
+	}
+	return late, nil
 }

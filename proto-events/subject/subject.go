@@ -51,6 +51,7 @@ const (
 	revocationsPrefix   = "parley.revocation."
 	invalidationsPrefix = "parley.invalidate."
 	repliesPrefix       = "chat.reply."
+	outboundPrefix      = "chat.out."
 	stopsPrefix         = "parley.stop."
 )
 
@@ -221,7 +222,17 @@ func ChatOf(s string) (chatID string, ok bool) {
 
 // OutboundMessage returns the subject of a message for a channel connector, published by the processing layer.
 func OutboundMessage(channel, companyID string) string {
-	return "chat.out." + channel + "." + companyID
+	return outboundPrefix + channel + "." + companyID
+}
+
+// ParseOutbound returns the parts of the subject of a message for a channel connector.
+func ParseOutbound(s string) (channel, companyID string, ok bool) {
+	rest, ok := strings.CutPrefix(s, outboundPrefix)
+	if !ok {
+		return "", "", false
+	}
+	channel, companyID, ok = strings.Cut(rest, ".")
+	return channel, companyID, ok && Valid(channel) && Valid(companyID)
 }
 
 // MessageStatus returns the subject of delivery reports for a company's message.

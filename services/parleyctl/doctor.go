@@ -460,34 +460,23 @@ func (e *examiner) consumers(ctx context.Context, b *bus.Bus) {
 	}
 }
 
-// maxOutboundWait is how long a message may wait for its channel; as the alert ParleyOutboundWaits.
-const maxOutboundWait = time.Hour
-
 // channels checks whether something takes what is sent to channels.
 func (e *examiner) channels(ctx context.Context, b *bus.Bus) {
 	const check = "channels"
-	waiting, err := b.Unclaimed(ctx, subject.Outbound)
-	if apperr.Is(err, apperr.NotFound) {
-		return // the check of the streams says it
-	}
-	if err != nil {
+	late, err := inspect.WaitingForChannels(ctx, b, e.app.Now())
+	switch {
+	case apperr.Is(err, apperr.NotFound): // the check of the streams says it
+	case err != nil:
 		e.wrong(check, "look at NATS", "%s", describe(err))
-		return
-	}
-	var late []string
-	for _, w := range waiting {
-		if e.app.Now().Sub(w.Since) > maxOutboundWait {
-			late = append(late, w.Subject)
-		}
-	}
-	if len(late) == 0 {
+	case len(late) == 0:
 		e.ok(check, "no message waits for a channel for longer than an hour")
-		return
+	default:
+		e.wrong(
+			check, "start the channel connector: docs/runbook.md#parleyoutboundwaits",
+			"nobody takes the messages of %d companies; the oldest, of %s to the channel %s, waits since %s",
+			len(late), late[0].CompanyID, late[0].Channel, late[0].Since,
+		)
 	}
-	e.wrong(
-		check, "start the channel connector: docs/runbook.md#parleyoutboundwaits",
-		"nobody takes %s (%d subjects), since %s", late[0], len(late), waiting[0].Since.UTC().Format(time.RFC3339),
-	)
 }
 
 func (e *examiner) store(ctx context.Context) {

@@ -188,5 +188,5 @@ func TestDoctorFindsWhatWaitsForChannels(t *testing.T) {
 	})
 	w.diagnoses(w.doctor(), "channels", "ok", "")
 	w.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
-	w.diagnoses(w.doctor(), "channels", "wrong", "nobody takes chat.out.phone.acme")
+	w.diagnoses(w.doctor(), "channels", "wrong", "of acme to the channel phone")
 }

@@ -3,7 +3,6 @@ package processor
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,18 +57,11 @@ func (g outboundGauge) measure(ctx context.Context) error {
 	g.waiting.Reset()
 	seen := map[string]bool{}
 	for _, w := range waiting {
-		channel := channelOf(w.Subject)
+		channel, _, _ := subject.ParseOutbound(w.Subject)
 		if !seen[channel] {
 			g.waiting.WithLabelValues(channel).Set(g.now().Sub(w.Since).Seconds())
 		}
 		seen[channel] = true
 	}
 	return nil
-}
-
-// channelOf returns the channel of an outbound message's subject.
-func channelOf(subj string) string {
-	rest := strings.TrimPrefix(subj, strings.TrimSuffix(subject.AllOutbound, ">"))
-	channel, _, _ := strings.Cut(rest, ".")
-	return channel
 }

@@ -893,6 +893,8 @@ const streams = {
   perSecond: (n: string) => `${n}/s`,
   fill: (percent: number) => `${percent} % full`,
   noConsumers: 'No consumers read this stream.',
+  waiting: (channel: string, companyId: string, ago: string) =>
+    `Nobody takes the messages of the company ${companyId} to the channel ${channel}: the oldest came ${ago}. Start the channel connector.`,
   consumersOf: (name: string) => `Consumers of ${name}`,
   consumer: 'Consumer',
   state: 'State',

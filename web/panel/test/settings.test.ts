@@ -123,6 +123,7 @@ test('rates are computed from two responses', () => {
         ],
       },
     ],
+    waiting: [],
   });
   const now = answer('2026-01-01T00:00:02.000Z', 120);
   assert.deepEqual(ratesOf(undefined, now), { streams: {}, consumers: {} });

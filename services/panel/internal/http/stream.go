@@ -86,6 +86,9 @@ func (a api) position(
 	return v
 }
 
+// maxWaiting bounds the list of what waits for channels.
+const maxWaiting = 100
+
 func (a api) getStreams(c echo.Context, _ caller) error {
 	ctx := ctxOf(c)
 	streams, err := inspect.Streams(ctx, a.Streams)
@@ -126,7 +129,12 @@ func (a api) getStreams(c echo.Context, _ caller) error {
 		}
 		rows = append(rows, row)
 	}
-	return c.JSON(http.StatusOK, map[string]any{"at": chat.Time(a.Now()), "streams": rows})
+	waiting, err := inspect.WaitingForChannels(ctx, a.Streams, a.Now())
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return err
+	}
+	waiting = append([]inspect.Waiting{}, waiting[:min(len(waiting), maxWaiting)]...)
+	return c.JSON(http.StatusOK, map[string]any{"at": chat.Time(a.Now()), "streams": rows, "waiting": waiting})
 }
 
 type deadLetterView struct {

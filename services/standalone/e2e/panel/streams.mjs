@@ -10,6 +10,15 @@ export async function streams(env) {
   const page = await signIn(env, { path: '/streams' });
   await page.getByRole('heading', { name: 'INBOUND' }).waitFor();
   await page.getByRole('row').filter({ hasText: 'recorder' }).first().getByText('Up to date').waitFor();
+  // Nothing of the test can be an hour old.
+  const streamsPath = /\/api\/streams/;
+  await page.route(streamsPath, async (route) => {
+    const response = await route.fetch();
+    const waiting = [{ channel: 'phone', companyId: config.companyId, since: '2026-01-01T00:00:00.000Z' }];
+    await route.fulfill({ response, json: { ...(await response.json()), waiting } });
+  });
+  await page.getByText(/Nobody takes the messages of the company .* to the channel phone/).waitFor();
+  await page.unroute(streamsPath);
   await page.getByRole('link', { name: 'Live tail' }).click();
   await page.getByText('Live', { exact: true }).waitFor();
   const ada = await openVisitorPage(env, 'Ada');

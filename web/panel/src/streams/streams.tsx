@@ -92,6 +92,11 @@ function Overview() {
           {s.stale} {messageOf(error)}
         </Notice>
       )}
+      {now.waiting.map(({ channel, companyId, since }) => (
+        <Notice key={`${channel} ${companyId}`} kind="warn">
+          {s.waiting(channel, companyId, formatAgo(since))}
+        </Notice>
+      ))}
       {!now.streams.length && (
         <Empty icon="streams" title={s.none}>
           {s.noneLead}

@@ -1195,6 +1195,18 @@ export interface components {
             at: string;
             /** @description Streams. */
             streams: components["schemas"]["StreamState"][];
+            /** @description Messages that no channel connector has taken for an hour, oldest first: at most 100 channels of companies. */
+            waiting: {
+                /** @description Channel, such as `phone`. */
+                channel: string;
+                /** @description Company. */
+                companyId: string;
+                /**
+                 * Format: date-time
+                 * @description Time from which the oldest message waits.
+                 */
+                since: string;
+            }[];
         };
         /** @description An event that a consumer gave up. */
         DeadLetter: {
