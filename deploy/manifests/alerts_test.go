@@ -110,9 +110,9 @@ parley_bus_handled_total{stream="INBOUND",consumer="bot",result="unavailable"} 0
 parley_bus_handled_total{stream="INBOUND",consumer="bot",result="ok"} 0+60x30
 parley_bus_consumer_lag{stream="REPLIES",consumer="recorder"} 0x30`,
 		},
-		"ParleyRedeliveries": {`parley_bus_redeliveries_total{stream="INBOUND",consumer="bot"} 0+120x30`, `parley_bus_redeliveries_total{stream="INBOUND",consumer="bot"} 0+6x30`},
-		"ParleyDeadLetters":  {`parley_bus_dead_letters_total{stream="INBOUND",consumer="bot"} 0x20 1x10`, `parley_bus_dead_letters_total{stream="INBOUND",consumer="bot"} 3x30`},
-		"ParleyRepliesWait":  {`parley_bus_consumer_lag{stream="REPLIES",consumer="socket-gateway"} 0 900x30`, `parley_bus_consumer_lag{stream="REPLIES",consumer="socket-gateway"} 0 900 0x30`},
+		"ParleyRedeliveries":  {`parley_bus_redeliveries_total{stream="INBOUND",consumer="bot"} 0+120x30`, `parley_bus_redeliveries_total{stream="INBOUND",consumer="bot"} 0+6x30`},
+		"ParleyDeadLetters":   {`parley_bus_dead_letters_total{stream="INBOUND",consumer="bot"} 0x20 1x10`, `parley_bus_dead_letters_total{stream="INBOUND",consumer="bot"} 3x30`},
+		"ParleyRepliesWait":   {`parley_bus_consumer_lag{stream="REPLIES",consumer="socket-gateway"} 0 900x30`, `parley_bus_consumer_lag{stream="REPLIES",consumer="socket-gateway"} 0 900 0x30`},
 		"ParleyOutboundWaits": {`parley_outbound_waiting_seconds{channel="phone"} 3000+60x30`, `parley_outbound_waiting_seconds{channel="phone"} 0+60x30`},
 		"ParleyClientsDropped": {
 			`parley_gateway_drops_total{reason="slow"} 0+120x30`,
