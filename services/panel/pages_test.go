@@ -33,6 +33,7 @@ var unpaged = map[string]string{
 	"GET /api/session permissions":              "of a role",
 	"GET /api/webhooks types":                   "all types of events",
 	"GET /api/streams streams":                  "of the installation",
+	"GET /api/streams waiting":                  "at most a hundred",
 	"GET /api/applications/{id} allowedOrigins": "bounded where it is set",
 	"GET /api/applications/{id} secrets":        "at most five",
 	"GET /api/applications/{id}/bot versions":   "at most twenty",
