@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -25,8 +26,9 @@ type outboundGauge struct {
 func newOutboundGauge(b *bus.Bus, now func() time.Time, log *slog.Logger, r prometheus.Registerer) outboundGauge {
 	g := outboundGauge{bus: b, now: now, log: log, waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "parley_outbound_waiting_seconds",
-		Help: "How long the oldest message of OUTBOUND has waited for a channel connector, by channel; absent: none waits.",
+		Help: "How long the oldest message of OUTBOUND has waited for a channel connector, by channel; 0: none waits.",
 	}, []string{"channel"})}
+	g.waiting.WithLabelValues(string(chat.ChannelPhone)) // at zero, so that the alert has a series
 	if r != nil {
 		_ = r.Register(g.waiting) // fails only if another processor of the process has registered it
 	}
@@ -55,6 +57,7 @@ func (g outboundGauge) measure(ctx context.Context) error {
 		return err
 	}
 	g.waiting.Reset()
+	g.waiting.WithLabelValues(string(chat.ChannelPhone))
 	seen := map[string]bool{}
 	for _, w := range waiting {
 		channel, _, _ := subject.ParseOutbound(w.Subject)

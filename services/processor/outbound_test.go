@@ -25,8 +25,9 @@ func TestWhatWaitsForChannels(t *testing.T) {
 		}
 		return testutil.CollectAndCount(g.waiting)
 	}
-	if n := measure(); n != 0 {
-		t.Errorf("got %d channels of an empty stream", n)
+	waited := func() float64 { return testutil.ToFloat64(g.waiting.WithLabelValues("phone")) }
+	if n := measure(); n != 1 || waited() != 0 {
+		t.Errorf("got %d channels of an empty stream, and a wait of %v s", n, waited())
 	}
 	for _, company := range []string{"one", "two"} {
 		err := b.Publish(t.Context(), event.Derived(), event.OutboundMessage{
@@ -40,9 +41,7 @@ func TestWhatWaitsForChannels(t *testing.T) {
 		}
 	}
 	now = func() time.Time { return time.Now().Add(time.Hour) }
-	n := measure()
-	waited := testutil.ToFloat64(g.waiting.WithLabelValues("phone"))
-	if n != 1 || waited < time.Hour.Seconds()-1 || waited > time.Hour.Seconds()+60 {
-		t.Errorf("got %d channels, and %v s for the oldest, want one hour of one", n, waited)
+	if n := measure(); n != 1 || waited() < time.Hour.Seconds()-1 || waited() > time.Hour.Seconds()+60 {
+		t.Errorf("got %d channels, and %v s for the oldest, want one hour of one", n, waited())
 	}
 }

@@ -197,7 +197,8 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 		"NATS_URL=" + f.natsURL(binary), "REDIS_URL=" + f.redisURL(binary),
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "SECRETS_KEY_FILE=" + f.Secrets, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
 		"ASSETS_URL=" + f.pics,
-		"LIMITS=none", // all clients share one address here
+		"LIMITS=none",          // all clients share one address here
+		"PHONE_CONNECTOR=true", // the tests read what is sent to phones
 	}, append(f.storeSettings(), f.settings...)...), nil
 }
 
