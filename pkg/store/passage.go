@@ -8,8 +8,8 @@ import (
 	"github.com/parley-chat/parley/pkg/knowledge"
 )
 
-// This file has what both engines do alike to search passages ([Documents]): the terms of a passage, those of a question
-// that a search uses, and what each of them counts. The engines rank by BM25 with it.
+// This file has what both engines do alike to search passages ([Documents]): the terms of a passage, those of a
+// question that a search uses, and what each of them counts. The engines rank by BM25 with it.
 
 const (
 	// HeadingWeight is how often a term of a text has to occur to count as much as one of its headings or title.
@@ -60,9 +60,9 @@ func RarestTerms(counted []TermCount, examined int) (chosen []TermCount) {
 	return chosen
 }
 
-// Rarity returns how much a term counts that so many passages of a company have. It is the logarithm that BM25 has, but as
-// if each company had 10,000 passages: with the few hundred that most have, one rare word would count as much as three
-// that belong to the subject, and the words that a model adds to a question are many, of which some are wrong.
+// Rarity returns how much a term counts that so many passages of a company have. It is the logarithm that BM25 has, but
+// as if each company had 10,000 passages: with the few hundred that most have, one rare word would count as much as
+// three that belong to the subject, and the words that a model adds to a question are many, of which some are wrong.
 func Rarity(passages int) float64 {
 	return math.Log(1 + assumedPassages/(float64(passages)+0.5))
 }

@@ -32,8 +32,11 @@ type Config struct {
 	widgetapi.FileConfig
 }
 
-// showsPhone reports whether the demo has a phone. Its page asks nobody for a password, so only this machine may reach it.
-func (c Config) showsPhone() bool { return c.PublicURL == "" && config.LoopbackAddr(c.WidgetAddr) }
+// showsPhone reports whether the demo has a phone. Its page asks nobody for a password, so only this machine may reach
+// it; and a connector of the user's own takes all messages.
+func (c Config) showsPhone() bool {
+	return !c.PhoneConnector && c.PublicURL == "" && config.LoopbackAddr(c.WidgetAddr)
+}
 
 // Validate returns the errors of the public addresses.
 func (c Config) Validate() []string {

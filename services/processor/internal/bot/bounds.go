@@ -147,15 +147,19 @@ func (b *Bounds) admit(ctx context.Context, x *exchange, e event.VisitorMessageA
 	return true, nil
 }
 
-// averageOf returns the tokens of an average question: of those that this process has asked, or of those that others have
-// asked today; 0: there are none. Without the latter the first questions of a process that starts when the bound is near
-// could pass it.
+// averageOf returns the tokens of an average question: of those that this process has asked, or of those that others
+// have asked today; 0: there are none. Without the latter the first questions of a process that starts when the bound
+// is near could pass it. What was looked up is kept: a server that reports no tokens teaches nothing.
 func (b *Bounds) averageOf(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) (int, error) {
 	if average, known := b.average.Get(e.AppID); known {
 		return average, nil
 	}
 	used, _, err := b.cfg.Usage.SpendBot(ctx, applicationUsage(x, e), bots.Amount{}, bots.Amount{})
-	return used.Tokens / max(1, used.Questions), err
+	average := used.Tokens / max(1, used.Questions)
+	if err == nil && average > 0 {
+		b.average.Add(e.AppID, average)
+	}
+	return average, err
 }
 
 // giveBack removes a question that is not asked, because the operator's budget refuses it.
@@ -221,8 +225,8 @@ func (b *Bounds) settle(ctx context.Context, x *exchange, e event.VisitorMessage
 	b.notify(ctx, e, after, x.target.bounds.Application, false)
 }
 
-// learn adds what a question has used to the average of its application, in which later ones count more. That of the day
-// in the store would not do: it has the estimates of the questions that are being answered.
+// learn adds what a question has used to the average of its application, in which later ones count more. That of the
+// day in the store would not do: it has the estimates of the questions that are being answered.
 func (b *Bounds) learn(appID string, tokens int) {
 	if average, known := b.average.Get(appID); known {
 		tokens = (3*average + tokens) / 4

@@ -64,8 +64,8 @@ func (s *Set) Open(now time.Time) (n int) {
 	return n
 }
 
-// breaker opens after consecutive failures, timeouts included. When the open time has passed it admits one call a second,
-// and closes when one succeeds; a hanging call does not block the next probe. A server may also request a pause
+// breaker opens after consecutive failures, timeouts included. When the open time has passed it admits one call a
+// second, and closes when one succeeds; a hanging call does not block the next probe. A server may also request a pause
 // (Retry-After), which applies to all calls.
 type breaker struct {
 	failures int           // consecutive

@@ -18,8 +18,8 @@ const (
 	breakerFailures = 3
 )
 
-// FindPassages returns the passages of a company that fit a query best, best first, at most limit. With a model they are
-// ranked by meaning too, that of the question, unless its server fails.
+// FindPassages returns the passages of a company that fit a query best, best first, at most limit. With a model they
+// are ranked by meaning too, that of the question, unless its server fails.
 func (s *Service) FindPassages(
 	ctx context.Context, companyID string, q knowledge.Query, limit int,
 ) ([]knowledge.Passage, error) {
