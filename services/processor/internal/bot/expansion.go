@@ -39,7 +39,7 @@ var errWords = errors.New("the model has written no words, or too many")
 // the question stay.
 func (l *LLM) expand(ctx context.Context, x *exchange, e event.VisitorMessageAccepted) {
 	k := x.target.model.Knowledge
-	isDone := x.words != "" || x.decided
+	isDone := x.words != "" || x.decided || x.steps > 0 // the messages have the results of tools then
 	if k.Passages == 0 || k.Search == bots.Plain || isDone || len(x.conversation) == 0 {
 		return
 	}
